@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Site
+from hooks.architectures.site import Site
 
 
 def attach_reader(module: Any, site: Site, receive: Callable[[Tensor], None]) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Site
+from hooks.architectures.site import Site
 from hooks.errors import HookError
 
 PositionGroups = Mapping[str, Sequence[int]]  # of one prompt: token positions by the group's name

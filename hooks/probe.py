@@ -177,10 +177,11 @@ class Probe(HookedBlock):
 
     def _check_vae(self) -> None:
         after = [site.address for site in self._sites.values() if site.decoded]
-        if after and getattr(self._pipe.vae, "use_tiling", False):
+        if after and getattr(self._architecture.decoder(self._pipe), "use_tiling", False):
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
-                "call pipe.vae.disable_tiling() or leave latent.final, vae.* and image out"
+                f"call pipe.{self._architecture.decoder_part}.disable_tiling() "
+                "or leave latent.final, vae.* and image out"
             )
 
     def _attach(self, stack: contextlib.ExitStack) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hooks import pooling
-from hooks.architectures.base import Site
+from hooks.architectures.site import Site
 from hooks.errors import HookError
 from hooks.prompt.text import TextStates
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array

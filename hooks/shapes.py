@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from hooks.architectures.base import Site, module_at
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import Site, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, prompt_tokens
 from hooks.attach import attach_reader
 
@@ -45,7 +46,10 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     for site in architecture.sites(bare):
         if site.read != "pipeline":
             attach_reader(module_at(bare, site.module), site, keep(site.address))
-    architecture.run_once(bare, architecture.latent_size(pipe, height, width), prompt_tokens(pipe))
+    size = architecture.latent_size(pipe, height, width)
+    with torch.no_grad():
+        architecture.call_once(bare, size, prompt_tokens(pipe))
+        architecture.decode_once(bare, size)
     for site in architecture.sites(pipe):
         if site.address not in row:  # predictions and the final latent are of the latent's shape
             row[site.address] = _text_shape(pipe, site) if site.space == "prompt" else row["latent"]

@@ -49,8 +49,8 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
-from hooks.architectures.base import Site, module_at
 from hooks.architectures.registry import architecture_of, supported_pipelines
+from hooks.architectures.site import Site, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
 from hooks.errors import HookError
 

@@ -22,7 +22,7 @@ from analysis import load_run
 from analysis.observe.objects.tags.ram import PUBLISHED
 from hooks import Intervention, Patch, sites
 from probes.models import hub, loading, single_file, tokenizers
-from probes.models.description import INDEX, Source, read_index, read_object
+from probes.models.description import INDEX, Source, read_index, read_kind, read_object
 from probes.runs.store import Run
 from tests.analysis.observe.features.test_published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
@@ -60,14 +60,15 @@ def build_model(description):
     """A pipeline of a shipped description's architecture, at its size, with random weights."""
     shipped = single_file._ROOT / description
     source = Source(description, "folder", shipped, shipped)
-    index = read_index(source)
+    index, (_, layout) = read_index(source), read_kind(source)
+    named = {one.name: one for one in layout.tokenizers}
     torch.manual_seed(0)
     parts = {}
     for name, entry in index.items():
         if not isinstance(entry, list) or entry[0] is None:
             continue
         if name.startswith("tokenizer"):
-            parts[name] = tokenizers.tokenizer(source, name)
+            parts[name] = tokenizers.tokenizer(source, named[name])
         elif name == "scheduler":
             parts[name] = loading._scheduler(source)
         elif entry[0] == "transformers":

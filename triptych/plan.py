@@ -125,7 +125,7 @@ def _drawn(request: Request) -> RunPlan:
 
 def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
-    from probes.models import files, guidance, loading
+    from probes.models import description, loading, requirements
 
     config, overwrite = request.config, request.arguments.overwrite
     source = loading.resolve(
@@ -136,9 +136,9 @@ def _source(request: Request) -> Source:
     )
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
-        directory.require_model(config.out_path, files.files(source), published)
+        directory.require_model(config.out_path, description.files(source), published)
     flag = request.arguments.negative_prompt is not None
-    guidance.check_negative_prompt(
+    requirements.check_negative_prompt(
         config, source, "--negative-prompt" if flag else request.place("sampler.negative_prompt")
     )
     return source

@@ -1,218 +1,300 @@
-"""A site, and what an architecture is: all that probe, recorder, sites and shapes ask of one. Imports no torch.
+"""What an architecture is: all that probe, recorder, sites, shapes and runs ask of a kind of model. Imports no torch.
 
-Another denoiser enters as a class that answers `Architecture`, in a file of its own, and a line in
+Another kind of model enters as a class derived from `Architecture`, in a file of its own, and a row in
 `hooks.architectures.registry`.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
+import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+from hooks.architectures import decoder
 from hooks.architectures.batch import Inputs
-from hooks.architectures.places import DECODING, DENOISING, Place
+from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.places import Place
+from hooks.architectures.site import Site, tensor_of
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+MOST_LATENTS = 1024  # along a side; beyond what any model has
 
-@dataclass(frozen=True)
-class Site:
-    """One place to read, and to write where `read_only` is None.
+
+class Architecture(ABC):
+    """What the kind of a model decides: its components, sites, batches, sizes, guidance and predictions.
+
+    A `pipe` is a pipeline of diffusers, or whatever has its components under the same names, with or without
+    weights. What is not overridden holds for latent diffusion models as diffusers lays them out: a denoiser with
+    ``sample_size`` in its configuration, behind it an ``AutoencoderKL``, one call of the denoiser at each timestep.
 
     Attributes
     ----------
-    address : str
-    module : str
-        Path from the pipeline, such as "unet.mid_block.resnets.0".
-    place : Place
-        What the address alone says: order, label, space, moment, layer norm.
-    default : bool
-        Whether it is compared unless told otherwise; the others are read where they are named.
-    read : {"output", "input", "pipeline"}
-        Which end of the module is read; "pipeline": it is made of what the pipeline passes to the denoiser and
-        the decoder, and of what they return.
-    element : int
-        Number of the tensor, where the module is given or returns several.
-    part : (int, int) or None
-        Number of a slice and number of slices of the last dimension, where projections are fused.
-    heads : int or None
-        Heads that the last dimension is divided into.
-    read_only : str or None
-        Why no value can be put here, and where to put one instead.
+    name : str
+        What drives its schedulers, for messages.
+    models : str
+        The models that it draws with, for messages.
+    denoiser_name : str
+        What its denoiser is called, for messages.
+    denoiser_part, decoder_part : str
+        Under which names pipelines have denoiser and decoder.
+    pipelines : tuple of str
+        Names of the pipeline classes that can be read; their subclasses can, too.
+    layouts : tuple of Layout
+        The pipelines that a run can draw with.
+    predicts : tuple of str
+        What its denoiser may have been trained to predict; the first holds where a scheduler says nothing.
+    scheduler_methods : tuple of str
+        What its pipelines call of a scheduler.
     """
 
-    address: str
-    module: str
-    place: Place
-    default: bool = True
-    read: str = "output"
-    element: int = 0
-    part: tuple[int, int] | None = None
-    heads: int | None = None
-    read_only: str | None = None
+    name: str
+    models: str
+    denoiser_name: str
+    denoiser_part: str
+    decoder_part: str = "vae"
+    pipelines: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+    predicts: tuple[str, ...] = ("epsilon",)
+    scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
+
+    # What it is made of
 
     @property
-    def space(self) -> str | None:
-        """The space it lies in: prompt, denoising or image."""
-        return self.place.space
+    def another(self) -> str:
+        """The remedy for a model of another kind."""
+        return f"choose a text-to-image model of {self.models}"
 
-    @property
-    def per_step(self) -> bool:
-        """Whether it is read at every call of the denoiser."""
-        return self.place.moment == DENOISING
+    def denoiser(self, pipe: Any) -> Any:
+        """The module that runs at every step."""
+        return getattr(pipe, self.denoiser_part)
 
-    @property
-    def decoded(self) -> bool:
-        """Whether it is read when the image is decoded."""
-        return self.place.moment == DECODING
+    def decoder(self, pipe: Any) -> Any:
+        """The module that makes an image of a latent."""
+        return getattr(pipe, self.decoder_part)
 
-    @property
-    def layer_norm(self) -> bool:
-        """Whether its values are compared behind the text encoder's final layer norm."""
-        return self.place.layer_norm
-
-    def take(self, whole: Any) -> Tensor:
-        """The value here, in what the module was given (its positional arguments) or gave.
-
-        Returns
-        -------
-        Tensor
-            A view, of all rows of the batch: what is written into it is written into `whole`.
-        """
-        return self._view(tensor_of(whole, self.element))
-
-    def give(self, whole: Any, values: Tensor) -> Any:
-        """What the module was given or gave, with `values` here; `whole` itself stays as it is.
-
-        Where a module returns the tensor twice (a block of the U-Net's way down hands it to the next block and
-        to the skip connection), both are replaced.
-
-        Parameters
-        ----------
-        whole
-            A tensor, a tuple or an output object.
-        values : Tensor
-            Of the shape that `take` returns, of any dtype and device.
+    def require_readable(self, pipe: Any) -> None:
+        """Refuse compiled modules, into which no hook reaches, and a denoiser of another class.
 
         Raises
         ------
         HookError
-            If the site cannot be written, or the shape is another.
         """
-        self.require_writable()
-        tensor = tensor_of(whole, self.element)
-        written = tensor.clone()  # as strided as before, so that no kernel downstream computes otherwise
-        view = self._view(written)
-        if values.shape != view.shape:
+        name = type(pipe).__name__
+        for part in (self.denoiser_part, self.decoder_part, *TEXT_ENCODERS.values()):
+            if hasattr(getattr(pipe, part, None), "_orig_mod"):
+                raise HookError(
+                    f"{name}.{part}: expected a plain module, but got a compiled one, "
+                    f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
+                )
+            modules = getattr(getattr(pipe, part, None), "modules", list)()
+            if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
+                raise HookError(
+                    f"{name}.{part}: expected a plain module, but got one compiled in place, "
+                    "into which no hook reaches: load the pipeline again and leave .compile() out"
+                )
+        classes = list(dict.fromkeys(one for layout in self.layouts for one in layout.denoiser.classes))
+        denoiser = type(getattr(pipe, self.denoiser_part, None))
+        if classes and not any(base.__name__ in classes for base in denoiser.__mro__):
             raise HookError(
-                f"{self.address}: expected values of shape {tuple(view.shape)}, but got {tuple(values.shape)}"
+                f"{name}.{self.denoiser_part}: expected a {' or '.join(classes)}, but got {denoiser.__name__}"
             )
-        view.copy_(values)
-        return _replaced(whole, tensor, written)
 
-    def require_writable(self) -> None:
-        """Raise a HookError that says why, if no value can be put here."""
-        if self.read_only is not None:
-            raise HookError(f"{self.address}: cannot be written: {self.read_only}")
+    def check(self, pipe: Any) -> None:
+        """Refuse descriptions with numbers that the pipeline computes with and its components do not.
 
-    def _view(self, tensor: Tensor) -> Tensor:
-        if self.part is not None:
-            index, parts = self.part
-            tensor = tensor.chunk(parts, dim=-1)[index]
-        if self.heads is not None:
-            tensor = tensor.unflatten(-1, (self.heads, -1))
-        return tensor
+        Parameters
+        ----------
+        pipe
+            The components, built without weights.
 
+        Raises
+        ------
+        MisfitError
+        """
+        size = getattr(self.denoiser(pipe).config, "sample_size", None)
+        sides = size if isinstance(size, (list, tuple)) else [size, size]
+        if len(sides) != 2 or not all(type(side) is int and 0 < side <= MOST_LATENTS for side in sides):
+            expected = f"`sample_size`, the latents' height and width, of 1 to {MOST_LATENTS}"
+            got = "none" if size is None else f"{size!r:.40}"
+            remedy = "add it, such as 64 for images of 512 pixels"
+            raise MisfitError(self.denoiser_part, expected, got, remedy)
+        decoder.check(self.decoder_part, self.decoder(pipe).config)
 
-def tensor_of(whole: Any, element: int = 0) -> Tensor:
-    """The tensor of a module's output: the output itself, or this element of a tuple or output object."""
-    return whole[element] if isinstance(whole, tuple | list | Mapping) else whole
+    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
+        """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read.
 
+        Raises
+        ------
+        MisfitError
+            It is none of this architecture, or not whole.
+        """
+        return None
 
-def _replaced(whole: Any, old: Tensor, new: Tensor) -> Any:
-    """The same with `new` wherever `old` itself stands."""
-    if whole is old:
-        return new
-    if isinstance(whole, tuple | list):
-        return type(whole)(_replaced(one, old, new) for one in whole)
-    if isinstance(whole, Mapping):
-        changed = copy.copy(whole)
-        for name, value in whole.items():
-            changed[name] = _replaced(value, old, new)
-        return changed
-    return whole
+    # Its sites
 
-
-class Architecture(Protocol):
-    """What a denoiser's kind decides: which sites there are, what is behind them, how a batch is stacked.
-
-    Text encoders (`hooks.architectures.text_encoders`) and decoder (`hooks.architectures.decoder`) are the same
-    for several architectures, which yield their sites too.
-    """
-
-    @property
-    def pipelines(self) -> tuple[str, ...]:
-        """Names of the pipeline classes that draw with it; their subclasses do, too."""
-
+    @abstractmethod
     def place(self, address: str) -> Place | None:
         """What an address alone says, outside the denoiser too; None if it is no address of this architecture."""
 
-    def require_readable(self, pipe: Any) -> None:
-        """Raise a HookError if this pipeline cannot be read as it is (compiled modules, say)."""
-
+    @abstractmethod
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
 
-    def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Why a site that others of this architecture have is not there, or None."""
-
-    def denoiser(self, pipe: Any) -> Any:
-        """The module that runs at every step."""
-
+    @abstractmethod
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The attentions of a kind ("cross", "self"), in the order in which they run, each with the side of the
         latent over the side of its grid: 1, 2, 4 or 8."""
 
+    def unavailable(self, pipe: Any, address: str) -> str | None:
+        """Why a site that others of this architecture have is not there, or None."""
+        return None
+
+    # A call of the denoiser
+
+    @abstractmethod
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
         """What the denoiser is given, by the arguments of its call."""
 
+    @abstractmethod
     def with_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the denoiser's call by which each row of the whole batch has the text of the row named."""
 
+    @abstractmethod
     def predictions(
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
         """Address and values of what the denoiser's output says, of the prompts' rows: at least those wanted."""
 
+    def prediction(self, inputs: Inputs, output: Any) -> Tensor:
+        """The prediction in what the denoiser returned, shape (rows of all branches, c, h, w)."""
+        return tensor_of(output)
+
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
-        """z0, as the denoiser sees latents, from what the decoder is given."""
+        """z0, as the denoiser sees latents, from what the decoder is given; both of shape (rows, c, h, w)."""
+        return decoder.final_latent(self.decoder(pipe), given)
+
+    def calls(self, pipe: Any, steps: int) -> int:
+        """Calls of the denoiser in so many steps: some schedulers make more of them than steps."""
+        scheduler = copy.deepcopy(pipe.scheduler)
+        scheduler.set_timesteps(steps, device="cpu")
+        return len(scheduler.timesteps)
+
+    # Guidance and predictions
+
+    def default_guidance(self, pipeline: type) -> float:
+        """The guidance scale that a class of pipelines takes where it is told none."""
+        return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
+
+    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
+        """Whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
+        return scale > 1
+
+    def prediction_type(self, scheduler: Any) -> str:
+        """What a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
+        return scheduler.config.get("prediction_type", self.predicts[0])
+
+    def decoding_dtype(self, pipe: Any, dtype: str) -> str:
+        """The number format in which a pipeline that draws in `dtype` decodes."""
+        return dtype
+
+    # Sizes
 
     def latent_scale(self, pipe: Any) -> int:
         """Pixels of the image to one of the latent, along a side."""
+        return decoder.latent_scale(self.decoder(pipe))
 
-    def latent_size(self, pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
+    def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """Height and width of the latent for an image of this size in pixels; None: the model's own size."""
+        side, scale = self.denoiser(pipe).config.sample_size, self.latent_scale(pipe)
+        own_height, own_width = (side, side) if isinstance(side, int) else side
+        return (
+            own_height if height is None else height // scale,
+            own_width if width is None else width // scale,
+        )
+
+    def image_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
+        """Height and width of the image in pixels; None: the model's own size."""
+        own_height, own_width = self.latent_size(pipe)
+        scale = self.latent_scale(pipe)
+        return height or own_height * scale, width or own_width * scale
+
+    @abstractmethod
+    def image_multiple(self, pipe: Any) -> int:
+        """What height and width of an image must be multiples of."""
+
+    # Without weights
 
     def without_weights(self, pipe: Any) -> Any:
-        """Denoiser and decoder built anew on torch's meta device, under the names that they have in the pipeline."""
+        """Denoiser and decoder built anew on torch's meta device, under the names that they have in the pipeline.
 
-    def run_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
-        """Run what `without_weights` made once, for one image with a latent of this size and so many tokens."""
+        Returns
+        -------
+        SimpleNamespace
+            The two, and the pipeline's own scheduler.
+        """
+        networks = {name: getattr(pipe, name) for name in (self.denoiser_part, self.decoder_part)}
+        blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
+        return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
+
+    @abstractmethod
+    def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
+        """Arguments of the denoiser's call that say the text.
+
+        Parameters
+        ----------
+        outputs
+            What each text encoder returned, with all of its hidden states.
+        """
+
+    @abstractmethod
+    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
+        """The same of a text of so many tokens, on the meta device, as the denoiser's configuration asks for them."""
+
+    @abstractmethod
+    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of a call of the denoiser on the meta device, for one image.
+
+        Parameters
+        ----------
+        size : (int, int)
+            Height and width of the latent.
+        text
+            From `text_arguments` or `blank_text`.
+        """
+
+    def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
+        """Call a denoiser without weights, for one image with a latent of this size and so many tokens."""
+        self.denoiser(bare)(**self.blank_call(bare, size, self.blank_text(bare, tokens)))
+
+    def decode_once(self, bare: Any, size: tuple[int, int]) -> None:
+        """Decode one latent of this size with a decoder without weights."""
+        decoder.decode_once(self.decoder(bare), size)
+
+    def decoder_channels(self, pipe: Any) -> int:
+        """Channels of the decoder's maps of the image's size, of which memory is estimated."""
+        return self.decoder(pipe).config.block_out_channels[0]
 
 
-def module_at(pipe: Any, path: str) -> Any:
-    """The module at a dotted path from the pipeline."""
-    return functools.reduce(getattr, path.split("."), pipe)
+def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:
+    """Build a network of a class of diffusers or transformers on torch's meta device, where it takes no memory.
 
+    Returns
+    -------
+    torch.nn.Module
+        In evaluation mode.
+    """
+    import torch
 
-def children(module: Any, name: str) -> Sequence[Any]:
-    """A list of modules under this name, empty if there is none."""
-    modules = getattr(module, name, None)
-    return [] if modules is None else modules
+    with torch.device("meta"):
+        if hasattr(kind, "config_class"):  # of transformers
+            return kind(kind.config_class.from_dict(dict(config))).eval()
+        return kind.from_config(config).eval()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures.base import Site, children
+from hooks.architectures.layout import MisfitError
 from hooks.architectures.places import Place
+from hooks.architectures.site import Site, children
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,11 +60,47 @@ def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
     yield Site("image", "vae.decoder", place("image"), read_only=_LAST)
 
 
-def final_latent(pipe: Any, given: Tensor) -> Tensor:
-    """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w)."""
-    config = pipe.vae.config
+def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
+    """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w).
+
+    Parameters
+    ----------
+    normalized : bool
+        Whether the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
+    """
+    config = vae.config
     mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
-    if "XL" in type(pipe).__name__ and mean is not None and std is not None:
+    if normalized and mean is not None and std is not None:
         mean, std = (given.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
         return (given - mean) * config.scaling_factor / std
     return given * config.scaling_factor
+
+
+def decode_once(vae: Any, size: tuple[int, int]) -> None:
+    """Decode one latent of this height and width with a VAE on the meta device."""
+    import torch
+
+    vae.decode(torch.zeros(1, vae.config.latent_channels, *size, device="meta"))
+
+
+def check(part: str, config: Any) -> None:
+    """Refuse a VAE's configuration whose scaling of latents is none.
+
+    Parameters
+    ----------
+    part : str
+        The VAE's name in the pipeline.
+
+    Raises
+    ------
+    MisfitError
+    """
+    factor = config.scaling_factor
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
+        raise MisfitError(part, "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
+    for key in ("latents_mean", "latents_std"):
+        values = getattr(config, key, None)
+        whole = isinstance(values, (list, tuple)) and len(values) == config.latent_channels
+        if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
+            expected = f"`{key}`, {config.latent_channels} numbers or null"
+            raise MisfitError(part, expected, f"{values!r:.40}", "mend it")

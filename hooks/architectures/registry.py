@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hooks.architectures.base import Architecture
+from hooks.architectures.layout import Layout
 from hooks.architectures.unet import UNet
 from hooks.errors import HookError
 
@@ -14,6 +15,23 @@ ARCHITECTURES: list[Architecture] = [UNet()]
 def supported_pipelines() -> tuple[str, ...]:
     """Names of the pipeline classes that can be read, as can their subclasses."""
     return tuple(name for architecture in ARCHITECTURES for name in architecture.pipelines)
+
+
+def drawing_pipelines() -> tuple[str, ...]:
+    """Names of the pipeline classes that a run can draw with."""
+    return tuple(layout.pipeline for architecture in ARCHITECTURES for layout in architecture.layouts)
+
+
+def drawn_by(pipeline: str) -> tuple[Architecture, Layout]:
+    """The architecture that a run draws with, and what its pipeline is made of, by the name of the pipeline's class.
+
+    Raises
+    ------
+    KeyError
+        None of that name draws.
+    """
+    known = {layout.pipeline: (one, layout) for one in ARCHITECTURES for layout in one.layouts}
+    return known[pipeline]
 
 
 def architecture_of(pipe: Any) -> Architecture:

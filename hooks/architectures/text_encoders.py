@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hooks.architectures.base import Site, module_at
 from hooks.architectures.places import Place
+from hooks.architectures.site import Site, module_at
 
 TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2"}
 _PASSED_BY = (

@@ -6,13 +6,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures import decoder, unet_size
-from hooks.architectures.base import Site, children, module_at, tensor_of
+from hooks.architectures import decoder
+from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Inputs
+from hooks.architectures.layout import Component, Layout, MisfitError, SingleFile
 from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
+from hooks.architectures.site import Site, children, module_at, tensor_of
+from hooks.architectures.text_encoders import text_sites
 from hooks.architectures.unet_batch import batch_of, three_way
-from hooks.errors import HookError
+from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +29,7 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLInpaintPipeline",
 )
 PROJECTIONS = ("query", "key", "value")
+TIMES = 6  # numbers that XL is told of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
@@ -35,33 +38,62 @@ _AFTER = (
 )
 
 
-class UNet:
-    """The architecture (`hooks.architectures.base.Architecture`) of a convolutional UNet with cross-attention."""
+TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")
+TEXT_MODELS = ("CLIPTextModel", "CLIPTextModelWithProjection")
 
+
+def _layout(pipeline: str, *text_models: tuple[str, ...], pooled: bool = False) -> Layout:
+    """The components of a pipeline with text encoders of these classes."""
+    numbers = ("", "_2")[: len(text_models)]
+    return Layout(
+        pipeline,
+        tuple(Component(f"tokenizer{number}", "transformers", TOKENIZERS) for number in numbers),
+        tuple(
+            Component(f"text_encoder{number}", "transformers", classes)
+            for number, classes in zip(numbers, text_models)
+        ),
+        Component("unet", "diffusers", ("UNet2DConditionModel",)),
+        Component("vae", "diffusers", ("AutoencoderKL",)),
+        pooled=pooled,
+    )
+
+
+class UNet(Architecture):
+    """A convolutional UNet with cross-attention."""
+
+    name = "Stable Diffusion"
+    models = "Stable Diffusion 1.x, 2.x or XL"
+    denoiser_name = "U-Net"
+    denoiser_part = "unet"
     pipelines = SUPPORTED_PIPELINES
+    layouts = (
+        _layout("StableDiffusionPipeline", TEXT_MODELS),
+        _layout("StableDiffusionXLPipeline", TEXT_MODELS, TEXT_MODELS[1:], pooled=True),
+    )
+    predicts = ("epsilon", "v_prediction", "sample")
 
     def place(self, address: str) -> Place | None:
         """See `place`."""
         return place(address)
 
-    def require_readable(self, pipe: Any) -> None:
-        """Refuse compiled modules, into which no hook reaches, and another class of UNet."""
-        name = type(pipe).__name__
-        for part in ("unet", "vae", *TEXT_ENCODERS.values()):
-            if hasattr(getattr(pipe, part, None), "_orig_mod"):
-                raise HookError(
-                    f"{name}.{part}: expected a plain module, but got a compiled one, "
-                    f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
-                )
-            modules = getattr(getattr(pipe, part, None), "modules", list)()
-            if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
-                raise HookError(
-                    f"{name}.{part}: expected a plain module, but got one compiled in place, "
-                    "into which no hook reaches: load the pipeline again and leave .compile() out"
-                )
-        unet = type(getattr(pipe, "unet", None))
-        if not any(base.__name__ == "UNet2DConditionModel" for base in unet.__mro__):
-            raise HookError(f"{name}.unet: expected a UNet2DConditionModel, but got {unet.__name__}")
+    def check(self, pipe: Any) -> None:
+        """Refuse a UNet that takes or gives anything but a latent, too."""
+        super().check(pipe)
+        channels, latent = (
+            (pipe.unet.config.in_channels, pipe.unet.config.out_channels),
+            _latent_channels(pipe),
+        )
+        if channels != (latent, latent):
+            expected = f"{latent} channels in and out, as vae/config.json has in its latents"
+            got, remedy = (
+                f"{channels[0]} and {channels[1]}",
+                f"{self.another}, not one for inpainting or editing",
+            )
+            raise MisfitError(self.denoiser_part, expected, got, remedy)
+
+    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
+        """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
+        return single_file(shapes, self.another)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
@@ -81,10 +113,6 @@ class UNet:
         """Why `x0_pred` cannot be computed, where it cannot."""
         return x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
 
-    def denoiser(self, pipe: Any) -> Any:
-        """The UNet."""
-        return pipe.unet
-
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The UNet's cross- or self-attentions, with the factor by which their block is smaller than the latent."""
         factors = _factors(pipe.unet)
@@ -100,7 +128,7 @@ class UNet:
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
         batch = batch_of(pipe, sample)
         # an inpainting UNet is given a mask and an image behind the latent's channels
-        latent = batch.conditional(sample, "latent")[:, : pipe.vae.config.latent_channels]
+        latent = batch.conditional(sample, "latent")[:, : _latent_channels(pipe)]
         text = batch.conditional(states, "text.final")
         return Inputs(batch, timestep, latent, text, any(mask is not None for mask in masks))
 
@@ -122,7 +150,7 @@ class UNet:
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
         """The noise prediction by branch, guided, and the image latent that it points to."""
-        from hooks.architectures.unet_prediction import guided_prediction, predict_x0, signal_level
+        from hooks.architectures.prediction import guided_prediction, predict_x0, signal_level
 
         output, batch = tensor_of(output), inputs.batch
         branches = {name: batch.branch(name, output, "noise_pred") for name in batch.branches}
@@ -134,32 +162,80 @@ class UNet:
         yield "noise_pred.guided", guided
         if "x0_pred" in wanted:
             level = signal_level(pipe.scheduler, inputs.timestep, guided.device)
-            kind = getattr(pipe.scheduler.config, "prediction_type", "epsilon")
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+            yield "x0_pred", predict_x0(inputs.latent, guided, level, self.prediction_type(pipe.scheduler))
 
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
-        """See `hooks.architectures.decoder.final_latent`."""
-        return decoder.final_latent(pipe, given)
+        """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
+        return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
 
-    def latent_scale(self, pipe: Any) -> int:
-        """See `hooks.architectures.decoder.latent_scale`."""
-        return decoder.latent_scale(pipe.vae)
+    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
+        """See `Architecture.guided`; a distilled UNet takes the scale as an input, and is called once."""
+        return scale > 1 and config.get("time_cond_proj_dim") is None
 
-    def latent_size(self, pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
-        """See `hooks.architectures.unet_size.latent_size`."""
-        return unet_size.latent_size(pipe, height, width)
+    def decoding_dtype(self, pipe: Any, dtype: str) -> str:
+        """See `Architecture.decoding_dtype`; XL's pipeline keeps to float32 where its decoder says so.
 
-    def without_weights(self, pipe: Any) -> Any:
-        """UNet, VAE and scheduler."""
-        from hooks.architectures.unet_blank import without_weights
+        That decoder overflows in float16; its description has ``force_upcast``, which the other pipelines do not read.
+        """
+        upcast = _is_xl(pipe) and dtype == "float16" and pipe.vae.config.force_upcast
+        return "float32" if upcast else dtype
 
-        return without_weights(pipe)
+    def image_multiple(self, pipe: Any) -> int:
+        """See `Architecture.image_multiple`: the UNet halves its input once a level but the last.
 
-    def run_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
-        """Run UNet and decoder."""
-        from hooks.architectures.unet_blank import run_once
+        Other sizes would be cropped on the way up.
+        """
+        return self.latent_scale(pipe) * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
 
-        run_once(bare, size, tokens)
+    def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
+        """The first encoder's last states; of XL both encoders' last but one, and the second's pooled text."""
+        import torch
+
+        if len(outputs) == 1:
+            return _text_arguments(outputs[0][0])
+        return _text_arguments(
+            torch.cat([output.hidden_states[-2] for output in outputs], -1), outputs[-1][0]
+        )
+
+    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
+        """See `Architecture.blank_text`."""
+        import torch
+
+        config = pipe.unet.config
+        width, pooled = config.cross_attention_dim, None
+        if config.addition_embed_type == "text_time":
+            length = config.projection_class_embeddings_input_dim - TIMES * config.addition_time_embed_dim
+            pooled = torch.zeros(1, length, device="meta")
+        width = width if isinstance(width, int) else width[0]
+        return _text_arguments(torch.zeros(1, tokens, width, device="meta"), pooled)
+
+    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Architecture.blank_call`."""
+        import torch
+
+        config = pipe.unet.config
+        distilled = config.time_cond_proj_dim  # such models are told the guidance scale
+        return {
+            "sample": torch.zeros(1, config.in_channels, *size, device="meta"),
+            "timestep": torch.zeros(1, device="meta"),
+            "timestep_cond": None if distilled is None else torch.zeros(1, distilled, device="meta"),
+            **text,
+        }
+
+
+def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
+    added = None
+    if pooled is not None:
+        added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
+    return {"encoder_hidden_states": states, "added_cond_kwargs": added}
+
+
+def _is_xl(pipe: Any) -> bool:
+    return "XL" in type(pipe).__name__
+
+
+def _latent_channels(pipe: Any) -> int:
+    return pipe.vae.config.latent_channels
 
 
 def place(address: str) -> Place | None:
@@ -192,7 +268,7 @@ def x0_unavailable(scheduler: Any) -> str | None:
     if getattr(scheduler.config, "use_flow_sigmas", False):
         return f"{name} has use_flow_sigmas on"
     prediction_type = getattr(scheduler.config, "prediction_type", "epsilon")
-    if prediction_type not in ("epsilon", "v_prediction", "sample"):
+    if prediction_type not in UNet.predicts:
         return f"{name} has prediction_type {prediction_type!r}"
     return None
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hooks.architectures.base import module_at
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import module_at
 from hooks.errors import HookError
 
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.

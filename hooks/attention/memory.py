@@ -50,11 +50,12 @@ def estimate_memory(
         If the choice matches no layer, or the pipeline is not supported.
     """
     chosen = settle(choice, None) if kind == "cross" else settle(False, choice)
-    size, total = architecture_of(pipe).latent_size(pipe, height, width), 0
+    architecture, total = architecture_of(pipe), 0
+    size = architecture.latent_size(pipe, height, width)
     for attention, definition, kept in chosen:
         sums = AttentionSums(pipe, lambda: None, definition, kept, attention)
         tokens = prompt_tokens(pipe) if attention == "cross" else None
-        calls = unet_calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
+        calls = architecture.calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
         total += 4 * sums.elements(rows, *size, tokens, calls)
     return total
 
@@ -80,10 +81,3 @@ def settle(
     refining = definition if definition is not None and definition.refine else None
     wanted = [("cross", definition, kept), ("self", refining, self_attention)]
     return [one for one in wanted if one[1:] != (None, None)]
-
-
-def unet_calls(pipe: Any, steps: int) -> int:
-    """UNet calls that the pipeline's scheduler makes for so many steps."""
-    scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config)
-    scheduler.set_timesteps(steps)
-    return len(scheduler.timesteps)

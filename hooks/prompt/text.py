@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Site, module_at, tensor_of
+from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import text_core
 from hooks.attach import attach_reader
 from hooks.errors import HookError

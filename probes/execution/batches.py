@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from hooks.architectures.unet_size import latent_size
+from hooks.architectures.registry import architecture_of
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.part import Part
 from probes.models import loading
-from probes.models.sizes import image_size
+from probes.models.requirements import image_size
 from probes.runs.parts import DamagedPartError, disk_error, read_identity
 from probes.runs.store import Run
 from probes.storage import locations
@@ -76,8 +76,8 @@ def auto_batch(loaded: loading.LoadedModel, members: int, config: Config) -> int
 
 
 def auto_images(pipe: Any, device: str, config: Config) -> float:
-    """Images per batch that a device holds comfortably; may be less than one. Of `pipe`, `unet` and `vae` are read."""
-    height, width = latent_size(pipe, *image_size(pipe, config))
+    """Images per batch that a device holds comfortably; may be less than one. The pipeline needs no weights."""
+    height, width = architecture_of(pipe).latent_size(pipe, *image_size(pipe, config))
     share = height * width / _REFERENCE_AREA
     if device.startswith("cuda"):
         free, _ = torch.cuda.mem_get_info(torch.device(device))

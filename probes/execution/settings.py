@@ -112,8 +112,7 @@ def keep_begun_settings(config: Config, run: Run) -> Config:
 
 def threads(loaded: loading.LoadedModel) -> int:
     """Threads that torch is given for a model that is loaded."""
-    networks = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
-    return workers.threads(networks.parameters, loaded.device)
+    return workers.threads(estimate.parameters(loaded.pipe), loaded.device)
 
 
 def _name(device: str) -> str:

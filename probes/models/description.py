@@ -6,6 +6,7 @@ fit another is told in one line, naming the file, before an image is drawn or a 
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -16,43 +17,43 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from hooks.architectures import unet_size
+from hooks.architectures.base import Architecture, build_blank
+from hooks.architectures.layout import Component, Layout, MisfitError
+from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines, drawn_by
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
 from probes.models import pretrained, weight_files
-from probes.models.source import Source
+from probes.models.source import CARD, Source
+from probes.runs.identity import short
 
-PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
-SUPPORTED = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 INDEX = "model_index.json"
+# they read images or judge them; drawing from text needs none
+IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
 
-_TEXT = ("CLIPTextModel", "CLIPTextModelWithProjection")
-_TOKENIZER = ("CLIPTokenizer", "CLIPTokenizerFast")
-_COMPONENTS = {
-    "tokenizer": ("transformers", _TOKENIZER),
-    "text_encoder": ("transformers", _TEXT),
-    "unet": ("diffusers", ("UNet2DConditionModel",)),
-    "vae": ("diffusers", ("AutoencoderKL",)),
-}
-_SECOND = {
-    "tokenizer_2": ("transformers", _TOKENIZER),
-    "text_encoder_2": ("transformers", _TEXT[1:]),
-}
 # `stable_diffusion` and its like hold the safety checkers of old models, which are not loaded
 _LIBRARIES = ("diffusers", "transformers", "stable_diffusion", "stable_diffusion_xl")
 # beyond what any model has; building a million layers would take hours before it fails
-_MOST_LAYERS, _MOST_CHANNELS, _MOST_LATENTS = 200, 2**20, 1024
-_LAYERS = ("num_hidden_layers", "layers_per_block", "transformer_layers_per_block", "num_attention_heads")
+_MOST_LAYERS, _MOST_CHANNELS = 200, 2**20
+_LAYERS = ("num_hidden_layers", "num_layers", "num_single_layers", "layers_per_block")
+_LAYERS += ("transformer_layers_per_block", "num_attention_heads")
+_DESCRIBING = (".json", ".txt", ".model")
 
 _REHEARSED: set[str] = set()  # descriptions that have run in this process
 
 
 @dataclass(frozen=True)
 class Description:
-    """A pipeline as its folder describes it: class, and the components with weights built without them."""
+    """A pipeline as its folder describes it: what it is, and the components with weights built without them."""
 
-    pipeline: str
+    architecture: Architecture
+    layout: Layout
     components: Mapping[str, Any]
+
+
+def supported() -> str:
+    """The remedy for a model that cannot be drawn with."""
+    models = " or ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
+    return f"choose a text-to-image model of {models}"
 
 
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
@@ -116,11 +117,10 @@ def read_index(source: Source) -> dict[str, Any]:
         It is damaged, of another pipeline, or names a class that is none of the pipeline's.
     """
     index = read_object(source, INDEX)
-    kind = index.get("_class_name")
-    if kind not in PIPELINES:
+    kind, pipelines = index.get("_class_name"), drawing_pipelines()
+    if kind not in pipelines:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
-        raise fault(source, INDEX, " or ".join(PIPELINES), got, SUPPORTED)
-    wanted = _COMPONENTS | (_SECOND if kind == PIPELINES[1] else {})
+        raise fault(source, INDEX, " or ".join(pipelines), got, supported())
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
             expected = f"`{name}` of diffusers or transformers"
@@ -131,15 +131,44 @@ def read_index(source: Source) -> dict[str, Any]:
                 f"{entry!r:.80}",
                 "code of a model's author is not run, choose another",
             )
-    for name, (library, classes) in wanted.items():
-        entry = index.get(name)
-        if not isinstance(entry, list) or len(entry) != 2 or entry[0] != library or entry[1] not in classes:
-            expected = f"`{name}: [{library}, {' or '.join(classes)}]`"
+    for wanted in drawn_by(kind)[1].components:
+        entry = index.get(wanted.name)
+        known = isinstance(entry, list) and len(entry) == 2 and entry[0] == wanted.library
+        if not known or entry[1] not in wanted.classes:
+            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
             raise fault(source, INDEX, expected, f"{entry!r:.80}", "mend it or choose another model")
     entry = index.get("scheduler")
     if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
         raise fault(source, INDEX, "`scheduler: [diffusers, NAME]`", f"{entry!r:.80}", "mend it")
     return index
+
+
+def read_kind(source: Source) -> tuple[Architecture, Layout]:
+    """The architecture of a model, and what its pipeline is made of; see `read_index`."""
+    return drawn_by(read_index(source)["_class_name"])
+
+
+def files(source: Source) -> dict[str, str]:
+    """A digest of every file of a model that is read beside its weights, by ``model/<path>``: they are part of a run.
+
+    Weights are known by their content once they are loaded (:func:`probes.models.weights.weight_hash`), whichever of a
+    folder's files held them.
+    """
+    _, layout = read_kind(source)
+    paths = {INDEX: source.described(INDEX), CARD: source.card}
+    for folder in sorted({"scheduler", *(component.name for component in layout.components)}):
+        for place in (*reversed(source.bases), source.config):  # what stands in first, then the model's
+            paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
+    try:
+        return {
+            f"model/{name}": short(path.read_bytes())
+            for name, path in paths.items()
+            if path.suffix in _DESCRIBING and ".index." not in path.name and path.is_file()
+        }
+    except OSError as error:
+        raise UserError(
+            f"model {source.name}: {error.filename}: cannot be read ({error.strerror}): check its permissions"
+        ) from None
 
 
 def check(source: Source, tokenizers: list[Any]) -> Description:
@@ -159,56 +188,60 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
     """
     import torch
 
-    index = read_index(source)
-    names = [name for name in ("text_encoder", "text_encoder_2", "unet", "vae") if _wanted(index, name)]
-    built = {name: _build(source, name, index[name][1]) for name in names}
-    encoders = [built[name] for name in names if name.startswith("text_encoder")]
-    for number, tokenizer, encoder in zip(("", "_2"), tokenizers, encoders):
-        _check_tokenizer(source, f"tokenizer{number}", tokenizer, encoder.config)
-    _check_numbers(source, built["unet"].config, built["vae"].config)
+    described = build(source)
+    built, layout = described.components, described.layout
+    for named, tokenizer, encoder in zip(layout.tokenizers, tokenizers, layout.text_encoders, strict=True):
+        _check_tokenizer(source, named.name, tokenizer, built[encoder.name].config)
+    try:
+        described.architecture.check(SimpleNamespace(**built))
+    except MisfitError as error:
+        file = f"{error.component}/config.json"
+        raise fault(source, file, error.expected, error.got, error.remedy) from None
     lengths = [tokenizer.model_max_length for tokenizer in tokenizers]
-    sizes = _sizes(index, built, lengths)
+    sizes = _sizes(described, lengths)
     if sizes not in _REHEARSED:  # a second or two, and asked for twice: before and after the weights are read
         with torch.no_grad(), torch.device("meta"):
-            _rehearse(source, index, built, lengths)
+            _rehearse(source, described, lengths)
         _REHEARSED.add(sizes)
-    return Description(pipeline=index["_class_name"], components=built)
+    return described
 
 
-def _sizes(index: Mapping[str, Any], built: Mapping[str, Any], lengths: list[int]) -> str:
+def build(source: Source) -> Description:
+    """Build the components of a model from their configurations, without weights.
+
+    Raises
+    ------
+    UserError
+        A file is damaged.
+    """
+    index, (architecture, layout) = read_index(source), read_kind(source)
+    built = {one.name: _build(source, one, index[one.name][1]) for one in layout.networks}
+    return Description(architecture, layout, built)
+
+
+def _sizes(described: Description, lengths: list[int]) -> str:
     """All that decides whether a rehearsal succeeds, as text: classes, settings and lengths of prompts."""
     settings = {}
-    for name, module in built.items():
+    for name, module in described.components.items():
         config = module.config.to_dict() if hasattr(module.config, "to_dict") else dict(module.config)
         settings[name] = [type(module).__name__, config]
-    return json.dumps([index["_class_name"], lengths, settings], sort_keys=True, default=str)
+    return json.dumps([described.layout.pipeline, lengths, settings], sort_keys=True, default=str)
 
 
-def _wanted(index: Mapping[str, Any], name: str) -> bool:
-    return name in _COMPONENTS or (name in _SECOND and index["_class_name"] == PIPELINES[1])
-
-
-def _build(source: Source, name: str, kind: str) -> Any:
+def _build(source: Source, component: Component, kind: str) -> Any:
     """A component from its configuration, without weights."""
-    file = f"{name}/config.json"
+    file = f"{component.name}/config.json"
     config = read_object(source, file)
     _check_size(source, file, config)
     with readable(source, file, f"a description of a {kind}"):
-        return copy(_component(kind, json.dumps(config)))  # pipelines put settings over those of old models
+        # pipelines put settings over those of old models
+        return copy(_component(component.library, kind, json.dumps(config)))
 
 
 @lru_cache(maxsize=4)  # a second of work, and asked for twice: before and after the weights are read
-def _component(kind: str, settings: str) -> Any:
+def _component(library: str, kind: str, settings: str) -> Any:
     """A component of this class, on torch's meta device; nobody alters it."""
-    import diffusers
-    import torch
-    import transformers
-
-    config = parse_json(settings)
-    with torch.device("meta"):
-        if hasattr(transformers, kind):
-            return getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config)).eval()
-        return getattr(diffusers, kind).from_config(config).eval()
+    return build_blank(getattr(importlib.import_module(library), kind), parse_json(settings))
 
 
 def _check_size(source: Source, file: str, config: Mapping[str, Any]) -> None:
@@ -252,68 +285,38 @@ def _check_tokenizer(source: Source, name: str, tokenizer: Any, config: Any) -> 
         raise fault(source, file, f"a `{missing}`", "none", "add it")
 
 
-def _check_numbers(source: Source, unet: Any, vae: Any) -> None:
-    """What the pipeline computes with and the components themselves do not."""
-    file, size = "unet/config.json", unet.sample_size
-    sides = size if isinstance(size, (list, tuple)) else [size, size]
-    if len(sides) != 2 or not all(type(side) is int and 0 < side <= _MOST_LATENTS for side in sides):
-        expected = f"`sample_size`, the latents' height and width, of 1 to {_MOST_LATENTS}"
-        got = "none" if size is None else f"{size!r:.40}"
-        raise fault(source, file, expected, got, "add it, such as 64 for images of 512 pixels")
-    channels = (unet.in_channels, unet.out_channels)
-    if channels != (vae.latent_channels, vae.latent_channels):
-        raise fault(
-            source,
-            file,
-            f"{vae.latent_channels} channels in and out, as vae/config.json has in its latents",
-            f"{channels[0]} and {channels[1]}",
-            f"{SUPPORTED}, not one for inpainting or editing",
-        )
-    factor = vae.scaling_factor
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
-        raise fault(
-            source, "vae/config.json", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it"
-        )
-    for key in ("latents_mean", "latents_std"):
-        values = getattr(vae, key, None)
-        whole = isinstance(values, (list, tuple)) and len(values) == vae.latent_channels
-        if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
-            expected = f"`{key}`, {vae.latent_channels} numbers or null"
-            raise fault(source, "vae/config.json", expected, f"{values!r:.40}", "mend it")
-
-
-def _rehearse(source: Source, index: Mapping[str, Any], built: Mapping[str, Any], lengths: list[int]) -> None:
-    """Run text encoders, U-Net and decoder once without weights; the sizes of one must fit the next."""
+def _rehearse(source: Source, described: Description, lengths: list[int]) -> None:
+    """Run text encoders, denoiser and decoder once without weights; the sizes of one must fit the next."""
     import torch
 
-    xl = index["_class_name"] == PIPELINES[1]
-    states, pooled = [], None
-    for number, length in zip(("", "_2") if xl else ("",), lengths):
-        name = f"text_encoder{number}"
-        with readable(source, f"{name}/config.json", "a text encoder that runs"):
-            output = built[name](torch.zeros(1, length, dtype=torch.long), output_hidden_states=xl)
-            states.append(output.hidden_states[-2] if xl else output[0])
-            pooled = output[0]
-    model = SimpleNamespace(**built)
-    unet, vae = model.unet, model.vae
-    widths = " + ".join(str(state.shape[-1]) for state in states)
-    expected = f"a U-Net that runs with the text encoder's width of {widths}"
+    architecture, layout = described.architecture, described.layout
+    model = SimpleNamespace(**described.components)
+    outputs = []
+    for encoder, length in zip(layout.text_encoders, lengths, strict=True):
+        with readable(source, f"{encoder.name}/config.json", "a text encoder that runs"):
+            ids = torch.zeros(1, length, dtype=torch.long)
+            outputs.append(getattr(model, encoder.name)(ids, output_hidden_states=True))
+    files = " and ".join(f"{encoder.name}/config.json" for encoder in layout.text_encoders)
+    with readable(source, files, "a text encoder with the layers that the pipeline reads"):
+        text = architecture.text_arguments(outputs)
+    widths = " + ".join(str(output.hidden_states[-1].shape[-1]) for output in outputs)
+    expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
     remedy = "mend it, or give the text encoder that belongs to it"
-    more = {"added_cond_kwargs": {"text_embeds": pooled, "time_ids": torch.zeros(1, 6)}} if xl else {}
-    with readable(source, "unet/config.json", expected, remedy):
-        if unet.config.time_cond_proj_dim is not None:  # distilled models are told the guidance scale
-            more["timestep_cond"] = torch.zeros(1, unet.config.time_cond_proj_dim)
-        latents = torch.zeros(1, unet.config.in_channels, *unet_size.latent_size(model))
-        drawn = unet(latents, torch.zeros(1), torch.cat(states, dim=-1), **more).sample
-    if drawn.shape != latents.shape:
-        shapes = f"{tuple(drawn.shape)} from {tuple(latents.shape)}"
-        raise fault(source, "unet/config.json", "a prediction of the latents' shape", shapes, "mend it")
-    with readable(source, "vae/config.json", "a decoder that runs"):
-        image = vae.decode(drawn).sample
-    wanted = (3, *unet_size.image_size(model))
+    file = f"{layout.denoiser.name}/config.json"
+    with readable(source, file, expected, remedy):
+        call = architecture.blank_call(model, architecture.latent_size(model), text)
+        latents = architecture.inputs(model, (), call)
+        drawn = architecture.prediction(latents, architecture.denoiser(model)(**call))
+    if drawn.shape != latents.latent.shape:
+        shapes = f"{tuple(drawn.shape)} from {tuple(latents.latent.shape)}"
+        raise fault(source, file, "a prediction of the latents' shape", shapes, "mend it")
+    file = f"{layout.decoder.name}/config.json"
+    with readable(source, file, "a decoder that runs"):
+        image = architecture.decoder(model).decode(drawn).sample
+    wanted = (3, *architecture.image_size(model))
     if image.shape != (1, *wanted):
         got = f"{tuple(image.shape[1:])}"
-        raise fault(source, "vae/config.json", f"images of shape {wanted}", got, "mend it")
+        raise fault(source, file, f"images of shape {wanted}", got, "mend it")
 
 
 def check_weights(source: Source, description: Description) -> None:

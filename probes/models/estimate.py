@@ -1,6 +1,6 @@
 """What a run will take: images, time, memory and disk, for ``--dry-run``. Loads no weights.
 
-The UNet and the VAE decoder are built from their descriptions without weights (torch's meta device) and the
+Denoiser and decoder are built from their descriptions without weights (torch's meta device) and the
 floating-point operations of one call are counted. Time is that count over the speed at which this device
 has just multiplied two matrices, times a stated share of it, and over the workers that draw side by side. It is
 an order of magnitude, not a promise.
@@ -17,20 +17,18 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from hooks.architectures.decoder import latent_scale
-from hooks.architectures.unet_blank import blank_call
-from hooks.architectures.unet_size import latent_size
+from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import prompt_tokens
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
-from probes.json_text import parse_json
+from probes.models import loading
 from probes.models.devices import pick_device, pick_dtype
-from probes.models.guidance import guided
 from probes.models.loading import Source
-from probes.models.sizes import image_size
+from probes.models.requirements import guided, image_size
 from probes.prompts.plan import Sample
 
-# Share of its speed in one large matrix product that a device reaches in a UNet with the probe around it.
+# Share of its speed in one large matrix product that a device reaches in a denoiser with the probe around it.
 # Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.
 _SHARE = 0.5
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -54,46 +52,36 @@ class RunEstimate:
         )
 
 
-@dataclass(frozen=True)
-class Networks:
-    """A U-Net and a decoder without weights: what one image costs follows from them."""
-
-    unet: Any
-    vae: Any
-
-    @property
-    def parameters(self) -> int:
-        """Parameters of the U-Net."""
-        return sum(parameter.numel() for parameter in self.unet.parameters())
-
-    @cache  # noqa: B019  (a description lives as long as it is asked)
-    def flops(self, height: int, width: int) -> tuple[float, float]:
-        """Floating-point operations of one U-Net call and of decoding one image."""
-        size = latent_size(self, height, width)
-        return _unet_flops(self.unet, size), _decoder_flops(self.vae, size)
+def parameters(pipe: Any) -> int:
+    """Parameters of a pipeline's denoiser; the pipeline needs no weights."""
+    return _numbers(architecture_of(pipe).denoiser(pipe))
 
 
-def describe(source: Source) -> Networks:
-    """Build a model's U-Net and decoder from their descriptions, without weights.
+def _numbers(network: Any) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
 
-    Raises
-    ------
-    UserError
-        A description is damaged.
+
+def operations(pipe: Any, height: int, width: int) -> tuple[float, float]:
+    """Floating-point operations of one call of the denoiser and of decoding one image.
+
+    Parameters
+    ----------
+    pipe
+        On torch's meta device.
+    height, width
+        Of the image in pixels.
     """
-    from diffusers import AutoencoderKL, UNet2DConditionModel
-
-    built = []
-    try:
-        with torch.device("meta"):
-            for kind, name in ((UNet2DConditionModel, "unet"), (AutoencoderKL, "vae")):
-                described = parse_json(source.described(f"{name}/config.json").read_text())
-                built.append(kind.from_config(described))
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(
-            f"model {source.name}: expected unet/config.json and vae/config.json ({error}): mend them"
-        ) from error
-    return Networks(*built)
+    architecture = architecture_of(pipe)
+    size, tokens = architecture.latent_size(pipe, height, width), prompt_tokens(pipe)
+    counts = []
+    for call in (
+        lambda: architecture.call_once(pipe, size, tokens),
+        lambda: architecture.decode_once(pipe, size),
+    ):
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            call()
+        counts.append(float(counter.get_total_flops()))
+    return counts[0], counts[1]
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class Cost:
     """What drawing costs with a model on a device, `config` saying in which number format."""
 
     config: Config
-    model: Networks
+    pipe: Any  # without weights
     device: torch.device
     threads: int
     per_call: float
@@ -114,15 +102,16 @@ class Cost:
 
     def basis(self, count: int) -> str:
         """How it was reckoned, for so many workers."""
+        denoiser, steps = architecture_of(self.pipe).denoiser_name, self.config.sampler.steps
         return (
             f"{_several(count, 'worker')} of {_several(self.threads, 'thread')};"
-            f" {self.per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {self.config.sampler.steps}"
-            f" steps, {self.speed / 1e9:.3g} GFLOP/s on {self.device}: {_SHARE:.0%} of a matrix product just timed"
+            f" {self.per_call / 1e9:.2g} GFLOP a {denoiser} call counted on its description, {steps} steps,"
+            f" {self.speed / 1e9:.3g} GFLOP/s on {self.device}: {_SHARE:.0%} of a matrix product just timed"
         )
 
     def processes(self, images: int, rows: int | None = None) -> int:
         """See `processes`."""
-        return processes(self.config, self.model, self.device.type, self.threads, images, rows)
+        return processes(self.config, self.pipe, self.device.type, self.threads, images, rows)
 
 
 def cost(config: Config, source: Source) -> Cost:
@@ -136,20 +125,20 @@ def cost(config: Config, source: Source) -> Cost:
     device = pick_device(config.generate.device)
     dtype = pick_dtype(config.generate.dtype, device, bundled=source.kind == "bundled")
     config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
-    model = describe(source)
-    height, width = image_size(model, config)
+    pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    height, width = image_size(pipe, config)
     try:
-        per_call, decoding = model.flops(height, width)
+        per_call, decoding = operations(pipe, height, width)
     except RuntimeError as error:
         raise UserError(
             f"model {source.name}: expected one that draws {height} x {width} pixels, got `{error}`:"
             " choose another size"
         ) from None
     per_image = per_call * config.sampler.steps * (2 if guided(config, source) else 1) + decoding
-    threads = workers.threads(model.parameters, device.type)
+    threads = workers.threads(parameters(pipe), device.type)
     with workers.deterministic(threads):
         speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    return Cost(config, model, device, threads, per_call, per_image, speed)
+    return Cost(config, pipe, device, threads, per_call, per_image, speed)
 
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
@@ -161,71 +150,59 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEs
         The description of the model is damaged, or the model cannot draw images of that size.
     """
     costs = cost(config, source)
-    config, model = costs.config, costs.model
+    config, pipe = costs.config, costs.pipe
     count = costs.processes(len(samples))
-    height, width = image_size(model, config)
-    heat = height * width // latent_scale(model.vae) ** 2 * 4 if config.capture.words else 0
+    height, width = image_size(pipe, config)
+    heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     return RunEstimate(
         images=len(samples),
         seconds=costs.seconds(len(samples), count),
-        memory=memory(config, model, count, len(samples)),
-        disk=image_bytes(config, model, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
+        memory=memory(config, pipe, count, len(samples)),
+        disk=image_bytes(config, pipe, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
         basis=costs.basis(count),
     )
 
 
-def image_bytes(config: Config, model: Networks, images: int) -> float:
+def image_bytes(config: Config, pipe: Any, images: int) -> float:
     """Bytes that so many images take on disk."""
-    height, width = image_size(model, config)
+    height, width = image_size(pipe, config)
     return images * height * width * _PNG_PER_PIXEL
 
 
-def memory(config: Config, model: Networks, count: int, images: int, rows: int | None = None) -> float:
+def memory(config: Config, pipe: Any, count: int, images: int, rows: int | None = None) -> float:
     """Bytes that so many workers take, and the process that they help."""
     more = workers.PROCESS_BYTES if count > 1 else 0
-    return count * worker_memory(config, model, images, rows) + more
+    return count * worker_memory(config, pipe, images, rows) + more
 
 
-def worker_memory(config: Config, model: Networks, images: int, rows: int | None = None) -> float:
+def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = None) -> float:
     """Bytes that one process takes which draws batches of a run of so many images; `rows`: images in a batch."""
-    height, width = image_size(model, config)
+    height, width = image_size(pipe, config)
     members = len(config.indicators)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
     draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
     draws = min(draws, max(1, images // members))
-    weights = sum(p.numel() for module in (model.unet, model.vae) for p in module.parameters())
-    working = 8 * height * width * model.vae.config.block_out_channels[0] * (rows or members * draws)
+    architecture = architecture_of(pipe)
+    weights = _numbers(architecture.denoiser(pipe)) + _numbers(architecture.decoder(pipe))
+    working = 8 * height * width * architecture.decoder_channels(pipe) * (rows or members * draws)
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
 
 
 def processes(
-    config: Config, model: Networks, device: str, threads: int, images: int, rows: int | None = None
+    config: Config, pipe: Any, device: str, threads: int, images: int, rows: int | None = None
 ) -> int:
-    """How many workers draw so many images (:func:`probes.execution.workers.worker_count`); `rows`: images in a batch."""
+    """How many workers draw so many images (`probes.execution.workers.worker_count`); `rows`: images in a batch."""
     return workers.worker_count(
         config.generate.workers,
         device=device,
         threads=threads,
-        memory=worker_memory(config, model, images, rows),
+        memory=worker_memory(config, pipe, images, rows),
         seconds=images * config.sampler.steps * workers.IMAGE_STEP,
     )
 
 
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
-
-
-def _unet_flops(unet: Any, size: tuple[int, int]) -> float:
-    call = blank_call(unet, size, tokens=77)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        unet(**call)
-    return float(counter.get_total_flops())
-
-
-def _decoder_flops(vae: Any, size: tuple[int, int]) -> float:
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        vae.decode(torch.zeros(1, vae.config.latent_channels, *size, device="meta"))
-    return float(counter.get_total_flops())
 
 
 @cache

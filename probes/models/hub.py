@@ -17,15 +17,10 @@ import yaml
 
 from probes.errors import UserError, first_line
 from probes.models import description, weight_files
-from probes.models.description import INDEX, SUPPORTED, Source
+from probes.models.description import IMAGE_READERS, INDEX, Source, supported
 from probes.models.pretrained import download_pipeline, quiet
 
 _UNREACHED = "not in the cache, and the hub can't be reached"
-_UNUSED = (
-    "safety_checker",
-    "feature_extractor",
-    "image_encoder",
-)  # they read images; text-to-image needs none
 
 
 @cache
@@ -91,15 +86,16 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
     folder, commit = index.parent, index.parent.name
     source = Source(name, "hub", folder, folder, commit, variant)
     described = description.read_index(source)  # an unsupported pipeline is refused before it is fetched
-    if not weight_files.missing_files(folder, described, variant, weights):
+    _, layout = description.read_kind(source)
+    if not weight_files.missing_files(folder, described, layout, variant, weights):
         return source
     with _answering(name, identifier, revision, variant), quiet():
         if weights:
-            options = {unused: None for unused in _UNUSED if unused in described}
+            options = {unused: None for unused in IMAGE_READERS if unused in described}
             download_pipeline(identifier, revision=commit, variant=variant, **options)
         else:
             snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
-    if lacking := weight_files.missing_files(folder, described, variant, weights):
+    if lacking := weight_files.missing_files(folder, described, layout, variant, weights):
         why = f"not in the cache ({', '.join(lacking)}), and the hub gave none"
         raise _absent(name, identifier, revision, variant, why)
     return source
@@ -115,7 +111,7 @@ def _answering(name: str, identifier: str, revision: str | None, variant: str | 
         raise _absent(name, identifier, revision, variant, _UNREACHED) from error
     except errors.EntryNotFoundError as error:
         raise UserError(
-            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
+            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {supported()}"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise UserError(

@@ -20,14 +20,13 @@ from probes.config.edit_options import Edit
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
 from probes.models import description, edits, hub, single_file, weight_files
-from probes.models.components import modules, weight_hash
-from probes.models.description import INDEX, PIPELINES, Source
+from probes.models.description import INDEX, Source
 from probes.models.devices import pick_device, pick_dtype
 from probes.models.pretrained import quiet
 from probes.models.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.models.source import CARD
 from probes.models.tokenizers import tokenizer
-from probes.models.weights import read_pipeline, require_finite
+from probes.models.weights import modules, read_pipeline, require_finite, weight_hash
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
 from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
@@ -37,7 +36,10 @@ SCHEDULER = "scheduler/scheduler_config.json"
 
 @dataclass
 class LoadedModel:
-    """A pipeline ready to draw, and what ``run.json`` keeps about it."""
+    """A pipeline ready to draw, and what ``run.json`` keeps about it.
+
+    `token_limit` is the most tokens that the text encoders take, start and end included.
+    """
 
     pipe: Any
     record: dict[str, Any]
@@ -46,6 +48,7 @@ class LoadedModel:
     device: str = "cpu"
     dtype: str = "float32"
     tokenizers: list[Any] = field(default_factory=list)
+    token_limit: int = 0
 
 
 def resolve(
@@ -148,14 +151,13 @@ def tokenizers(source: Source) -> tuple[list[Any], int]:
     UserError
         A tokenizer or the description of a text encoder is not there or damaged.
     """
-    second = description.read_index(source)["_class_name"] == PIPELINES[1]
+    _, layout = description.read_kind(source)
     result, limits = [], []
-    for number in ("", "_2") if second else ("",):
-        folder = f"tokenizer{number}"
-        if not source.described(folder).is_dir():
-            raise description.fault(source, folder, "a folder", "none", "add or download it")
-        result.append(tokenizer(source, folder))
-        file = f"text_encoder{number}/config.json"
+    for named, encoder in zip(layout.tokenizers, layout.text_encoders, strict=True):
+        if not source.described(named.name).is_dir():
+            raise description.fault(source, named.name, "a folder", "none", "add or download it")
+        result.append(tokenizer(source, named))
+        file = f"{encoder.name}/config.json"
         limit = description.read_object(source, file).get("max_position_embeddings", 77)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
             raise description.fault(
@@ -185,33 +187,37 @@ def without_weights(source: Source, scheduler: str | None = None, steps: int | N
     ------
     UserError
         A file of the description is damaged, two of them do not fit one another, or the scheduler cannot drive
-        Stable Diffusion.
+        the model.
     """
-    import diffusers
-
-    described, chosen = _checked(source, scheduler, steps)
-    kind = getattr(diffusers, described.pipeline)
-    asked = inspect.signature(kind.__init__).parameters
-    absent = dict.fromkeys(
-        ("tokenizer", "tokenizer_2", "safety_checker", "feature_extractor", "image_encoder")
-    )
+    described, chosen, _ = _checked(source, scheduler, steps)
+    kind = described.layout.pipeline_class()
+    parameters = inspect.signature(kind.__init__).parameters
+    absent = {name: None for name, one in parameters.items() if name != "self" and one.default is one.empty}
     switches = {"requires_safety_checker": False, "add_watermarker": False}
-    parts = {**absent, **switches, **described.components, "scheduler": chosen}
+    parts = {
+        **absent,
+        **{name: value for name, value in switches.items() if name in parameters},
+        **described.components,
+        "scheduler": chosen,
+    }
     with quiet():
-        return kind(**{name: value for name, value in parts.items() if name in asked})
+        return kind(**parts)
 
 
-def _checked(source: Source, scheduler: str | None, steps: int | None) -> tuple[description.Description, Any]:
-    """The description and the scheduler that is to draw."""
+def _checked(
+    source: Source, scheduler: str | None, steps: int | None
+) -> tuple[description.Description, Any, int]:
+    """The description, the scheduler that is to draw, and the most tokens that the text encoders take."""
     with quiet():
-        loaded, _ = tokenizers(source)
+        loaded, limit = tokenizers(source)
         result = description.check(source, loaded)
         chosen = _scheduler(source)
         if scheduler is None:
-            require_usable(chosen, steps, place=f"model {source.name}: {SCHEDULER}")
+            place = f"model {source.name}: {SCHEDULER}"
+            require_usable(chosen, result.architecture, steps, place=place)
         else:
-            chosen = pick_scheduler(scheduler, chosen, steps)
-    return result, chosen
+            chosen = pick_scheduler(scheduler, chosen, result.architecture, steps)
+    return result, chosen, limit
 
 
 def _scheduler(source: Source) -> Any:
@@ -250,21 +256,22 @@ def load(
     steps
         Denoising steps that the scheduler is to make.
     edit
-        Made in what was loaded (:func:`probes.models.edits.apply`); the record then has ``edit``, with the hash of the weights
-        as they were, and its ``weight_hash`` is that of the edited model.
+        Made in what was loaded (:func:`probes.models.edits.apply`); the record then has ``edit``, with the hash of
+        the weights as they were, and its ``weight_hash`` is that of the edited model.
 
     Raises
     ------
     UserError
         The files are damaged, of another kind or do not fit one another, the device or the scheduler is unknown,
-        the scheduler cannot drive Stable Diffusion, or the edit does not fit the model.
+        the scheduler cannot drive the model, or the edit does not fit the model.
     """
     import torch
 
     place = pick_device(device)
     dtype = pick_dtype(dtype, place, bundled=source.kind == "bundled")
     card = description.read_card(source)
-    described, _ = _checked(source, scheduler, steps)
+    described, _, limit = _checked(source, scheduler, steps)
+    architecture, layout = described.architecture, described.layout
     if source.kind == "file":
         pipe = single_file.read(source)
     elif source.name in LOCATED and source.kind == "bundled":
@@ -283,9 +290,8 @@ def load(
         description.check_weights(source, described)
         pipe = read_pipeline(source)
     index = description.read_index(source)
-    own_guidance = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
     if scheduler is not None:
-        pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, steps)
+        pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, architecture, steps)
     require_finite(source, pipe, "float32", "download it again")
     with _fits(place), quiet():
         pipe = pipe.to(place, getattr(torch, dtype))
@@ -299,11 +305,11 @@ def load(
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
         "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
-        "variant": _variant(source),
+        "variant": _variant(source, layout.denoiser.name),
         "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
         "ships_safety_checker": (index.get("safety_checker") or [None])[0] is not None,
-        "prediction_type": pipe.scheduler.config.get("prediction_type", "epsilon"),
-        "decoder_dtype": _decoder_dtype(pipe, dtype),
+        "prediction_type": architecture.prediction_type(pipe.scheduler),
+        "decoder_dtype": architecture.decoding_dtype(pipe, dtype),
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
     if edit is not None:
@@ -314,25 +320,26 @@ def load(
         pipe=pipe,
         record=record,
         scheduler=scheduler_record(pipe.scheduler),
-        guidance_scale=float(card.get("guidance_scale", own_guidance)),
+        guidance_scale=default_guidance(source),
         device=str(place),
         dtype=dtype,
-        tokenizers=[t for t in (pipe.tokenizer, getattr(pipe, "tokenizer_2", None)) if t is not None],
+        tokenizers=[getattr(pipe, one.name) for one in layout.tokenizers],
+        token_limit=limit,
     )
 
 
-def _variant(source: Source) -> str | None:
-    """The variant of the U-Net's weights that was read; None for full precision and for single files."""
-    return None if source.kind == "file" else weight_files.choose(source.component("unet"), source.variant)
+def default_guidance(source: Source) -> float:
+    """Return the guidance scale that a model was made for: its card's, else its pipeline's own."""
+    architecture, layout = description.read_kind(source)
+    card = description.read_card(source)
+    if "guidance_scale" in card:
+        return float(card["guidance_scale"])
+    return architecture.default_guidance(layout.pipeline_class())
 
 
-def _decoder_dtype(pipe: Any, dtype: str) -> str:
-    """The number format in which images are decoded: XL's pipeline keeps to float32 where its decoder says so.
-
-    That decoder overflows in float16; its description has ``force_upcast``, which the other pipelines do not read.
-    """
-    upcast = type(pipe).__name__ == PIPELINES[1] and dtype == "float16" and pipe.vae.config.force_upcast
-    return "float32" if upcast else dtype
+def _variant(source: Source, denoiser: str) -> str | None:
+    """The variant of the denoiser's weights that was read; None for full precision and for single files."""
+    return None if source.kind == "file" else weight_files.choose(source.component(denoiser), source.variant)
 
 
 @contextlib.contextmanager

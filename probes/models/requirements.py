@@ -1,20 +1,74 @@
-"""What a model can do of what a configuration asks: size, sites, what is kept; before anything is written."""
+"""What a configuration asks of a model, and whether the model can do it: said before anything is written."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from hooks import sites
+from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import edits, loading
-from probes.models.description import read_card
-from probes.models.sizes import image_size
+from probes.models import description, edits, loading
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
+
+
+def guidance_scale(config: Config, source: loading.Source) -> float:
+    """Return the scale of classifier-free guidance: the configuration's, the model's, or the pipeline's."""
+    scale = config.sampler.guidance_scale
+    return loading.default_guidance(source) if scale is None else float(scale)
+
+
+def guided(config: Config, source: loading.Source) -> bool:
+    """Tell whether the denoiser is called without the prompt, too; no weights are loaded."""
+    architecture, layout = description.read_kind(source)
+    denoiser = description.read_object(source, f"{layout.denoiser.name}/config.json")
+    return architecture.guided(denoiser, guidance_scale(config, source))
+
+
+def check_negative_prompt(config: Config, source: loading.Source, place: str) -> None:
+    """Refuse a negative prompt that would change nothing.
+
+    Parameters
+    ----------
+    place
+        Where the negative prompt was written, for the error.
+
+    Raises
+    ------
+    UserError
+        There is a negative prompt and no guidance.
+    """
+    if not config.sampler.negative_prompt or guided(config, source):
+        return
+    scale = guidance_scale(config, source)
+    whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
+    raise UserError(
+        f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
+        f" {scale:g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or take the negative prompt out"
+    )
+
+
+def image_size(pipe: Any, config: Config) -> tuple[int, int]:
+    """Return height and width in pixels of the images that a configuration asks of a pipeline, which needs no weights.
+
+    Raises
+    ------
+    UserError
+        The model cannot draw images of this size.
+    """
+    architecture = architecture_of(pipe)
+    multiple = architecture.image_multiple(pipe)
+    wanted = config.sampler.height, config.sampler.width
+    for name, pixels in zip(("height", "width"), wanted):
+        if pixels is not None and pixels % multiple:
+            raise UserError(
+                f"sampler.{name}: expected a multiple of {multiple} for this model, got {pixels}:"
+                f" use {max(1, round(pixels / multiple)) * multiple}"
+            )
+    return architecture.image_size(pipe, *wanted)
 
 
 def check(config: Config, source: loading.Source) -> None:
@@ -26,9 +80,8 @@ def check(config: Config, source: loading.Source) -> None:
         Names the field, or what the description lacks.
     """
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    default = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
     check_edit(pipe, config, source)
-    check_pipeline(pipe, config, float(read_card(source).get("guidance_scale", default)))
+    check_pipeline(pipe, config, loading.default_guidance(source))
 
 
 def check_edit(pipe: Any, config: Config, source: loading.Source) -> None:
@@ -46,10 +99,10 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
         The guidance scale where the configuration leaves it to the model.
     """
     image_size(pipe, config)  # raises
-    scale = config.sampler.guidance_scale
-    guided = (
-        default_guidance if scale is None else scale
-    ) > 1 and pipe.unet.config.time_cond_proj_dim is None
+    architecture, scale = architecture_of(pipe), config.sampler.guidance_scale
+    guided = architecture.guided(
+        architecture.denoiser(pipe).config, default_guidance if scale is None else scale
+    )
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         if patterns and patterns != "default":

@@ -1,12 +1,14 @@
-"""Schedulers by name, with the model's settings, and whether one can drive Stable Diffusion: found by trying it."""
+"""Schedulers by name, with the model's settings, and whether one can drive a model: found by trying it."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from hooks.architectures.base import Architecture
 from probes.errors import UserError, first_line
 
 SCHEDULERS = {
@@ -20,7 +22,6 @@ SCHEDULERS = {
     "pndm": "PNDMScheduler",
     "unipc": "UniPCMultistepScheduler",
 }
-PREDICTIONS = ("epsilon", "v_prediction", "sample")
 
 _FIELD = "sampler.scheduler"
 _TRIED = 50  # steps of a trial, at most
@@ -73,7 +74,7 @@ def _placeholder(cls: type) -> bool:
     return bool(getattr(type(cls), "__name__", "") == "DummyObject" and "Scheduler" in cls.__name__)
 
 
-def pick_scheduler(name: str, current: Any, steps: int | None = None) -> Any:
+def pick_scheduler(name: str, current: Any, architecture: Architecture, steps: int | None = None) -> Any:
     """A scheduler by name, with the settings of the model's own.
 
     Parameters
@@ -82,6 +83,8 @@ def pick_scheduler(name: str, current: Any, steps: int | None = None) -> Any:
         A key of ``SCHEDULERS`` or the name of a class of diffusers.
     current
         The model's scheduler.
+    architecture
+        The model's.
     steps
         Denoising steps it must be able to make.
 
@@ -104,11 +107,11 @@ def pick_scheduler(name: str, current: Any, steps: int | None = None) -> Any:
     try:
         chosen = cls.from_config(current.config, **more)
     except ImportError as error:
-        raise _unusable(_FIELD, cls.__name__, f"cannot be had ({first_line(error)})") from None
+        raise _unusable(architecture, _FIELD, cls.__name__, f"cannot be had ({first_line(error)})") from None
     except Exception as error:  # a class with other settings raises errors of every kind
         why = f"cannot take the model's settings ({first_line(error)})"
-        raise _unusable(_FIELD, cls.__name__, why) from None
-    require_usable(chosen, steps, like=current)
+        raise _unusable(architecture, _FIELD, cls.__name__, why) from None
+    require_usable(chosen, architecture, steps, like=current)
     return chosen
 
 
@@ -121,14 +124,21 @@ def _settings(cls: type) -> set[str]:
 
 
 def require_usable(
-    scheduler: Any, steps: int | None = None, *, like: Any = None, place: str = _FIELD
+    scheduler: Any,
+    architecture: Architecture,
+    steps: int | None = None,
+    *,
+    like: Any = None,
+    place: str = _FIELD,
 ) -> None:
-    """Refuse a scheduler that cannot drive Stable Diffusion, by what its class can do and by a trial.
+    """Refuse a scheduler that cannot drive a model, by what its class can do and by a trial.
 
     Parameters
     ----------
     scheduler
         With its settings.
+    architecture
+        The model's.
     steps
         Denoising steps it must be able to make.
     like
@@ -143,24 +153,26 @@ def require_usable(
     """
     name = type(scheduler).__name__
     # some need more than two steps for their first order
-    why = _interface(scheduler) or _noise(scheduler, like) or (_trial(scheduler, 2) and _trial(scheduler, 20))
+    why = _interface(scheduler, architecture.scheduler_methods) or _noise(scheduler, architecture, like)
+    why = why or (_trial(scheduler, 2) and _trial(scheduler, 20))
     if why:
-        raise _unusable(place, name, why)
+        raise _unusable(architecture, place, name, why)
     why = _trial(scheduler, steps) if steps else None
     if why:
         raise UserError(f"sampler.steps: expected what {name} can do, got {steps}, {why}: change it")
 
 
-def _unusable(place: str, name: str, why: str) -> UserError:
+def _unusable(architecture: Architecture, place: str, name: str, why: str) -> UserError:
+    # those with a name of their own here drive what predicts the noise
+    named = f"one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "the model's own"
     return UserError(
-        f"{place}: expected a scheduler that can drive Stable Diffusion, got {name}, which {why}: use one of"
-        f" {', '.join(SCHEDULERS)}"
+        f"{place}: expected a scheduler that can drive {architecture.name}, got {name}, which {why}: use {named}"
     )
 
 
-def _interface(scheduler: Any) -> str | None:
-    """Why the pipeline cannot call it."""
-    for name in ("set_timesteps", "step", "scale_model_input"):
+def _interface(scheduler: Any, methods: Sequence[str]) -> str | None:
+    """Why the pipeline, which calls these methods, cannot call it."""
+    for name in methods:
         if not callable(getattr(scheduler, name, None)):
             return f"has no {name}()"
     if not hasattr(scheduler, "order"):
@@ -175,22 +187,22 @@ def _interface(scheduler: Any) -> str | None:
     return None
 
 
-def _noise(scheduler: Any, like: Any) -> str | None:
+def _noise(scheduler: Any, architecture: Architecture, like: Any) -> str | None:
     """Why its noise is not the one that the model was trained with."""
     import torch
 
-    config = scheduler.config
-    kind = config.get("prediction_type", "epsilon")
-    if kind not in PREDICTIONS:
-        return f"has the prediction type {kind!r:.40} and not {', '.join(PREDICTIONS)}"
-    if config.get("use_flow_sigmas"):
+    kind, kinds = architecture.prediction_type(scheduler), architecture.predicts
+    if kind not in kinds:
+        return f"has the prediction type {kind!r:.40} and not {', '.join(kinds)}"
+    if scheduler.config.get("use_flow_sigmas"):
         return "matches flows"
     if like is None:
         return None
-    if "prediction_type" not in inspect.signature(type(scheduler).__init__).parameters:
+    if len(kinds) > 1 and "prediction_type" not in inspect.signature(type(scheduler).__init__).parameters:
         return "knows no prediction type"
-    if kind != like.config.get("prediction_type", "epsilon"):
-        return f"would read the model's {like.config.get('prediction_type', 'epsilon')} as {kind}"
+    own = architecture.prediction_type(like)
+    if kind != own:
+        return f"would read the model's {own} as {kind}"
     levels, wanted = (getattr(each, "alphas_cumprod", None) for each in (scheduler, like))
     if wanted is not None and (
         levels is None
@@ -217,9 +229,11 @@ def _trial(scheduler: Any, steps: int) -> str | None:
                 times = trial.timesteps
                 if len(times) > 1 and bool((times[1:] > times[:-1]).any()):
                     return "adds noise and does not take it away"
-                sample = torch.full((1, 4, 2, 2), 0.5) * trial.init_noise_sigma
+                # those that match flows have neither of the two
+                scaled = getattr(trial, "scale_model_input", lambda sample, time: sample)
+                sample = torch.full((1, 4, 2, 2), 0.5) * getattr(trial, "init_noise_sigma", 1.0)
                 for time in times[:_TRIED]:
-                    output = torch.full_like(trial.scale_model_input(sample, time), 0.1)
+                    output = torch.full_like(scaled(sample, time), 0.1)
                     more = {"generator": generator} if "generator" in accepted else {}
                     sample = trial.step(output, time, sample, return_dict=False, **more)[0]
             drawn.append(sample)

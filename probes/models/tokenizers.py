@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hooks.architectures.layout import Component
 from probes.models import description
 from probes.models.description import Source, readable
 from probes.models.pretrained import from_folder, quiet
@@ -18,27 +19,26 @@ _ENDS = ("<|startoftext|>", "<|endoftext|>")
 _MERGES = 49_152 - 256 - 2  # of the file's lines, those that CLIP uses
 
 
-def tokenizer(model: Source, folder: str) -> Any:
-    """A tokenizer by its folder in the description of a model.
+def tokenizer(model: Source, component: Component) -> Any:
+    """A tokenizer from its folder in the description of a model.
 
     Raises
     ------
     UserError
         It is not there or damaged.
     """
-    from transformers import CLIPTokenizer
+    import transformers
 
+    folder, kind = component.name, getattr(transformers, component.classes[0])
     settings: dict[str, Any] = {}
     if model.described(f"{folder}/tokenizer_config.json").exists():
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")
     with readable(model, folder, "a CLIP tokenizer"), quiet():
         if settings.get("vocabulary") != VOCABULARY:
-            return from_folder(CLIPTokenizer, model.described(folder))
+            return from_folder(kind, model.described(folder))
         names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
         vocabulary, merges = clip_vocabulary()
-        return CLIPTokenizer(
-            vocab=dict(vocabulary), merges=list(merges), **{name: settings[name] for name in names}
-        )
+        return kind(vocab=dict(vocabulary), merges=list(merges), **{name: settings[name] for name in names})
 
 
 @cache

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hooks.architectures.layout import Layout
 from probes.json_text import parse_json
 
-COMPONENTS = ("text_encoder", "text_encoder_2", "unet", "vae")
 # as diffusers and transformers name them; of the first ending that is there, the libraries read that
 _STEMS = ("diffusion_pytorch_model", "model", "pytorch_model")
 _ENDINGS = (".safetensors", ".bin")
@@ -71,19 +71,27 @@ def choose(folder: Path, wanted: str | None) -> str | None:
     return there[0] if not names(folder) and len(there) == 1 else None
 
 
-def missing_files(folder: Path, index: Mapping[str, Any], variant: str | None, weights: bool) -> list[str]:
+def missing_files(
+    folder: Path, index: Mapping[str, Any], layout: Layout, variant: str | None, weights: bool
+) -> list[str]:
     """What a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
+
+    Parameters
+    ----------
+    layout
+        Of the pipeline.
 
     Returns
     -------
     list of str
         Folders of components, at most one entry each.
     """
+    networks = [component.name for component in layout.networks]
     lacks = []
     for name, entry in index.items():
         if not isinstance(entry, list) or entry[:1] == [None]:
             continue
-        if name in COMPONENTS:
+        if name in networks:
             there = (folder / name / "config.json").is_file()
             if weights:
                 there = there and bool(names(folder / name, choose(folder / name, variant)))

@@ -1,14 +1,50 @@
-"""Reading a pipeline's weights from a folder: all of them, none made up, and no code run."""
+"""A pipeline's weights: read from a folder, all of them, none made up, and no code run; and what they are known by."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from probes.errors import UserError
 from probes.models import description, weight_files
-from probes.models.components import modules
-from probes.models.description import INDEX, Source, readable
+from probes.models.description import IMAGE_READERS, INDEX, Source, readable
 from probes.models.pretrained import from_folder, quiet
+
+
+def modules(pipe: Any) -> dict[str, Any]:
+    """The components of a pipeline that have weights and draw, by name."""
+    import torch
+
+    named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
+    return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
+
+
+def weight_hash(pipe: Any) -> str:
+    """SHA-256 over every weight of the pipeline: names, shapes, number formats and bytes.
+
+    The same weights give the same hash whether they came from a folder, a single file or the hub.
+    """
+    import torch
+
+    total = hashlib.sha256()
+    for name, module in sorted(modules(pipe).items()):
+        for key, tensor in sorted(module.state_dict().items()):
+            if key.endswith("position_ids"):  # a constant that some versions of transformers store
+                continue
+            total.update(f"{name}.{key} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+            data = tensor.detach().to("cpu").contiguous().reshape(-1)
+            total.update(memoryview(data.view(torch.uint8).numpy()))
+    return total.hexdigest()
+
+
+def pipeline_options(index: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by which a pipeline is made without the components that it has no use for here."""
+    options: dict[str, Any] = {name: None for name in IMAGE_READERS if name in index}
+    if "requires_safety_checker" in index:
+        options["requires_safety_checker"] = False
+    return options
 
 
 def read_pipeline(source: Source) -> Any:
@@ -19,27 +55,16 @@ def read_pipeline(source: Source) -> Any:
     UserError
         A file is damaged, or weights are missing.
     """
-    import diffusers
-
-    index = description.read_index(source)
-    cls = getattr(diffusers, index["_class_name"])
-    # these read images; text-to-image needs none of them
-    options: dict[str, Any] = {
-        name: None for name in ("safety_checker", "feature_extractor", "image_encoder") if name in index
-    }
-    if "requires_safety_checker" in index:
-        options["requires_safety_checker"] = False
-    for name in ("text_encoder", "text_encoder_2", "unet", "vae"):
-        if index.get(name, [None])[0] is not None:
-            options[name] = _component(source, name, *index[name])
-    with readable(source, INDEX, f"a whole {index['_class_name']}"), quiet():
-        return from_folder(cls, source.path, **options)
+    index, (_, layout) = description.read_index(source), description.read_kind(source)
+    options = pipeline_options(index)
+    for one in layout.networks:
+        options[one.name] = _component(source, one.name, *index[one.name])
+    with readable(source, INDEX, f"a whole {layout.pipeline}"), quiet():
+        return from_folder(layout.pipeline_class(), source.path, **options)
 
 
 def _component(source: Source, name: str, library: str, kind: str) -> Any:
     """A component with every one of its weights: the libraries fill missing ones with random numbers."""
-    import importlib
-
     import torch
 
     cls = getattr(importlib.import_module(library), kind)

@@ -182,7 +182,7 @@ def require_model(path: Path, files: Mapping[str, str], published: str = "") -> 
     Parameters
     ----------
     files
-        From :func:`probes.models.files.files`.
+        From :func:`probes.models.description.files`.
     published
         The model's name, where it is bundled or of the hub: a folder says little, and may be the same at another place.
 

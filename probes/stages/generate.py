@@ -31,7 +31,7 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.execution.team import Tick
-from probes.models import estimate, files, loading
+from probes.models import description, estimate, loading
 from probes.prompts.plan import Sample, pairs
 from probes.runs import directory, identity, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
@@ -169,9 +169,10 @@ def _settled(
 
 def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """How many processes of this machine draw the parts that are due."""
-    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     left = sum(part.images for part in todo)
-    return loop.useful_workers(estimate.processes(config, model, found.device, found.threads, left), todo)
+    return loop.useful_workers(
+        estimate.processes(config, loaded.pipe, found.device, found.threads, left), todo
+    )
 
 
 def _plan(
@@ -238,7 +239,7 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": found.model["weight_hash"],
-        **files.files(source),
+        **description.files(source),
         **identity.part_fields(config.resolved()),
         "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }

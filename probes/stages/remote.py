@@ -13,7 +13,7 @@ from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings
-from probes.models import files, loading
+from probes.models import description, loading
 from probes.prompts import plan as prompts
 from probes.prompts.plan import Sample
 from probes.runs import identity
@@ -71,7 +71,7 @@ def plan_again(job: Job, config: Config, source: loading.Source) -> tuple[Run, l
         A file that describes the model is another than the driver's.
     """
     theirs = {name: value for name, value in job.settings["fields"].items() if name.startswith("model/")}
-    name = identity.differing(theirs, files.files(source))
+    name = identity.differing(theirs, description.files(source))
     if name is not None:
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the driver's, found another: put the"

@@ -47,9 +47,10 @@ def count() -> dict[str, float]:
     import segment_anything
     import timm
     import torch
+    from diffusers import DDIMScheduler, StableDiffusionPipeline
     from torch.utils.flop_counter import FlopCounterMode
 
-    from probes.models.estimate import Networks
+    from probes.models import estimate
     from tests.benchmarks import architectures
     from tests.tiny import tiny_tokenizer
 
@@ -59,14 +60,23 @@ def count() -> dict[str, float]:
         return float(counter.get_total_flops())
 
     counted = {}
-    tokens = tiny_tokenizer(77, pad_token="!")
+    tokens, scheduler = tiny_tokenizer(77, pad_token="!"), DDIMScheduler()
     with torch.device("meta"):
         for name in ("sd14", "sd21"):
             text = architectures._text_encoder(
                 tokens, *architectures._TEXT[name][0], factor=1, projected=False
             )
             unet, vae = architectures._unet(name, 1, PIXELS, [text]), architectures._vae(1, 0.18215, PIXELS)
-            counted[f"{name} unet"], counted[f"{name} decoder"] = Networks(unet, vae).flops(PIXELS, PIXELS)
+            absent = dict.fromkeys(("tokenizer", "safety_checker", "feature_extractor"))
+            pipe = StableDiffusionPipeline(
+                vae=vae,
+                text_encoder=text,
+                unet=unet,
+                scheduler=scheduler,
+                requires_safety_checker=False,
+                **absent,
+            )
+            counted[f"{name} unet"], counted[f"{name} decoder"] = estimate.operations(pipe, PIXELS, PIXELS)
             counted[f"{name} text"] = operations(lambda: text(torch.zeros(1, 77, dtype=torch.long)))  # noqa: B023
         sam = segment_anything.build_sam_vit_h().image_encoder
         counted["SAM ViT-H, image encoder at 1024"] = operations(lambda: sam(torch.zeros(1, 3, 1024, 1024)))

@@ -7,7 +7,7 @@ import pytest
 
 from probes.config.schema import Config
 from probes.execution.command import StageCall
-from probes.models import files, loading
+from probes.models import description, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.stages.generate import generate
@@ -52,7 +52,7 @@ def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
     source = loading.resolve(config.model)
     if not options.get("overwrite"):
-        directory.require_model(path, files.files(source))
+        directory.require_model(path, description.files(source))
     samples = prompts.plan(config, *loading.tokenizers(source))
     with claim(path) as run:
         if not options.get("overwrite"):

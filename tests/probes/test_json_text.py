@@ -11,7 +11,6 @@ import pytest
 from analysis.observe.checkpoints import read_json
 from probes.errors import UserError
 from probes.json_text import DEPTH, parse_json
-from probes.models.guidance import _described
 from probes.models.weight_files import names
 from probes.prompts import stored
 from probes.prompts.readers import read_captions
@@ -58,7 +57,7 @@ def test_no_other_reader_of_json_stands_where_others_write():
 def test_descriptions_of_models(text, tmp_path):
     file = tmp_path / "model.safetensors.index.json"
     file.write_text(text)
-    assert names(tmp_path) == [] and _described(file) == {}
+    assert names(tmp_path) == []
     with pytest.raises(UserError, match="expected a description as JSON"):
         read_json(file, "observe.detector")
 

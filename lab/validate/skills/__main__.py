@@ -35,7 +35,7 @@ from lab.validate.skills.pictures import (
 from probes import command_line
 from probes.config.schema import Config
 from probes.config.skills_options import Skills
-from probes.models.components import weight_hash
+from probes.models.weights import weight_hash
 from probes.prompts import sets
 from probes.runs.parts import write_bytes
 from probes.toyworld.skills.assemble import GUIDANCE
@@ -105,7 +105,7 @@ def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | N
     Parameters
     ----------
     weights : str, optional
-        Hash of the weights of what drew (`probes.models.components.weight_hash`).
+        Hash of the weights of what drew (`probes.models.weights.weight_hash`).
     """
     own = accuracy["split"] == accuracy["skill"].map(SPLITS)
     kept = accuracy[(accuracy["split"] == ALL) | (own & (accuracy["task"] == ACCURACY))][list(KEPT)]

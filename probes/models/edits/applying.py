@@ -51,7 +51,7 @@ class Edited(contextlib.AbstractContextManager):
         Parameters
         ----------
         weights
-            `probes.models.components.weight_hash` of the edited pipeline.
+            `probes.models.weights.weight_hash` of the edited pipeline.
         """
         if not self._hooks:
             return weights

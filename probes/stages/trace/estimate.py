@@ -21,20 +21,20 @@ def described(config: Config, source: Source) -> str:
     assert config.trace is not None
     plan = requirements.trace_plan(config, source)
     costs = estimate.cost(config, source)
-    config, model = costs.config, costs.model
+    config, pipe = costs.config, costs.pipe
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
     draws = prompts * min(config.trace.seeds, len(config.seeds))
     asked = config.trace.batch
-    size = auto_batch(model, costs.device.type, config) if asked == "auto" else asked
+    size = auto_batch(pipe, costs.device.type, config) if asked == "auto" else asked
     drawn = draws * images(plan.variants)
     at_once = min(size, draws * len(rows(plan.variants)))
     count = costs.processes(drawn, at_once)
     result = estimate.RunEstimate(
         images=drawn,
         seconds=costs.seconds(draws * computed(plan, size), count),
-        memory=estimate.memory(config, model, count, drawn, at_once),
-        disk=estimate.image_bytes(config, model, draws * len(plan.variants)),
+        memory=estimate.memory(config, pipe, count, drawn, at_once),
+        disk=estimate.image_bytes(config, pipe, draws * len(plan.variants)),
         basis=f"{costs.basis(count)}, {at_once} images at once",
     )
     return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants: {result}"

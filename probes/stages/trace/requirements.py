@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from hooks import sites
+from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.config.sections import Trace
 from probes.errors import UserError
-from probes.models import loading
+from probes.models import description, loading
 from probes.prompts.plan import Sample
 from probes.stages.trace import lazy_rows
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -55,7 +55,7 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
     trace = _trace(config)
     words = _words(config)
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    if "text_encoder_2" in pipe.components:
+    if description.read_kind(source)[1].pooled:
         raise UserError(
             f"trace: expected a model with one text encoder, got {source.name} ({type(pipe).__name__}), whose pooled"
             " text enters beside the cross-attentions: use hooks.Intervention, or a Stable Diffusion 1 or 2"
@@ -90,11 +90,12 @@ def _words(config: Config) -> TraceWords:
 
 
 def _places(pipe: Any, trace: Trace, steps: int) -> PatchSites:
+    architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
     chosen = _resolved(pipe, "sites", trace.sites)
     for address in chosen:
-        _require_writable(available, address, trace)
+        _require_writable(available[address], architecture.denoiser_name)
     heads = {}
     for address in _resolved(pipe, "heads", trace.heads) if trace.heads else ():
         site = available.get(f"{address}.heads")
@@ -103,8 +104,9 @@ def _places(pipe: Any, trace: Trace, steps: int) -> PatchSites:
                 f"trace.heads: expected attentions such as {cross[0]}, got {address}: take it out"
             )
         heads[address] = int(site.heads or 0)
+    calls = architecture.calls(pipe, steps)
     layers = tuple(site.address for site in sites.resolve(pipe, "text.layers.*"))
-    return PatchSites(cross, chosen, heads, layers, _calls(pipe, steps), lazy_rows.possible(pipe.scheduler))
+    return PatchSites(cross, chosen, heads, layers, calls, lazy_rows.possible(pipe.scheduler))
 
 
 def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -114,24 +116,17 @@ def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> tuple[str, ...]
         raise UserError(f"trace.{field}: {str(error).removeprefix('sites: ')}") from None
 
 
-def _require_writable(available: dict[str, Any], address: str, trace: Trace) -> None:
-    site = available[address]
-    why = site.read_only
+def _require_writable(site: sites.Site, denoiser: str) -> None:
+    address, why = site.address, site.read_only
     if address.rpartition(".")[2] in _WRITTEN and not address.startswith("text."):
         why = "it is a part of an attention: name the attention, and what is exchanged in `part`"
     elif why is None and site.space != "prompt" and not site.per_step:
-        why = "it lies behind the U-Net"
+        why = f"it lies behind the {denoiser}"
     if why is not None:
         raise UserError(
-            f"trace.sites: expected sites of the text encoder or the U-Net that can be written, got {address}: {why}"
+            f"trace.sites: expected sites of the text encoder or the {denoiser} that can be written, got {address}:"
+            f" {why}"
         )
-
-
-def _calls(pipe: Any, steps: int) -> int:
-    """Calls of the denoiser, of which some schedulers make more than steps."""
-    scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(steps, device="cpu")
-    return len(scheduler.timesteps)
 
 
 def triplets(config: Config, samples: Sequence[Sample], length: int) -> list[TripletDraw]:

@@ -1,7 +1,7 @@
 """The stage `trace`: draw images with activations exchanged between the words of a triplet, part by part.
 
-Parts, batches, workers and resumption are those of the generate stage (`probes.execution.loop`): a part is a function of its
-identity, so a run that was interrupted goes on at the first part that is missing and ends with the same bytes.
+Parts, batches, workers and resumption are those of the generate stage (`probes.execution.loop`): a part is a function
+of its identity, so a run that was interrupted goes on at the first part that is missing and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PLAIN = StageCall()
 
 @dataclass(frozen=True)
 class Tracing:
-    """Draws batches of variants (:class:`probes.execution.team.Work`) with the model that is loaded; a helper loads its own."""
+    """Draws batches of variants (`probes.execution.team.Work`) with the model that is loaded; a helper loads its own."""
 
     source: loading.Source
     config: Config
@@ -90,8 +90,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     Raises
     ------
     UserError
-        Something cannot be traced (`probes.stages.trace.requirements`), the run was traced in another way, the model's weights
-        are others, the disk is full, or the device has no room for one variant.
+        Something cannot be traced (`probes.stages.trace.requirements`), the run was traced in another way, the model's
+        weights are others, the disk is full, or the device has no room for one variant.
     """
     began = monotonic()
     plan = requirements.trace_plan(run.config, source)
@@ -111,8 +111,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     left = sum(part.images for part in todo)
     rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
     if loaded is not None:
-        model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
-        wanted = estimate.processes(config, model, device, threads, left, rows_at_once)
+        wanted = estimate.processes(config, loaded.pipe, device, threads, left, rows_at_once)
     count = loop.useful_workers(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share

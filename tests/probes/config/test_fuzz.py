@@ -275,7 +275,7 @@ def once_a_source(function):
 @pytest.fixture
 def dry_run(tmp_path, capsys, monkeypatch):
     """Call the dry run on a text, and check what came of it; counts plans and refusals."""
-    for module, name in ((loading, "tokenizers"), (description, "check"), (estimate, "describe")):
+    for module, name in ((loading, "tokenizers"), (description, "check")):
         monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
     monkeypatch.chdir(tmp_path)
     counts = {0: 0, 2: 0}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.models import description, estimate, loading
+from probes.models import description, loading
 from tests.hostile_tables import CANARY, PNG, WORDS, hostile_captions, hostile_table
 from tests.probes.config.test_fuzz import once_a_source
 from tests.soon import soon
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
     (pictures / "to_pipe.png").symlink_to("pipe.png")
     (pictures / "loop.png").symlink_to("loop.png")
     monkeypatch.chdir(pictures)
-    for module, name in ((loading, "tokenizers"), (description, "check"), (estimate, "describe")):
+    for module, name in ((loading, "tokenizers"), (description, "check")):
         monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
     return pictures
 

@@ -1,13 +1,15 @@
 """A negative prompt without guidance is refused; what guidance is, is known before the model is loaded."""
 
 import json
+import shutil
 
 import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.guidance import check_negative_prompt, guidance_scale, guided
+from probes.models.requirements import check_negative_prompt, guidance_scale, guided
 from tests.probes.conftest import settings
+from tests.probes.models.model_faults import change
 from triptych.cli.run import main
 
 YAML = "prompts: ['a {person}']\nmodel: toyworld\n"
@@ -33,24 +35,32 @@ def test_a_negative_prompt_without_guidance(tmp_path, capsys):
 
 
 def test_what_guides(saved, tmp_path):
-    def source(**files):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        for name, content in {"unet/config": {}, **files}.items():
-            (folder / f"{name}.json").parent.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.json").write_text(json.dumps(content))
-        return loading.Source("here", "folder", folder, folder)
+    def source(card=None, **unet):
+        folder = shutil.copytree(saved(), tmp_path / str(len(list(tmp_path.iterdir()))))
+        change(folder, "unet/config.json", **unet)
+        if card is not None:
+            (folder / "triptych.json").write_text(json.dumps(card))
+        return loading.resolve(str(folder), weights=False)
 
     plain, ugly = settings("x"), settings("x", sampler={"negative_prompt": "ugly"})
     assert guidance_scale(plain, source()) == 7.5 and guided(plain, source())
-    one = source(triptych={"guidance_scale": 1.0})
+    one = source({"guidance_scale": 1.0})
     assert not guided(plain, one)
     assert guided(settings("x", sampler={"guidance_scale": 2.0}), one)
     assert not guided(settings("x", sampler={"guidance_scale": 1.0}), source())
     # a distilled U-Net takes the scale as an input, and diffusers calls it once
-    distilled = source(**{"unet/config": {"time_cond_proj_dim": 256}})
+    distilled = source(time_cond_proj_dim=256)
     assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
     check_negative_prompt(ugly, source(), "here")
     check_negative_prompt(plain, one, "here")
     for without in (one, distilled):
         with pytest.raises(UserError, match=r"^here: expected guidance"):
             check_negative_prompt(ugly, without, "here")
+
+
+def test_the_default_scale_is_the_pipelines(saved):
+    """As diffusers' own signatures say it, and as it is drawn with once the model is loaded."""
+    for kind, expected in (("sd1", 7.5), ("sdxl", 5.0)):
+        source = loading.resolve(str(saved(kind)))
+        assert guidance_scale(settings("x"), source) == expected
+        assert loading.load(source, device="cpu").guidance_scale == expected

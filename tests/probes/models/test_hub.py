@@ -8,6 +8,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 
+from hooks.architectures.unet import UNet
 from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
 from probes.runs.store import Run
@@ -168,7 +169,7 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
     for extra in ("v1-4.ckpt", "v1-5-pruned.safetensors", *(f"unet/{name}" for name in extras)):
         (both / extra).write_text("")
     files = [file.relative_to(both).as_posix() for file in both.rglob("*") if file.is_file()]
-    index = json.loads((both / "model_index.json").read_text())
+    index, layout = json.loads((both / "model_index.json").read_text()), UNet.layouts[0]
     for variant in (None, "fp16"):
         patterns = hub.command("a/b", variant=variant).split('"')[1::2]
         taken = list(filter_repo_objects(files, allow_patterns=patterns))
@@ -176,7 +177,7 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
         for file in taken:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(both / file, target / file)
-        assert weight_files.missing_files(target, index, variant, True) == []
+        assert weight_files.missing_files(target, index, layout, variant, True) == []
         weights = [file for file in taken if not file.endswith((".json", ".txt"))]
         assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
 

@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from probes.errors import UserError
-from probes.models import components, description, estimate, loading, schedulers
+from probes.models import description, estimate, loading, schedulers
 from probes.models.devices import pick_device, pick_dtype
+from probes.models.weights import modules
 from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
@@ -47,7 +48,7 @@ def test_a_folder(saved):
 
 def test_half_precision_is_cast(saved):
     pipe = load(saved(), dtype="bfloat16").pipe
-    assert {p.dtype for m in components.modules(pipe).values() for p in m.parameters()} == {torch.bfloat16}
+    assert {p.dtype for m in modules(pipe).values() for p in m.parameters()} == {torch.bfloat16}
 
 
 def test_the_number_format_by_itself(saved):
@@ -256,7 +257,7 @@ def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     assert 0 < found.seconds < 3600
     assert 0.9e9 < found.memory < 2e9
     assert found.disk > 0
-    assert "GFLOP a UNet call" in str(found)
+    assert "GFLOP a U-Net call" in str(found)
     twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
     assert twice.images == 36
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from hooks.architectures.unet import UNet
 from probes.errors import UserError
 from probes.models import schedulers
 from tests.probes.models.model_faults import INDEX, change, refused
@@ -27,7 +28,7 @@ def pipe():
 def test_every_scheduler_of_diffusers(name, pipe):
     own = diffusers.DDIMScheduler.from_config(pipe.scheduler.config)
     try:
-        chosen = schedulers.pick_scheduler(name, own, 2)
+        chosen = schedulers.pick_scheduler(name, own, UNet(), 2)
     except UserError as error:
         assert str(error).startswith(
             "sampler.scheduler: expected a scheduler that can drive Stable Diffusion, got "
@@ -57,7 +58,7 @@ def test_the_schedulers_that_can_and_cannot():
     accepted = set()
     for name in ALL_SCHEDULERS:
         with contextlib.suppress(UserError):
-            accepted.add(type(schedulers.pick_scheduler(name, own)).__name__)
+            accepted.add(type(schedulers.pick_scheduler(name, own, UNet())).__name__)
     from diffusers.schedulers import KarrasDiffusionSchedulers
 
     interchangeable = {entry.name for entry in KarrasDiffusionSchedulers}
@@ -96,4 +97,4 @@ def test_noise_that_no_seed_fixes_is_refused():
             return (sample + torch.randn_like(sample),)
 
     with pytest.raises(UserError, match="draws noise that no seed fixes"):
-        schedulers.require_usable(Careless(), 2)
+        schedulers.require_usable(Careless(), UNet(), 2)

@@ -8,12 +8,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from hooks.architectures.unet import UNet
 from probes.errors import UserError
 from probes.models import description, hub, loading, single_file
 from probes.models import tokenizers as models_tokenizers
-from probes.models.components import modules
 from probes.models.description import Source
 from probes.models.schedulers import require_usable
+from probes.models.weights import modules
 from tests.probes.models.original_layout import original_layout
 from tests.probes.models.test_loading import draw
 
@@ -124,15 +125,13 @@ def test_the_description_of_a_published_architecture(file, width, folder, schedu
     assert source.config.name == folder
     tokenizers, limit = loading.tokenizers(source)
     assert limit == 77
-    index = description.read_index(source)
-    wanted = [name for name in ("text_encoder", "text_encoder_2", "unet", "vae") if name in index]
-    built = {name: description._build(source, name, index[name][1]) for name in wanted}
+    built = description.build(source).components
     identifier = {"sd1": "CompVis/stable-diffusion-v1-4", "sdxl": "stabilityai/stable-diffusion-xl-base-1.0"}
     known = hub.known()[identifier.get(folder, "stabilityai/stable-diffusion-2-base")]["parameters"]
     assert sum(parameter.numel() for module in built.values() for parameter in module.parameters()) == known
     chosen = loading._scheduler(source)
     assert (type(chosen).__name__, chosen.config.prediction_type) == (scheduler, prediction)
-    require_usable(chosen, 20)
+    require_usable(chosen, UNet(), 20)
     assert built["unet"].config.sample_size == {"sd2-v": 96, "sdxl": 128}.get(folder, 64)
     assert [tokenizer.pad_token for tokenizer in tokenizers] == {
         "sd1": ["<|endoftext|>"],
@@ -145,7 +144,7 @@ def test_clips_vocabulary_gives_the_tokens_of_open_clip():
     import open_clip
 
     source = Source("x", "file", single_file._ROOT, single_file._ROOT / "sd1")
-    tokenizer = models_tokenizers.tokenizer(source, "tokenizer")
+    tokenizer = models_tokenizers.tokenizer(source, UNet.layouts[0].tokenizers[0])
     theirs = open_clip.get_tokenizer("ViT-L-14")
     texts = [
         "a woman with an umbrella",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from probes.errors import UserError
-from probes.models import components, loading
+from probes.models import loading, weights
 from probes.runs.rows import png
 from probes.runs.store import Run
 from tests.probes.conftest import generated, settings, stored
@@ -315,7 +315,7 @@ def test_sizes(saved, tmp_path):
 
 def test_weights_are_known_by_content(saved):
     pipes = [loading.load(loading.resolve(str(saved("toy"))), device="cpu").pipe for _ in range(2)]
-    assert components.weight_hash(pipes[0]) == components.weight_hash(pipes[1])
+    assert weights.weight_hash(pipes[0]) == weights.weight_hash(pipes[1])
     with torch.no_grad():
         pipes[1].unet.conv_in.bias[0] += 1e-6
-    assert components.weight_hash(pipes[0]) != components.weight_hash(pipes[1])
+    assert weights.weight_hash(pipes[0]) != weights.weight_hash(pipes[1])

@@ -15,7 +15,7 @@ from lab.train.work import train
 from lab.train.work.lessons import UNTOLD, make_lessons, sketches
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.components import weight_hash
+from probes.models.weights import weight_hash
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.work.assemble import (
     DELTA,

@@ -13,7 +13,7 @@ from probes.execution import batches
 from probes.execution.cluster import worker
 from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.command import StageCall
-from probes.models import files, loading
+from probes.models import description, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.runs.store import Run
@@ -202,7 +202,7 @@ def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started,
     with pytest.raises(UserError, match=r"expected scheduler/scheduler_config\.json to be the driver's"):
         on_cluster(started, config, workers(in_this_process(made_of=Elsewhere)))
     assert all_bytes(started) == before
-    assert files.files(loading.resolve(str(other))) != files.files(loading.resolve(config.model))
+    assert description.files(loading.resolve(str(other))) != description.files(loading.resolve(config.model))
 
 
 def test_a_part_that_a_worker_plans_otherwise_is_refused(config, started, monkeypatch):

@@ -9,8 +9,8 @@ import torch
 from hooks.sites import cross_attentions, module_at
 from probes.errors import UserError
 from probes.models import edits
-from probes.models.components import weight_hash
 from probes.models.edits import Edit
+from probes.models.weights import weight_hash
 from tests.tiny import tiny_pipeline
 
 CONTEXTS = ["a {person} with a dog", "photo of a {person}"]

@@ -10,7 +10,7 @@ import hooks.sites as site_table
 from lab.train.located.page import REFERENCE, is_control
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.components import weight_hash
+from probes.models.weights import weight_hash
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located.assemble import (
     DELTA,

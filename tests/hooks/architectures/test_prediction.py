@@ -18,7 +18,7 @@ from diffusers import (
 )
 
 from hooks import Probe
-from hooks.architectures.unet_prediction import predict_x0
+from hooks.architectures.prediction import predict_x0
 from tests.hooks.conftest import draw
 from tests.tiny import tiny_pipeline
 

@@ -1,0 +1,107 @@
+"""What a pipeline is made of, and where a description of one does not fit. Imports no torch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hooks.errors import HookError
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component of a pipeline.
+
+    Attributes
+    ----------
+    name : str
+        In the pipeline, its ``model_index.json`` and the folder of its files: "unet".
+    library : str
+        "diffusers" or "transformers".
+    classes : tuple of str
+        Of which it may be one.
+    """
+
+    name: str
+    library: str
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The components of a pipeline that draws from text alone, beside its scheduler.
+
+    Attributes
+    ----------
+    pipeline : str
+        Name of its class.
+    tokenizers, text_encoders : tuple of Component
+        The towers of text: each tokenizer with the text encoder of the same number.
+    denoiser, decoder : Component
+    pooled : bool
+        Whether a text enters the denoiser as one vector, too, beside the attention to its tokens.
+    library : str
+        The module that holds the class.
+    """
+
+    pipeline: str
+    tokenizers: tuple[Component, ...]
+    text_encoders: tuple[Component, ...]
+    denoiser: Component
+    decoder: Component
+    pooled: bool = False
+    library: str = "diffusers"
+
+    @property
+    def networks(self) -> tuple[Component, ...]:
+        """The components that have weights, in the order in which they run."""
+        return (*self.text_encoders, self.denoiser, self.decoder)
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """All of them."""
+        return (*self.tokenizers, *self.networks)
+
+    def pipeline_class(self) -> Any:
+        """The class of the pipeline."""
+        return getattr(importlib.import_module(self.library), self.pipeline)
+
+
+@dataclass(frozen=True)
+class SingleFile:
+    """What a file that holds all weights of a pipeline is, by the names and shapes of its tensors.
+
+    Attributes
+    ----------
+    pipeline : str
+        Name of its class.
+    width : int
+        Of the text that its attentions read; 0 where the file does not say.
+    expected : str
+        The widths of the published models, for a message.
+    published : mapping of str to str
+        The published models of that width: the folder of `probes/models/descriptions` that describes one, by what it
+        predicts. Empty where there is none.
+    """
+
+    pipeline: str
+    width: int
+    expected: str
+    published: Mapping[str, str]
+
+
+class MisfitError(HookError):
+    """A description, or a file of weights, that does not fit the architecture.
+
+    Attributes
+    ----------
+    component : str
+        Whose description it is; "" where it is a file of all components.
+    expected, got, remedy : str
+    """
+
+    def __init__(self, component: str, expected: str, got: str, remedy: str) -> None:
+        super().__init__(f"{component}: expected {expected}, but got {got}: {remedy}")
+        self.component, self.expected, self.got, self.remedy = component, expected, got, remedy

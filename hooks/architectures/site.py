@@ -1,0 +1,154 @@
+"""A site: one place where a pipeline is read, and written. Imports no torch."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hooks.architectures.places import DECODING, DENOISING, Place
+from hooks.errors import HookError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place to read, and to write where `read_only` is None.
+
+    Attributes
+    ----------
+    address : str
+    module : str
+        Path from the pipeline, such as "unet.mid_block.resnets.0".
+    place : Place
+        What the address alone says: order, label, space, moment, layer norm.
+    default : bool
+        Whether it is compared unless told otherwise; the others are read where they are named.
+    read : {"output", "input", "pipeline"}
+        Which end of the module is read; "pipeline": it is made of what the pipeline passes to the denoiser and
+        the decoder, and of what they return.
+    element : int
+        Number of the tensor, where the module is given or returns several.
+    part : (int, int) or None
+        Number of a slice and number of slices of the last dimension, where projections are fused.
+    heads : int or None
+        Heads that the last dimension is divided into.
+    read_only : str or None
+        Why no value can be put here, and where to put one instead.
+    """
+
+    address: str
+    module: str
+    place: Place
+    default: bool = True
+    read: str = "output"
+    element: int = 0
+    part: tuple[int, int] | None = None
+    heads: int | None = None
+    read_only: str | None = None
+
+    @property
+    def space(self) -> str | None:
+        """The space it lies in: prompt, denoising or image."""
+        return self.place.space
+
+    @property
+    def per_step(self) -> bool:
+        """Whether it is read at every call of the denoiser."""
+        return self.place.moment == DENOISING
+
+    @property
+    def decoded(self) -> bool:
+        """Whether it is read when the image is decoded."""
+        return self.place.moment == DECODING
+
+    @property
+    def layer_norm(self) -> bool:
+        """Whether its values are compared behind the text encoder's final layer norm."""
+        return self.place.layer_norm
+
+    def take(self, whole: Any) -> Tensor:
+        """The value here, in what the module was given (its positional arguments) or gave.
+
+        Returns
+        -------
+        Tensor
+            A view, of all rows of the batch: what is written into it is written into `whole`.
+        """
+        return self._view(tensor_of(whole, self.element))
+
+    def give(self, whole: Any, values: Tensor) -> Any:
+        """What the module was given or gave, with `values` here; `whole` itself stays as it is.
+
+        Where a module returns the tensor twice (a block of the U-Net's way down hands it to the next block and
+        to the skip connection), both are replaced.
+
+        Parameters
+        ----------
+        whole
+            A tensor, a tuple or an output object.
+        values : Tensor
+            Of the shape that `take` returns, of any dtype and device.
+
+        Raises
+        ------
+        HookError
+            If the site cannot be written, or the shape is another.
+        """
+        self.require_writable()
+        tensor = tensor_of(whole, self.element)
+        written = tensor.clone()  # as strided as before, so that no kernel downstream computes otherwise
+        view = self._view(written)
+        if values.shape != view.shape:
+            raise HookError(
+                f"{self.address}: expected values of shape {tuple(view.shape)}, but got {tuple(values.shape)}"
+            )
+        view.copy_(values)
+        return _replaced(whole, tensor, written)
+
+    def require_writable(self) -> None:
+        """Raise a HookError that says why, if no value can be put here."""
+        if self.read_only is not None:
+            raise HookError(f"{self.address}: cannot be written: {self.read_only}")
+
+    def _view(self, tensor: Tensor) -> Tensor:
+        if self.part is not None:
+            index, parts = self.part
+            tensor = tensor.chunk(parts, dim=-1)[index]
+        if self.heads is not None:
+            tensor = tensor.unflatten(-1, (self.heads, -1))
+        return tensor
+
+
+def tensor_of(whole: Any, element: int = 0) -> Tensor:
+    """The tensor of a module's output: the output itself, or this element of a tuple or output object."""
+    return whole[element] if isinstance(whole, tuple | list | Mapping) else whole
+
+
+def _replaced(whole: Any, old: Tensor, new: Tensor) -> Any:
+    """The same with `new` wherever `old` itself stands."""
+    if whole is old:
+        return new
+    if isinstance(whole, tuple | list):
+        return type(whole)(_replaced(one, old, new) for one in whole)
+    if isinstance(whole, Mapping):
+        changed = copy.copy(whole)
+        for name, value in whole.items():
+            changed[name] = _replaced(value, old, new)
+        return changed
+    return whole
+
+
+def module_at(pipe: Any, path: str) -> Any:
+    """The module at a dotted path from the pipeline."""
+    return functools.reduce(getattr, path.split("."), pipe)
+
+
+def children(module: Any, name: str) -> Sequence[Any]:
+    """A list of modules under this name, empty if there is none."""
+    modules = getattr(module, name, None)
+    return [] if modules is None else modules

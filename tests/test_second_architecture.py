@@ -1,0 +1,144 @@
+"""Another architecture enters by one file and one row of the registry, and makes a whole run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from scipy.spatial.distance import cosine
+
+from hooks.architectures import registry
+from probes.models import loading
+from probes.runs.store import Run
+from tests.second_architecture import TinyTransformer, tiny_transformer_pipeline
+from triptych.cli.run import main
+
+STEPS, SCALE = 3, 2.5
+BLOCKS = [f"transformer.{k}{part}" for k in range(3) for part in (".cross", "")]
+CONFIG = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": ["a {person} with a dog", "a {person} reading a book", "the {person} in a car"],
+    "seeds": [0, 1],
+    "sampler": {"steps": STEPS, "guidance_scale": SCALE},
+    "capture": {"words": False, "keep": ["x0_pred", "latent.final"]},
+    "generate": {"device": "cpu", "workers": 1},
+    "observe": {"engine": "toyworld-checker"},
+}
+
+
+@pytest.fixture
+def registered():
+    row = TinyTransformer()
+    registry.ARCHITECTURES.append(row)
+    yield
+    registry.ARCHITECTURES.remove(row)
+
+
+@pytest.fixture
+def model(tmp_path):
+    tiny_transformer_pipeline().save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def written(folder, model, **over):
+    path = folder / "c.yaml"
+    path.write_text(json.dumps({**CONFIG, "model": str(model), **over}))
+    return str(path)
+
+
+def test_without_its_row_it_is_refused(model, tmp_path, capsys):
+    assert main([written(tmp_path, model), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    expected = "expected StableDiffusionPipeline or StableDiffusionXLPipeline, got TinyTransformerPipeline"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        (
+            {"sampler": {"scheduler": "ddim"}},
+            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which has the prediction"
+            " type 'epsilon' and not flow_prediction: use the model's own",
+        ),
+        (
+            {"sampler": {"height": 50}},
+            "sampler.height: expected a multiple of 8 for this model, got 50: use 48",
+        ),
+        (
+            {"capture": {"sites": ["unet.mid"]}},
+            "capture.sites: 'unet.mid' matches no site of TinyTransformerPipeline",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_said_in_its_own_words(over, expected, registered, model, tmp_path, capsys):
+    assert main([written(tmp_path, model, **over), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    assert f"c.yaml: {expected}" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_descriptions_that_do_not_fit_are_named(registered, model, tmp_path, capsys):
+    file = model / "transformer" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "caption_channels": 40}))
+    assert main([written(tmp_path, model), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    expected = "transformer/config.json: expected a transformer that runs with the text encoder's width of 32"
+    assert expected in capsys.readouterr().err
+
+
+def test_a_whole_run(registered, model, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main([written(tmp_path, model), "--dry-run"]) == 0
+    assert "GFLOP a transformer call" in capsys.readouterr().out
+    assert main([written(tmp_path, model), "--out", str(run), "--quiet"]) == 0, capsys.readouterr().err
+    meta = json.loads((run / "run.json").read_text())
+    assert meta["status"] == "complete" and meta["model"]["pipeline"] == "TinyTransformerPipeline"
+    assert meta["model"]["prediction_type"] == "flow_prediction"
+    fields = meta["part_fields"]
+    assert "model/transformer/config.json" in fields and "model/unet/config.json" not in fields
+    report = (run / "report.html").read_text(encoding="utf-8")
+    assert "block 1 · cross" in report
+    disparity = pq.read_table(run / "tables" / "disparity.parquet").to_pandas()
+    assert {*BLOCKS, "text.layers.0", "x0_pred", "image"} <= set(disparity["site"])
+    gap = pq.read_table(run / "tables" / "gap.parquet").to_pandas()
+    assert np.isfinite(gap.loc[gap["site"] == "transformer.1.cross", "gap"]).all()
+    _require_as_drawn_by_hand(model, run)
+    _require_flow_to_end_where_it_points(Run.open(run))
+
+
+def _require_as_drawn_by_hand(model, run):
+    """The stored similarities of a block against a call of the pipeline with a hook of torch alone."""
+    samples = pq.read_table(run / "samples").to_pandas().head(3)
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    seen = []
+    block = pipe.transformer.transformer_blocks[1]
+    handle = block.register_forward_hook(lambda module, args, output: seen.append(output[:3]))
+    pipe(
+        list(samples["prompt"]),
+        generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
+        num_inference_steps=STEPS,
+        guidance_scale=SCALE,
+    )
+    handle.remove()
+    rows = {name: index for index, name in enumerate(samples["indicator"])}
+    captures = pq.read_table(run / "captures").to_pandas()
+    first = captures[(captures["triplet"] == 0) & (captures["seed"] == samples["seed"][0])]
+    assert len(seen) == STEPS and len(first) == 3
+    for _, pair in first.iterrows():
+        for call, states in enumerate(seen):
+            left, right = (
+                states[rows[pair[side]]].flatten().double().numpy() for side in ("first", "second")
+            )
+            expected = pytest.approx(1 - cosine(left, right), abs=1e-6)
+            assert pair["transformer.1:cosine"][call] == expected
+
+
+def _require_flow_to_end_where_it_points(run):
+    """The last step of Euler's method goes to what the last velocity points to."""
+    kept = run.kept().set_index(["triplet", "seed", "indicator", "site"])["values"]
+    assert len(kept) == 2 * 18
+    for (*image, site), values in kept.items():
+        if site == "latent.final":
+            points_to = np.ravel(kept[(*image, "x0_pred")])[-np.size(values) :]
+            np.testing.assert_allclose(points_to, np.ravel(values), atol=1e-5)
