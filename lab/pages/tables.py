@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, needs
 from analysis.tables.similarities.stored import IMAGE_METRICS, IMAGE_TABLE
-from analysis.tables.table import NEEDS, Table
+from analysis.tables.table import Table
 
 _HEAD = """# Tables
 
@@ -42,9 +42,9 @@ def _section(table: Table) -> str:
 def page() -> str:
     """Return the whole page in Markdown."""
     lines = [_HEAD]
-    for needs, text in NEEDS.items():
+    for kind, text in needs().items():
         lines.append(f"## Of {text}\n")
-        lines += [_section(table) for table in TABLES.values() if table.needs == needs]
+        lines += [_section(table) for table in TABLES.values() if table.needs == kind]
     return "\n".join(lines)
 
 

@@ -13,9 +13,11 @@ from analysis.methods.alignment.tables import ALL
 from analysis.report.figures.style import Drawn
 from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import latex
+from analysis.report.method import ReportedMethod, ReportSection
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
+    from probes.config.schema import Config
     from probes.runs.store import Run
 
 Tables = Mapping[str, pd.DataFrame]
@@ -28,13 +30,13 @@ PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
 FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
 
 
-def read_alignment(run: Run) -> Tables:
-    """Return the tables of the section that a run holds, by name; none where `analysis alignment` was not run."""
+def read_alignment(run: Run) -> Tables | None:
+    """Return the tables of the section that a run holds, by name; None where `triptych alignment` was not run."""
     there = run.tables()
-    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there}
+    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there} or None
 
 
-def draw(tables: Tables) -> dict[str, Drawn]:
+def draw(tables: Tables, config: Config) -> dict[str, Drawn]:
     """Draw FID over the sample size, where it was measured."""
     if "alignment_fid_curve" not in tables:
         return {}
@@ -42,7 +44,7 @@ def draw(tables: Tables) -> dict[str, Drawn]:
     return {drawn.name: drawn} if drawn else {}
 
 
-def section(tables: Tables) -> dict[str, Any]:
+def section(tables: Tables, config: Config) -> dict[str, Any]:
     """Lay the section out: rows of ``retrieval``, ``captions`` and ``quality``, and who wrote the captions."""
     made = {
         name: tables.get(f"alignment_{name}", pd.DataFrame()).to_dict("records")
@@ -54,7 +56,7 @@ def section(tables: Tables) -> dict[str, Any]:
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the columns of Table 19 that a run holds as LaTeX, a row all images and one each word."""
-    tables = read_alignment(run)
+    tables = read_alignment(run) or {}
     cells: dict[str, dict[str, str]] = {}
     captions, retrieval, quality = (
         tables.get(f"alignment_{name}", pd.DataFrame()) for name in ("captions", "retrieval", "quality")
@@ -95,3 +97,14 @@ def _last(cells: Mapping[str, Mapping[str, str]]) -> list[str]:
 def _number(value: float) -> str:
     text = fixed(value, 1, LATEX_DASH)
     return f"${text}$" if text.startswith("-") and text != LATEX_DASH else text
+
+
+REPORTED = ReportedMethod(
+    section=ReportSection(
+        "analysis.methods.alignment/section.html.j2",
+        read=read_alignment,
+        draw=draw,
+        context=section,
+    ),
+    documents=documents,
+)

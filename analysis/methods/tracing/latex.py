@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.section import outcome_words
+from analysis.methods.tracing.outcomes import outcome_words
 from analysis.report.format import LATEX_DASH, fixed, latex_p_value
 from analysis.report.latex import latex
 from analysis.tables.registry import TABLES, read
