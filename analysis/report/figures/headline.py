@@ -75,9 +75,9 @@ def draw_headline(
         figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
         "The gap of every headline measure with its interval, each on its own scale. Coloured circle: between the "
-        f"words of the indicators, with the interval {over(unit)}. Grey diamond, where there are further words: between "
-        f"all words of both sides, with the interval {over(unit, 'words and ')}, which is the one that speaks of more "
-        "than these words."
+        f"words of the indicators, with the interval {over(unit)}. Grey diamond, where there are further words: "
+        f"between all words of both sides, with the interval {over(unit, 'words and ')}, which is the one that speaks "
+        "of more than these words."
     )
     return Drawn("headline", figure, "Headline gaps, and over all words", caption, wide=True)
 

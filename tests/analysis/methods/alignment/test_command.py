@@ -115,7 +115,7 @@ def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
     page = (
         environment()
         .get_template("analysis.methods.alignment/section.html.j2")
-        .render(shown=shown, figures={}, level=0.95)
+        .render(shown=shown, figures={}, level=0.95, unit="prompt")
     )
     assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
 
