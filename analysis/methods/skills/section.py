@@ -14,8 +14,8 @@ from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND
 from analysis.methods.skills.tables import ALL, AVERAGE
 from analysis.report import gallery, record
 from analysis.report.environment import environment
-from analysis.report.format import LATEX_DASH, counted, fixed
-from analysis.report.latex import latex
+from analysis.report.format import counted
+from analysis.report.latex import cell, latex
 from analysis.report.method import ReportedMethod
 from analysis.report.saving import saved
 from analysis.tables.registry import TABLES, read
@@ -64,7 +64,7 @@ def documents(run: Run, accuracy: pd.DataFrame) -> Iterator[tuple[str, str]]:
     whole = accuracy[(accuracy["split"] == ALL) & (accuracy["task"] == ACCURACY)].set_index("skill")
     whole = whole.reindex([*TASKS, AVERAGE])
     rows = [
-        (name, [fixed(100 * value, 1, LATEX_DASH) for value in whole[column]])
+        (name, [cell(100 * value, 1) for value in whole[column]])
         for name, column in ((run.config.model_name, "value"), ("shuffled", "shuffled"), ("chance", "chance"))
     ]
     detector = str(accuracy["detector"].iloc[0]) if len(accuracy) else ""
