@@ -1,4 +1,8 @@
-"""The methods that a run can apply, one row each; whoever reads, writes or shows their results iterates over the rows."""
+"""The methods that a run can apply, one row each; whoever measures, shows or runs them iterates over the rows.
+
+A method is a folder here and a row below. What it brings is named as text and loaded at first use, so that the stages
+of a run import no method, and a method imports them.
+"""
 
 from __future__ import annotations
 
@@ -20,35 +24,64 @@ class CommandRow:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its folder's name in `analysis.methods`, and its command if it has one."""
+    """A method, by the places of what it brings (``module:object``); empty for what it does not have.
+
+    Attributes
+    ----------
+    name : str
+        Of its folder in `analysis.methods`.
+    measured : str
+        An `analysis.tables.method.MeasuredMethod`: its tables, and how the stage measure fills them.
+    reported : str
+        An `analysis.report.method.ReportedMethod`: its section or page of the report, and its LaTeX.
+    command : CommandRow, optional
+    """
 
     name: str
+    measured: str = ""
+    reported: str = ""
     command: CommandRow | None = None
 
 
-METHODS = (
+METHODS = (  # sections of the report, tables and commands stand in this order
+    Method(
+        "tracing",
+        measured="analysis.methods.tracing.tables:MEASURED",
+        reported="analysis.methods.tracing.section:REPORTED",
+    ),
     Method(
         "gep",
-        CommandRow(
+        measured="analysis.methods.gep.stage:MEASURED",
+        reported="analysis.methods.gep.section:REPORTED",
+        command=CommandRow(
             "gep",
             "analysis.methods.gep.command",
             "audits of attributes: a folder of images, labels of people, several runs side by side",
         ),
     ),
-    Method("dalleval"),
-    Method("tracing"),
+    Method(
+        "dalleval",
+        measured="analysis.methods.dalleval.stage:MEASURED",
+        reported="analysis.methods.dalleval.section:REPORTED",
+    ),
     Method(
         "alignment",
-        CommandRow(
+        measured="analysis.methods.alignment.registry:MEASURED",
+        reported="analysis.methods.alignment.section:REPORTED",
+        command=CommandRow(
             "alignment",
             "analysis.methods.alignment.command",
             "image-text alignment and image quality: R-precision, captions, FID and KID",
         ),
     ),
-    Method("skills"),
+    Method(
+        "skills",
+        measured="analysis.methods.skills.stage:MEASURED",
+        reported="analysis.methods.skills.section:REPORTED",
+    ),
     Method(
         "decoding",
-        CommandRow(
+        command=CommandRow(
             "decode",
             "analysis.methods.decoding.command",
             "linear probes: what can be read at which site, and from which step on",
@@ -57,7 +90,7 @@ METHODS = (
     ),
     Method(
         "mitigation",
-        CommandRow(
+        command=CommandRow(
             "mitigate",
             "analysis.methods.mitigation.command",
             "a model before and after it was mitigated: lean, and what it cost",

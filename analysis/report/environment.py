@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
 from analysis.report import wording
 from analysis.report.figures import inline_svg
-from analysis.report.format import counted, interval, label, listed, number, p_value
+from analysis.report.format import counted, interval, label, listed, number, over, p_value
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 
 
 def environment() -> Environment:
-    """Return the environment of jinja2 in which pages are rendered: filters, and functions that write numbers."""
+    """Return the environment of jinja2 in which pages are rendered: filters, and functions that write numbers.
+
+    A template is a file of ``analysis/report/templates``, or of any package: ``analysis.methods.gep/section.html.j2``.
+    """
     made = Environment(
-        loader=PackageLoader("analysis.report", "templates"),
+        loader=ChoiceLoader([PackageLoader("analysis.report", "templates"), FunctionLoader(_of_package)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -30,6 +34,7 @@ def environment() -> Environment:
     made.globals |= {
         "number": number,
         "interval": interval,
+        "over": over,
         "p_value": p_value,
         "counted": counted,
         "listed": listed,
@@ -39,6 +44,12 @@ def environment() -> Environment:
         "spaces": SPACES,
     }
     return made
+
+
+def _of_package(name: str) -> str | None:
+    """The text of a template that stands in a package; None of a name without one."""
+    package, _, file = name.partition("/")
+    return (files(package) / file).read_text("utf-8") if file else None
 
 
 def _printable(value: object) -> object:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import counted, listed, number, p_value
+from analysis.report.format import counted, listed, number, over, p_value
 from analysis.report.verdict import ContrastWords
 from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
@@ -92,7 +92,8 @@ def summaries(
             )
             for (metric, row), p_words in zip(rows, p_values)
         ]
-        opening, others = _opening(findings, contrast), _others(findings, agreement, contrast)
+        opening = _opening(findings, contrast)
+        others = _others(findings, agreement, contrast, config.unit)
         found.append(Summary(contrast, words, opening, others, findings))
     return found
 
@@ -162,7 +163,9 @@ def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
     return f"{top.claim}{more}{rest}{'.' if more else ''}"
 
 
-def _others(findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str]) -> str:
+def _others(
+    findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str], unit: str
+) -> str:
     """The sentences about the other measures: secondary, and how far they are views of the same images."""
     if len(findings) < 2:
         return ""
@@ -202,7 +205,7 @@ def _others(findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tupl
                 f"{number(row.correlation, 2)} ({symbols[row.first]}, {symbols[row.second]})"
                 for row in own.itertuples(index=False)
             ]
-            text += f": over prompts their gaps correlate at {listed(shown)}"
+            text += f": {over(unit)} their gaps correlate at {listed(shown)}"
         text += "."
     return text.strip()
 

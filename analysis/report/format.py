@@ -30,6 +30,7 @@ def label(text: object, longest: int = LONGEST) -> str:
     return f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
 
 
+ALONE = "for this prompt alone"
 DASH = "—"
 LATEX_DASH = "--"
 MINUS = "−"
@@ -142,3 +143,32 @@ def listed(names: Iterable[str], last: str = "and") -> str:
     """
     names = list(names)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""
+
+
+def over(unit: str, what: str = "") -> str:
+    """Say what a statistic is over, by the unit of a run: its prompts, or the seeds of its only prompt.
+
+    Parameters
+    ----------
+    unit : {"prompt", "seed"}
+        See `probes.config.schema.Config.unit`.
+    what : str
+        What else it is over.
+
+    Examples
+    --------
+    >>> over("prompt"), over("seed", "words and ")
+    ('over prompts', 'over words and seeds, for this prompt alone')
+    """
+    return f"over {what}seeds, {ALONE}" if unit == "seed" else f"over {what}prompts"
+
+
+def reason(text: str, unit: str) -> str:
+    """Return a reason as a table holds it in the terms of the unit of the run.
+
+    Examples
+    --------
+    >>> reason("the same in all indicators at every prompt", "seed")
+    'the same in all indicators at every seed'
+    """
+    return text.replace("at every prompt", f"at every {unit}")

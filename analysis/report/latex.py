@@ -1,10 +1,13 @@
-"""The paper's tables as LaTeX, in its layout (booktabs), from the tidy tables of `analysis.tables.objects.wu`."""
+"""Tables as LaTeX (booktabs), and those of Wu et al. 2025 from the tidy tables of a run.
+
+Every table of a paper is described by its heads and rows; where these are numbers of a tidy table, by `spread`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -16,12 +19,15 @@ from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_va
 from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
-from analysis.tables.registry import TABLES, read
+from analysis.tables.registry import OBJECTS, TABLES, read
 from analysis.tables.similarities.similarities import pair_name
 from probes.runs.store import Run
 
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
+KINDS = (*GROUPS, "nouns")
+SCORES = "figure04_bias_scores"
+Body = tuple[list[str], list[tuple[str, list[str]]]]  # heads, and rows by their names
 
 
 class Raw(str):
@@ -65,6 +71,79 @@ def latex(
     return "\n".join([*lines, "\\end{table}", ""])
 
 
+def cell(value: float | None, digits: int) -> str:
+    """A number with so many decimals; a dash where there is none."""
+    return fixed(value, digits, LATEX_DASH)
+
+
+def signed_cell(value: float | None, digits: int) -> str:
+    """The same, with a true minus sign."""
+    text = cell(value, digits)
+    return f"${text}$" if text.startswith("-") and text != LATEX_DASH else text
+
+
+def by_cells(cells: Mapping[tuple[str, str], str], columns: Sequence[str] = ()) -> Body:
+    """Return heads and rows of a table from its cells by row and column, as they come; a dash where there is none.
+
+    ``columns`` names all columns in their order, where cells may lack one.
+    """
+    heads = list(columns or dict.fromkeys(column for _, column in cells))
+    names = dict.fromkeys(row for row, _ in cells)
+    return heads, [(name, [cells.get((name, head), LATEX_DASH) for head in heads]) for name in names]
+
+
+def spread(
+    rows: Iterable[Mapping[str, Any]],
+    row: str,
+    column: str,
+    value: str | Sequence[str],
+    digits: int = 2,
+    *,
+    columns: Sequence[str] = (),
+    mean: str = "",
+) -> Body:
+    """Return heads and rows of a table whose cells are numbers of the rows of a tidy table.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Of the tidy table, by its columns.
+    row, column : str
+        What rows and columns are called, filled in with a row's values: ``"{model}: {indicator}"``.
+    value : str or sequence of str
+        Where the number stands; of several rows in one cell it is their mean. Several stand in a cell with / between.
+    digits : int
+        Decimals.
+    columns : sequence of str
+        All columns in their order, where the rows may lack one.
+    mean : str
+        Head of a last column with the mean of each row's numbers; without it there is none.
+
+    Examples
+    --------
+    >>> rows = [{"word": "a", "of": "tie", "n": 0.5}, {"word": "a", "of": "hat", "n": 0.2}]
+    >>> spread(rows, "{word}", "{of}", "n", columns=["hat", "tie"], mean="all")
+    (['hat', 'tie', 'all'], [('a', ['0.20', '0.50', '0.35'])])
+    """
+    values = (value,) if isinstance(value, str) else value
+    numbers: dict[tuple[str, str], list[list[float]]] = {}
+    for one in rows:
+        place = row.format_map(one), column.format_map(one)
+        numbers.setdefault(place, []).append([one.get(name, math.nan) for name in values])
+    means = {place: [_mean(several) for several in zip(*of)] for place, of in numbers.items()}
+    cells = {place: "/".join(cell(number, digits) for number in own) for place, own in means.items()}
+    columns = list(columns or dict.fromkeys(head for _, head in cells))
+    for name in dict.fromkeys(name for name, _ in cells) if mean else ():
+        cells[name, mean] = cell(_mean(own[0] for (of, _), own in means.items() if of == name), digits)
+    return by_cells(cells, [*columns, *([mean] if mean else [])])
+
+
+def _mean(numbers: Iterable[float]) -> float:
+    """The mean of the numbers that are there."""
+    there = [number for number in numbers if number == number]
+    return math.fsum(there) / len(there) if there else math.nan
+
+
 def escaped(text: str, longest: int = LONGEST) -> str:
     """Plain text for LaTeX; of more characters the middle is left out.
 
@@ -80,43 +159,25 @@ def escaped(text: str, longest: int = LONGEST) -> str:
     return "".join(marks.get(letter, letter) for letter in label(text, longest))
 
 
-def _pretty(group: str) -> str:
-    return group.replace("_", " ").capitalize()
-
-
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
-    config, there = run.config, set(run.tables())
-    compared: dict[str, Any] = {
-        "chosen": comparison(config),
-        "model": config.model_name,
-        "data": config.name,
-    }
-    plain = {name: compared[name] for name in ("model", "data")}
-    metrics = headline_metrics(config.measure.text_readout)
-    shown = {
-        "disparity": partial(
-            disparity_table, metrics=metrics, missing=run.meta.get("not_observed"), **compared
-        ),
-        "table06_similarity": partial(similarity_table, **compared),
-        "table07_chi_square": partial(chi_square_table, **compared),
-        "figure06_group_objects": partial(frequent_table, **plain),
-        "table11_presence": partial(presence_table, **plain),
-        "table12_amounts": partial(amounts_table, **plain),
-        "table13_intersection": partial(intersection_table, **plain),
-    }
+    config, there, metrics = run.config, set(run.tables()), headline_metrics(run.config.measure.text_readout)
+    chosen, names = comparison(config), (config.model_name, config.name)
+    disparity, entry = read(run, "disparity"), TABLES["disparity"]  # every measured run has it
+    if config.unit == "seed":
+        yield entry.latex_alone.name, intra_prompt_table(disparity, run, metrics, chosen, *names)
+    else:
+        missing = run.meta.get("not_observed")
+        yield entry.latex.name, disparity_table(disparity, metrics, chosen, *names, missing)
     open_cells = prompts_alone(run)
-    for name, entry in ((row.name, row.latex) for row in TABLES.values() if row.latex):
-        found: Iterable[tuple[str, str]] = ()
-        if name == "figure04_bias_scores" and name in there:
-            found = _score_tables(read(run, name), compared["chosen"], plain)
-        elif name == "disparity" and config.unit == "seed":
-            text = intra_prompt_table(read(run, name), run, metrics, **compared)
-            found = [(TABLES[name].latex_alone.name, text)]
-        elif name in there or TABLES[name].needs == "samples":  # every measured run has these
-            found = [(entry.name, shown[name](read(run, name)))]
+    for name in (table.name for table in OBJECTS if table.latex and table.name in there):
+        table = read(run, name)
+        if name == SCORES:
+            found = _score_tables(table, chosen, *names)
+        else:
+            found = iter([(TABLES[name].latex.name, paper_table(name, table, chosen, *names))])
         for file, text in found:
-            yield file, _noted(text) if open_cells and TABLES[name].needs == "objects" else text
+            yield file, _noted(text) if open_cells else text
 
 
 def _noted(text: str) -> str:
@@ -125,25 +186,10 @@ def _noted(text: str) -> str:
     return text.replace("\\end{table}", f"\\par\\smallskip\\footnotesize {note}\n\\end{{table}}")
 
 
-def _shown(
-    name: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], **places: str
-) -> str:
-    """LaTeX of a table with the caption, label and note of its row in the registry."""
-    entry = TABLES[name].latex
-    return latex(entry.caption.format(**places), columns, rows, entry.label, entry.note)
-
-
-def _score_tables(
-    scores: pd.DataFrame, chosen: Comparison, where: dict[str, str]
-) -> Iterator[tuple[str, str]]:
-    for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
-        for contrast in chosen.contrasts:
-            for individuals in (INCLUDED, LEFT_OUT) if set(contrast) <= set(chosen.main) else ():
-                name = TABLES["figure04_bias_scores"].latex.name.format(
-                    number=number, contrast="_".join(contrast)
-                )
-                name += "_no_persons" if individuals == LEFT_OUT else ""
-                yield name, score_table(scores, contrast, group, individuals, name, **where)
+def paper_table(name: str, table: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+    """Return the LaTeX of a table of objects, with the caption, label and note of its row in the registry."""
+    entry, (heads, rows) = TABLES[name].latex, _BODIES[name](table, chosen, data)
+    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, entry.note)
 
 
 def disparity_table(
@@ -208,7 +254,7 @@ def _disparity(
             continue
         pair = pair_name(chosen.reference, other, chosen.names)
         values = [cells[metric].get(pair, math.nan) for metric in metrics]
-        text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
+        text = [cell(value, metric.digits) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
     absent = [metric for metric in metrics if not cells[metric]]
     named = ", ".join(m.latex or escaped(m.symbol) for m in absent)
@@ -217,63 +263,80 @@ def _disparity(
     return heads, rows, note
 
 
-def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+def _similarity(table06: pd.DataFrame, chosen: Comparison, data: str) -> Body:
     """Table 6: co-occurrence similarity of the reference with every other indicator, persons in, then left out."""
-    cells = {(row.individuals, frozenset((row.first, row.second))): row.value for row in table06.itertuples()}
+    values = {
+        (row.individuals, frozenset((row.first, row.second))): row.value for row in table06.itertuples()
+    }
     pairs = [(chosen.reference, other) for other in chosen.main if other != chosen.reference]
     rows = [
-        (f"({', '.join(pair)})", [fixed(cells.get((t, frozenset(pair))), 3, LATEX_DASH) for t in TREATMENTS])
+        (f"({', '.join(pair)})", [cell(values.get((which, frozenset(pair))), 3) for which in TREATMENTS])
         for pair in pairs
     ]
-    return _shown("table06_similarity", [data, f"{data}, individuals left out"], rows, model=model)
+    return [data, f"{data}, individuals left out"], rows
 
 
-def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+def _chi_square(table07: pd.DataFrame, chosen: Comparison, data: str) -> Body:
     """Tables 7 to 9: p-values of the chi-square tests by group."""
     own = table07[table07["individuals"] == LEFT_OUT].set_index(["group", "comparison"])["p_value"]
-    triplet = chosen.sets[-1] if len(chosen.sets[-1]) > 2 else None
-    rows = [
-        (
-            ("Triplet" if len(names) == 3 else "All") if names == triplet else f"({', '.join(names)})",
-            [latex_p_value(own.get((group, "-".join(names)), math.nan)) for group in (ALL, *GROUPS)],
-        )
-        for names in chosen.sets
-    ]
-    heads = ["All objects", *map(_pretty, GROUPS)]
-    return _shown("table07_chi_square", heads, rows, data=data, model=model)
+    rows = []
+    for names in chosen.sets:
+        whole = "Triplet" if len(names) == 3 else "All"
+        values = [own.get((group, "-".join(names)), math.nan) for group in (ALL, *GROUPS)]
+        rows.append((whole if len(names) > 2 else f"({', '.join(names)})", [*map(latex_p_value, values)]))
+    return ["All objects", *_heads(GROUPS)], rows
 
 
-def presence_table(table11: pd.DataFrame, model: str, data: str) -> str:
+def _presence(table11: pd.DataFrame, chosen: Comparison, data: str) -> Body:
     """Table 11: percent of the images that hold a group; of each indicator without individuals."""
     whole = (table11["individuals"] == INCLUDED) & (table11["indicator"] == ALL)
     own = table11[whole | ((table11["individuals"] == LEFT_OUT) & (table11["indicator"] != ALL))]
-    rows = _by_indicator(own, "percent_of_images", GROUPS, 2, data)
-    return _shown("table11_presence", list(map(_pretty, GROUPS)), rows, model=model)
+    return _by_indicator(own, "percent_of_images", GROUPS, 2, data)
 
 
-def amounts_table(table12: pd.DataFrame, model: str, data: str) -> str:
+def _amounts(table12: pd.DataFrame, chosen: Comparison, data: str) -> Body:
     """Table 12: distinct objects of each group, and distinct nouns."""
-    kinds = (*GROUPS, "nouns")
-    rows = _by_indicator(table12, "amount", kinds, 0, data)
-    return _shown("table12_amounts", list(map(_pretty, kinds)), rows, model=model)
+    return _by_indicator(table12, "amount", KINDS, 0, data)
 
 
-def _by_indicator(table: pd.DataFrame, column: str, kinds: Sequence[str], digits: int, data: str):
-    cells = table.set_index(["indicator", "group"])[column]
-    for name in dict.fromkeys(table["indicator"]):
-        label = data if name == ALL else f"{data}: {name}"
-        yield label, [fixed(cells[name, kind], digits, LATEX_DASH) for kind in kinds]
+def _by_indicator(table: pd.DataFrame, value: str, kinds: Sequence[str], digits: int, data: str) -> Body:
+    named = table["indicator"].map(lambda name: data if name == ALL else f"{data}: {name}")
+    rows = table.assign(named=named).to_dict("records")
+    _, body = spread(rows, "{named}", "{group}", value, digits, columns=kinds)
+    return _heads(kinds), body
 
 
-def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
+def _intersection(table13: pd.DataFrame, chosen: Comparison, data: str) -> Body:
     """Table 13: what the groups have in common."""
-    kinds = (*GROUPS, "nouns")
-    cells = table13.set_index(["over_group", "group"])["percent"]
-    rows = [
-        (f"Over {_pretty(over).lower()}", [fixed(cells[over, kind], 2, LATEX_DASH) for kind in kinds])
-        for over in kinds
+    values = table13.set_index(["over_group", "group"])["percent"]
+    names = [f"Over {head.lower()}" for head in _heads(KINDS)]
+    return _heads(KINDS), [
+        (name, [cell(values[over, kind], 2) for kind in KINDS]) for name, over in zip(names, KINDS)
     ]
-    return _shown("table13_intersection", list(map(_pretty, kinds)), rows, data=data, model=model)
+
+
+def _frequent(figure06: pd.DataFrame, chosen: Comparison, data: str) -> Body:
+    """Figure 6 as a table: the most frequent objects of each group."""
+    columns = {group: [] for group in GROUPS}
+    for row in figure06.itertuples():
+        columns.get(row.group, []).append(f"{escaped(row.object)} ({row.count})")
+    rows = [
+        (str(rank), list(cells)) for rank, cells in enumerate(zip_longest(*columns.values(), fillvalue=""), 1)
+    ]
+    return _heads(GROUPS), rows
+
+
+def _heads(kinds: Sequence[str]) -> list[str]:
+    return [kind.replace("_", " ").capitalize() for kind in kinds]
+
+
+def _score_tables(scores: pd.DataFrame, chosen: Comparison, *names: str) -> Iterator[tuple[str, str]]:
+    for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
+        for contrast in chosen.contrasts:
+            for individuals in TREATMENTS if set(contrast) <= set(chosen.main) else ():
+                name = TABLES[SCORES].latex.name.format(number=number, contrast="_".join(contrast))
+                name += "_no_persons" if individuals == LEFT_OUT else ""
+                yield name, score_table(scores, contrast, group, individuals, name, *names)
 
 
 def score_table(
@@ -292,30 +355,21 @@ def score_table(
         ["bias_score", "object"], ascending=[False, True]
     )
     rows = [
-        (row.object, [fixed(row.bias_score, 2, LATEX_DASH), f"{row.count_first}", f"{row.count_second}"])
+        (row.object, [cell(row.bias_score, 2), f"{row.count_first}", f"{row.count_second}"])
         for row in own.itertuples()
     ]
-    what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"
-    entry = TABLES["figure04_bias_scores"].latex
+    what = "all objects" if group == ALL else f"{_heads([group])[0].lower()} objects"
+    entry = TABLES[SCORES].latex
     caption = entry.caption.format(objects=what, data=data, model=model, first=first, second=second)
     note = "" if individuals == INCLUDED else entry.note
     return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, note)
 
 
-def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:
-    """Figure 6 as a table: the most frequent objects of each group."""
-    by_group = {group: list(part.itertuples()) for group, part in figure06.groupby("group", sort=False)}
-    ranks = range(int(figure06["rank"].max()) if len(figure06) else 0)
-    rows = [
-        (
-            str(rank + 1),
-            [
-                f"{escaped(by_group[group][rank].object)} ({by_group[group][rank].count})"
-                if rank < len(by_group.get(group, []))
-                else ""
-                for group in GROUPS
-            ],
-        )
-        for rank in ranks
-    ]
-    return _shown("figure06_group_objects", list(map(_pretty, GROUPS)), rows, data=data, model=model)
+_BODIES: Mapping[str, Callable[[pd.DataFrame, Comparison, str], Body]] = {
+    "table06_similarity": _similarity,
+    "table07_chi_square": _chi_square,
+    "figure06_group_objects": _frequent,
+    "table11_presence": _presence,
+    "table12_amounts": _amounts,
+    "table13_intersection": _intersection,
+}

@@ -14,17 +14,18 @@ from analysis.metrics.registry import definition
 from analysis.report import gallery, wording, wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
+from analysis.report.format import over, reason
 from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
-from analysis.tables.registry import TABLES, read
+from analysis.tables.registry import OBJECTS, TABLES, read
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
     from probes.runs.store import Run
 
-NEEDED = [name for name, table in TABLES.items() if table.needs == "objects" and name != "nouns"]
+NEEDED = [table.name for table in OBJECTS if table.name != "nouns"]
 MAYBE = ("detector_error", "human_check")  # where somebody or something knows better
 OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
@@ -46,7 +47,7 @@ SIMILARITY = {  # the paper's first
     ),
 }
 FILLED_CLAIM = (
-    "the difference is claimed: significant over prompts, against the words of each side and behind the detector’s "
+    "the difference is claimed: significant {over}, against the words of each side and behind the detector’s "
     "known errors (false discovery rate 5 %)"
 )
 TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
@@ -78,12 +79,20 @@ def read_objects(run: Run) -> Objects | None:
     """Read the tables of the section; None for a run whose images were not looked at."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
-    tables = {name: read(run, name) for name in NEEDED}
+    tables = {name: _in_unit(read(run, name), run.config.unit) for name in NEEDED}
     for name in MAYBE:
         there = (run.path / "tables" / f"{name}.parquet").exists()
         tables[name] = read(run, name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
     observer = run.meta.get("observer") or {}
     return Objects(tables, observer, open=PROMPTS_ALONE if prompts_alone(run) else "")
+
+
+def _in_unit(table: pd.DataFrame, unit: str) -> pd.DataFrame:
+    """A table with its reasons and warnings in the terms of the run's unit."""
+    texts = [name for name in ("reason", "warnings") if name in table and unit != "prompt"]
+    return table.assign(
+        **{name: table[name].map(lambda text: reason(text, unit), na_action="ignore") for name in texts}
+    )
 
 
 def more_rows(
@@ -114,11 +123,11 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
                 claims = objects.rows("object_claims", **pair)
                 holds = claims["claim"] == HOLDS
                 tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
-                filled = FILLED_CLAIM
+                filled = FILLED_CLAIM.format(over=over(config.unit))
             scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
             title = f"Bias scores of {where}, {away} and {towards}"
             name = f"{name}-{towards}-{away}"
-            drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled))
+            drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled, config.unit))
     names = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -148,7 +157,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "gaps": _gaps(checked, differences),
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [_contrast(objects, pair, config.reference) for pair in contrasts(config)],
+        "contrasts": [_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)],
         "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects),
         "presence": _presence(objects),
@@ -231,7 +240,7 @@ def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str])
     }
 
 
-def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> dict:
+def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
     """What a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)
@@ -267,7 +276,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     return {
         "contrast": contrast,
         "pair": pair,
-        "opening": wording_objects.objects_opening(claims, pair),
+        "opening": wording_objects.objects_opening(claims, pair, unit=unit),
         "rows": cells,
         "corrected": bool(claims["p_corrected"].notna().any()),
         "more": len(found) - len(cells),

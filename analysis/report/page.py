@@ -11,39 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from markupsafe import Markup
 from PIL import Image
 
-from analysis.methods.alignment import section as report_alignment
-from analysis.methods.dalleval import latex as dalleval_latex
-from analysis.methods.dalleval import section as report_professions
-from analysis.methods.dalleval.section import Professions
-from analysis.methods.gep import latex as gep_latex
-from analysis.methods.gep import section as report_gep
-from analysis.methods.gep.section import Attributes
-from analysis.methods.skills import section as report_skills
-from analysis.methods.tracing import latex as tracing_latex
-from analysis.methods.tracing import section as report_trace
-from analysis.methods.tracing.section import TraceSection
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report import gallery, latex, record, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
+from analysis.report.method import ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
-from analysis.report.units import in_units
 from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
 from analysis.tables.similarities.stored import timesteps
-from probes.config.checks import asks_for_skills
 from probes.config.schema import Config
 from probes.runs import completeness
 from probes.storage.cache import cache_parts
@@ -61,7 +49,10 @@ SHEET_ROWS = 4  # rows of the figure `triplets`
 
 @dataclass(frozen=True)
 class Content:
-    """All that figures and page are made from."""
+    """All that figures and page are made from.
+
+    ``sections``: of the methods that the run holds something of, each with what it read.
+    """
 
     config: Config
     meta: dict
@@ -77,10 +68,7 @@ class Content:
     more: list[tuple[int, int]] = field(default_factory=list)
     gaps: pd.DataFrame | None = None  # of triplets, by the primary measure
     not_measured: pd.DataFrame | None = None
-    attributes: Attributes | None = None
-    traced: TraceSection | None = None
-    professions: Professions | None = None
-    alignment: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    sections: Sequence[tuple[ReportSection, Any]] = ()
 
     @property
     def people(self) -> list[Member]:
@@ -107,8 +95,7 @@ class Content:
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
-    Figures that only an earlier report had are removed. A run whose prompts ask for skills has a page of its own
-    (`analysis.methods.skills.section`).
+    Figures that only an earlier report had are removed. A run that is of one method alone has that method's page.
 
     Parameters
     ----------
@@ -129,8 +116,10 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     UserError
         A table or a part is missing or damaged, or the disk takes no more.
     """
-    if asks_for_skills(run.config):
-        return report_skills.write_report(run, team, processes)
+    methods = reported_methods()
+    for method in methods:
+        if method.alone and method.page and method.alone(run.config):
+            return method.page(run, team, processes)
     content = read(run)
     figures = draw(content)
     written = saved(figures, team, processes)
@@ -139,13 +128,10 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in (
-            text
-            for room in (latex, gep_latex, dalleval_latex, tracing_latex, report_alignment)
-            for text in room.documents(run)
-        ):
-            run.write_file(f"tables/{name}.tex", text.encode())
-        run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
+        for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
+            for name, text in documents(run):
+                run.write_file(f"tables/{name}.tex", text.encode())
+        run.write_file("report.html", render(content, figures, written).encode())
     return run.path / "report.html"
 
 
@@ -178,10 +164,11 @@ def read(run: Run) -> Content:
         more=more,
         gaps=gallery.primary_gaps(read_table(run, "gap_prompts"), run.config),
         not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
-        attributes=report_gep.read_attributes(run),
-        traced=report_trace.read_trace(run),
-        professions=report_professions.read_professions(run),
-        alignment=report_alignment.read_alignment(run),
+        sections=[
+            (section, found)
+            for section in (method.section for method in reported_methods())
+            if section is not None and (found := section.read(run)) is not None
+        ],
     )
 
 
@@ -195,12 +182,11 @@ def draw(content: Content) -> dict[str, Drawn]:
         contrasts(content.config),
         content.reference,
         _drawn_pairs(content.people, content.reference),
+        content.config.unit,
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
-    drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
-    drawn |= report_professions.draw(content.professions, content.config) if content.professions else {}
-    drawn |= report_trace.draw(content.traced, content.config) if content.traced else {}
-    drawn |= report_alignment.draw(content.alignment)
+    for section, found in content.sections:
+        drawn |= section.draw(found, content.config)
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -254,10 +240,15 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
         o=report_objects.section(objects, config, people) if objects else None,
-        g=report_gep.section(content.attributes) if content.attributes else None,
-        d=report_professions.section(content.professions, config) if content.professions else None,
-        t=report_trace.section(content.traced, config) if content.traced else None,
-        a=report_alignment.section(content.alignment) if content.alignment else None,
+        sections=[
+            {
+                "anchor": section.anchor,
+                "title": section.title,
+                "template": section.template,
+                "shown": section.context(found, config),
+            }
+            for section, found in content.sections
+        ],
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),

@@ -224,15 +224,15 @@ def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, st
 
 def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     """Further sentences: what so few prompts cannot show, and the run's own warnings."""
-    n, found = _int(row.get("n_prompts")), []
+    n, unit, found = _int(row.get("n_prompts")), row.get("unit", "prompt"), []
     unseen = _float(row.get("unseen"))
     if verdict.state not in ("undefined", "no interval") and 0 < unseen < 1:
+        such = "such prompts" if unit == "prompt" else "the seeds of this prompt"
         found.append(
-            f"What changes at fewer than {100 * unseen:.0f} % of such prompts may be missing among "
-            f"{counted(n, 'prompt')}."
+            f"What changes at fewer than {100 * unseen:.0f} % of {such} may be missing among {counted(n, unit)}."
         )
     if verdict.state != "undefined" and n >= 2 and (floor := 2.0 ** (1 - n)) >= LOW_FLOOR:
-        found.append(f"With {counted(n, 'prompt')} the p of the sign flips cannot fall below {floor:g}.")
+        found.append(f"With {counted(n, unit)} the p of the sign flips cannot fall below {floor:g}.")
     warning = row.get("warning")
     if isinstance(warning, str) and warning:
         found.append(_capital(warning) + ("" if warning.endswith(".") else "."))

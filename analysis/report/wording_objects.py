@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.report.format import counted, listed
+from analysis.report.format import counted, listed, over
 from analysis.report.wording import defined
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS, WORDS
 
@@ -72,7 +72,7 @@ def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
     return chosen.iloc[np.lexsort((-chosen["difference_words"].abs().to_numpy(), rank))]
 
 
-def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
+def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = "prompt") -> str:
     """Say how many objects differ between two sides, which, at which error rate and by which tests.
 
     Parameters
@@ -80,6 +80,8 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
     claims : DataFrame
         Rows of ``tables/object_claims`` of one pair.
     pair : (str, str)
+    unit : {"prompt", "seed"}
+        What tests and intervals are over.
 
     Examples
     --------
@@ -96,7 +98,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
     n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
     if not claims["p_pooled"].notna().any():
         return (
-            f"No object can be tested: at every prompt each is in as many images generated from {first} as from "
+            f"No object can be tested: at every {unit} each is in as many images generated from {first} as from "
             f"{second} prompts."
         )
     words = tuple(int(claims[f"words_{side}"].max()) for side in ("first", "second"))
@@ -105,10 +107,10 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
     if len(holding):
         verb = "differs" if len(holding) == 1 else "differ"
         checked = ", and behind the detector’s known errors" if holding["p_corrected"].notna().all() else ""
-        over = f"by more than words of one side differ among themselves ({words[0]} and {words[1]} words)"
-        joined = "over prompts, " if checked else "over prompts and "
+        beyond = f"by more than words of one side differ among themselves ({words[0]} and {words[1]} words)"
+        joined = f"{over(unit)}, " if checked else f"{over(unit)} and "
         of = f"Of {counted(n, 'object')} that can be tested"
-        parts.append(f"{of}, {len(holding)} {verb} {rate}: {joined}{over}{checked}.")
+        parts.append(f"{of}, {len(holding)} {verb} {rate}: {joined}{beyond}{checked}.")
         parts += _sides(holding, pair)
     hedged = claimed(claims, HEDGED)
     if len(hedged):
@@ -133,10 +135,11 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
             "would be significant."
         )
     if not len(holding) and not len(hedged):
+        these = "these prompts" if unit == "prompt" else "these seeds of one prompt"
         none = (
             f"Of {counted(n, 'object')} that can be tested none differs between images generated from {first} and from "
-            f"{second} prompts {rate}. That does not show that there is no difference: it may be smaller than these "
-            f"prompts can show."
+            f"{second} prompts {rate}. That does not show that there is no difference: it may be smaller than "
+            f"{these} can show."
         )
         parts.insert(0, none)
     return " ".join(parts)

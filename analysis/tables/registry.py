@@ -5,18 +5,14 @@ Whatever writes a table goes through `write`, which holds it against its row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from analysis.methods.alignment.registry import ALIGNMENT
-from analysis.methods.dalleval.registry import DALLEVAL
-from analysis.methods.gep.registry import GEP
-from analysis.methods.skills.tables import SKILLS
-from analysis.methods.tracing.registry import TRACE
 from analysis.metrics import dependency
 from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
 from analysis.tables import completeness, not_measured
+from analysis.tables.method import measured_methods
 from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS, claim_table
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
@@ -51,7 +47,7 @@ from analysis.tables.similarities.pictures import (
     image_types,
 )
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, StoredSimilarities
-from analysis.tables.table import Latex, Table
+from analysis.tables.table import NEEDS, Latex, Table
 from probes.runs.store import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -140,7 +136,7 @@ _SIMILARITIES = (
         texts=("contrast", "space", "site", "metric", "measure", "state", "licence", "claim"),
     ),
 )
-_OBJECTS = (
+OBJECTS = (
     Table(
         "nouns",
         "objects",
@@ -370,13 +366,32 @@ _CHECKED = (
         completeness.completeness,
     ),
 )
-TABLES: Mapping[str, Table] = {
-    row.name: row
-    for row in (
-        *(*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP),
-        *(*DALLEVAL, HUMAN, *SKILLS, *ALIGNMENT),
-    )
-}
+_OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN)}
+
+
+class _Tables(Mapping[str, Table]):
+    """The rows of this file, then those of the methods, which are loaded when a name is looked for among them."""
+
+    def __getitem__(self, name: str) -> Table:
+        return _OWN[name] if name in _OWN else _of_methods()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*_OWN, *_of_methods())
+
+    def __len__(self) -> int:
+        return len(_OWN) + len(_of_methods())
+
+
+def _of_methods() -> dict[str, Table]:
+    return {row.name: row for method in measured_methods() for row in method.tables}
+
+
+TABLES: Mapping[str, Table] = _Tables()
+
+
+def needs() -> dict[str, str]:
+    """Return in words what must be there for a table, by its ``needs``."""
+    return NEEDS | {name: text for method in measured_methods() for name, text in method.needs.items()}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

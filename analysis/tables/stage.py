@@ -8,14 +8,10 @@ from itertools import islice
 
 import pandas as pd
 
-from analysis.methods.dalleval.readings import require_readers
-from analysis.methods.dalleval.stage import measure_professions
-from analysis.methods.gep.stage import checker_readings, measure_gep
-from analysis.methods.skills.stage import measure_skills
-from analysis.methods.tracing.tables import measure_trace
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.completeness import completeness
+from analysis.tables.method import measured_methods
 from analysis.tables.not_measured import not_measured
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.objects.objects import Objects, measure_objects
@@ -37,11 +33,8 @@ from analysis.tables.similarities.pictures import (
 )
 from analysis.tables.similarities.specifications import specifications
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
-from probes.config.checks import asks_for_skills
 from probes.errors import UserError
 from probes.execution.team import Team
-from probes.prompts.audit import places
-from probes.prompts.diagnostic import is_diagnostic
 from probes.runs.store import Run
 from probes.storage.cache import cache_parts
 
@@ -57,13 +50,12 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
     Of a run that is not finished, ``tables/unfinished`` says over how much the others speak.
-    Where activations were exchanged, the tables of the trace (`analysis.methods.tracing.tables`). Where prompts name professions
-    and images were read, those of `analysis.methods.dalleval.tables`.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
-    (`analysis.tables.objects.objects`). Of a run whose prompts ask for skills there are those of skills alone
-    (`analysis.methods.skills.tables`). Where it is known what the detector misses, ``tables/detector_error``. Each is
-    written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
-    wrote and this one does not, such as those of another contrast, are removed.
+    (`analysis.tables.objects.objects`). Where it is known what the detector misses, ``tables/detector_error``. Then
+    come the tables of the methods that the run holds something of (`analysis.methods.registry`); of a run that is of
+    one method alone there are that method's and no others. Each is written as CSV and Parquet; the same parts and
+    configuration give the same bytes. Tables that an earlier measuring wrote and this one does not, such as those of
+    another contrast, are removed.
 
     Parameters
     ----------
@@ -89,9 +81,12 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 def _measure(run: Run, sharing: Sharing) -> None:
     if (partly := completeness(run.meta)) is not None:
         write(run, "unfinished", partly)
-    if asks_for_skills(run.config):
-        measure_skills(run)
-        return
+    methods = measured_methods()
+    for method in methods:
+        if method.alone and method.measure and method.alone(run.config):
+            method.measure(run, sharing, None)
+            return
+    beside = [method for method in methods if not method.alone]
     options = run.config.measure
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):
@@ -101,8 +96,9 @@ def _measure(run: Run, sharing: Sharing) -> None:
         )
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
-    if is_diagnostic(run.config):
-        require_readers(run)
+    for method in beside:
+        if method.require:
+            method.require(run)
     if (absent := not_measured(run.config)) is not None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
@@ -151,10 +147,9 @@ def _measure(run: Run, sharing: Sharing) -> None:
     write(run, "agreement", agreed)
     if objects:
         measure_objects(run, sharing, objects)
-    measure_trace(run, sharing)
-    measure_professions(run)
-    if places(run.config):
-        measure_gep(run, checker_readings(run, objects[1] if objects else None))
+    for method in beside:
+        if method.measure:
+            method.measure(run, sharing, objects[1] if objects else None)
 
 
 Columns = tuple[pd.DataFrame, GapColumns]

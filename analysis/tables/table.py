@@ -14,11 +14,6 @@ NEEDS = {
     "choices": "`triptych sensitivity`",
     "images": "a run of images that another program drew",
     "unfinished": "a run that was measured before all its images were there",
-    "trace": "a run with a trace (`--stage trace`)",
-    "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
-    "alignment": "`triptych alignment`",
-    "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
-    "skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)",
 }
 
 
@@ -49,7 +44,7 @@ class Table:
     name : str
         Of its file in ``tables/``, without its ending.
     needs : str
-        What must be there for it, one of `NEEDS`.
+        What must be there for it, one of `NEEDS` or of what a method says it needs.
     rows : str
         What a row is.
     columns : tuple of str

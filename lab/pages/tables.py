@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, needs
 from analysis.tables.similarities.pictures import IMAGE_METRICS, IMAGE_TABLE
-from analysis.tables.table import NEEDS, Table
+from analysis.tables.table import Table
 from lab.templates import render
 
 
@@ -13,8 +13,8 @@ def page() -> str:
     return render(
         "tables",
         sections={
-            text: [(table, _columns(table)) for table in TABLES.values() if table.needs == needs]
-            for needs, text in NEEDS.items()
+            text: [(table, _columns(table)) for table in TABLES.values() if table.needs == kind]
+            for kind, text in needs().items()
         },
     )
 

@@ -2,8 +2,8 @@
 
 BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
 by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it, which
-`analysis.methods.alignment.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number depends on
-whether there is Java; COCO's own, which is one, gives the same words but for brackets.
+`analysis.methods.alignment.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number
+depends on whether there is Java; COCO's own, which is one, gives the same words but for brackets.
 """
 
 from __future__ import annotations

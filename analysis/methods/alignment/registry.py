@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.methods.alignment import caption_tables, tables
+from analysis.tables.method import MeasuredMethod
 from analysis.tables.table import Latex, Table
 
 ALIGNMENT = (
@@ -49,3 +50,5 @@ ALIGNMENT = (
         stage="",
     ),
 )
+
+MEASURED = MeasuredMethod(tables=ALIGNMENT, needs={"alignment": "`triptych alignment`"})

@@ -11,11 +11,12 @@ from analysis.methods.alignment.figures import draw_curve
 from analysis.methods.alignment.registry import ALIGNMENT
 from analysis.methods.alignment.tables import ALL
 from analysis.report.figures.style import Drawn
-from analysis.report.format import LATEX_DASH, fixed
-from analysis.report.latex import latex
+from analysis.report.latex import by_cells, latex, signed_cell
+from analysis.report.method import ReportedMethod, ReportSection
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
+    from probes.config.schema import Config
     from probes.runs.store import Run
 
 Tables = Mapping[str, pd.DataFrame]
@@ -28,13 +29,13 @@ PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
 FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
 
 
-def read_alignment(run: Run) -> Tables:
-    """Return the tables of the section that a run holds, by name; none where `analysis alignment` was not run."""
+def read_alignment(run: Run) -> Tables | None:
+    """Return the tables of the section that a run holds, by name; None where `triptych alignment` was not run."""
     there = run.tables()
-    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there}
+    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there} or None
 
 
-def draw(tables: Tables) -> dict[str, Drawn]:
+def draw(tables: Tables, config: Config) -> dict[str, Drawn]:
     """Draw FID over the sample size, where it was measured."""
     if "alignment_fid_curve" not in tables:
         return {}
@@ -42,7 +43,7 @@ def draw(tables: Tables) -> dict[str, Drawn]:
     return {drawn.name: drawn} if drawn else {}
 
 
-def section(tables: Tables) -> dict[str, Any]:
+def section(tables: Tables, config: Config) -> dict[str, Any]:
     """Lay the section out: rows of ``retrieval``, ``captions`` and ``quality``, and who wrote the captions."""
     made = {
         name: tables.get(f"alignment_{name}", pd.DataFrame()).to_dict("records")
@@ -54,31 +55,28 @@ def section(tables: Tables) -> dict[str, Any]:
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the columns of Table 19 that a run holds as LaTeX, a row all images and one each word."""
-    tables = read_alignment(run)
-    cells: dict[str, dict[str, str]] = {}
+    tables = read_alignment(run) or {}
+    cells: dict[tuple[str, str], str] = {}
     captions, retrieval, quality = (
         tables.get(f"alignment_{name}", pd.DataFrame()) for name in ("captions", "retrieval", "quality")
     )
     for row in captions.to_dict("records"):
         if row["metric"] in PRINTED and row["value"] == row["value"]:
-            cells.setdefault(row["indicator"], {})[NAMES[row["metric"]]] = _number(row["value"])
+            cells[row["indicator"], NAMES[row["metric"]]] = signed_cell(row["value"], 1)
     for row in retrieval.to_dict("records"):
-        head = f"R-precision ({row['features']})"
-        cells.setdefault(row["indicator"], {})[head] = _number(100 * row["r_precision"])
+        cells[row["indicator"], f"R-precision ({row['features']})"] = signed_cell(100 * row["r_precision"], 1)
     there = set(quality["features"]) if len(quality) else set()
     feature = next((name for name in FID_FEATURES if name in there), None)
     for row in quality.to_dict("records"):
         if row["features"] == feature and row["measure"] == "fid":
-            cells.setdefault(row["indicator"], {})[f"FID ({feature})"] = _number(row["value"])
+            cells[row["indicator"], f"FID ({feature})"] = signed_cell(row["value"], 1)
     if not cells:
         return
-    printed = [NAMES[one] for one in PRINTED]
-    heads = [*(name for name in printed if any(name in one for one in cells.values())), *_last(cells)]
+    there = {head for _, head in cells}
+    networks = sorted((head for head in there if "(" in head), reverse=True)  # R-precision first
+    heads, found = by_cells(cells, [*(NAMES[one] for one in PRINTED if NAMES[one] in there), *networks])
     model = run.config.model_name
-    rows = [
-        (model if name == ALL else f"{model}, {name}", [own.get(head, LATEX_DASH) for head in heads])
-        for name, own in cells.items()
-    ]
+    rows = [(model if name == ALL else f"{model}, {name}", own) for name, own in found]
     [entry] = [one for row in ALIGNMENT for one in row.printed]
     caption = entry.caption.format(data=run.config.name, model=model)
     asked = set(captions["metric"]) if len(captions) else set()
@@ -87,11 +85,12 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     yield entry.name, latex(caption, heads, rows, entry.label, note)
 
 
-def _last(cells: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The heads that name a network, R-precision first."""
-    return sorted({head for one in cells.values() for head in one if "(" in head}, reverse=True)
-
-
-def _number(value: float) -> str:
-    text = fixed(value, 1, LATEX_DASH)
-    return f"${text}$" if text.startswith("-") and text != LATEX_DASH else text
+REPORTED = ReportedMethod(
+    section=ReportSection(
+        "analysis.methods.alignment/section.html.j2",
+        read=read_alignment,
+        draw=draw,
+        context=section,
+    ),
+    documents=documents,
+)

@@ -18,7 +18,7 @@ from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, PROMPT, compared
 from analysis.report.format import LATEX_DASH, fixed
-from analysis.report.latex import Raw, escaped, latex
+from analysis.report.latex import Body, Raw, by_cells, escaped, latex
 from analysis.study import comparison
 from analysis.tables.registry import read
 from analysis.tables.table import Latex
@@ -33,7 +33,6 @@ TONE_EXAMPLES = ("judge", "miner", "porter", "secretary", "tailor")
 ATTRIBUTE_EXAMPLES = ("skirt", "suit", "jacket", "tie")
 LONGEST_CAPTION = 1_000  # characters
 Tables = Mapping[str, pd.DataFrame]
-Body = tuple[list[str], list[tuple[str, list[str]]]]  # heads, and rows by their names
 
 
 class ProfessionAudits:
@@ -132,18 +131,17 @@ def _averages(
     """Averages of professions by model, with the mean over all of them below."""
     word = audits.tone_word if question == TONE else audits.words[0]
     where = {"question": question, "source": audits.sources[question], "indicator": word}
-    columns, below, names = {}, {}, {}
+    found, below = {}, {}
     for model in audits.models:
         own = audits.rows(model, "dalleval_professions", **where)
-        own = own[own["profession"] != NONE].set_index("profession")["average"]
+        own = own[own["profession"] != NONE]
+        found |= {(row.profession, model): row.average for row in own.itertuples()}
         if len(own):
-            columns[model] = own
-            names |= dict.fromkeys(own.index)
-            below[model] = audits.rows(model, "dalleval_mad", **where)["average"].mean()
-    rows = [(name, [_cell(columns[model].get(name), 2) for model in columns]) for name in keep(list(names))]
-    if rows and last:
-        rows.append(("Average", [_cell(below[model], 2) for model in columns]))
-    return list(columns), rows
+            below["Average", model] = audits.rows(model, "dalleval_mad", **where)["average"].mean()
+    names = keep(list(dict.fromkeys(name for name, _ in found)))
+    chosen = {(name, model): found.get((name, model)) for name in names for _, model in below}
+    shown = chosen | below if chosen and last else chosen
+    return by_cells({place: _cell(value, 2) for place, value in shown.items()})
 
 
 def _examples(chosen: Sequence[str]) -> Callable[[list[str]], list[str]]:

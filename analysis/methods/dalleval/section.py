@@ -15,12 +15,14 @@ from analysis.methods.dalleval.figures import (
     draw_mads,
     draw_tones,
 )
+from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.names import attributes, first_source, named, profession
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
 from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.report.figures.style import Drawn
-from analysis.report.format import counted, number, p_value
+from analysis.report.format import counted, number, over, p_value
+from analysis.report.method import ReportedMethod, ReportSection
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -115,7 +117,7 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": _words(professions, config),
-        "absolute": _absolute(professions),
+        "absolute": _absolute(professions, config.unit),
         "agreement": professions.table("dalleval_agreement").to_dict("records"),
         "each": _each(table, reference),
         "named": named,
@@ -182,13 +184,13 @@ def _words(professions: Professions, config: Config) -> list[dict[str, Any]]:
     return over[over["source"] == over["question"].map(first)].to_dict("records")
 
 
-def _absolute(professions: Professions) -> list[dict[str, Any]]:
+def _absolute(professions: Professions, unit: str) -> list[dict[str, Any]]:
     table = professions.table("dalleval_absolute")
     if table.empty:
         return []
     rows = table[(table["profession"] == ALL) & (table["kind"] != "control")]
     rows = rows.assign(
-        over=rows["of"].map({AVERAGES: "averages over prompts"}).fillna("single prompts, their mean")
+        over=rows["of"].map({AVERAGES: f"averages {over(unit)}"}).fillna("single prompts, their mean")
     )
     return rows.to_dict("records")
 
@@ -216,3 +218,16 @@ def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
         ]
         rows.append({"name": profession(name), **said, "lost": ", ".join(lost)})
     return rows
+
+
+REPORTED = ReportedMethod(
+    section=ReportSection(
+        "analysis.methods.dalleval/section.html.j2",
+        read=read_professions,
+        draw=draw,
+        context=section,
+        anchor="professions",
+        title="Professions",
+    ),
+    documents=documents,
+)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.attribute_tones import attribute_tones
-from analysis.methods.dalleval.readings import read_all
+from analysis.methods.dalleval.readings import read_all, require_readers
+from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.study import comparison
+from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs.store import Run
@@ -39,3 +41,19 @@ def measure_professions(run: Run) -> None:
     for name, table in made.items():
         if len(table):
             write(run, name, table)
+
+
+def _require(run: Run) -> None:
+    if is_diagnostic(run.config):
+        require_readers(run)
+
+
+MEASURED = MeasuredMethod(
+    tables=DALLEVAL,
+    needs={
+        "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the"
+        " images"
+    },
+    require=_require,
+    measure=lambda run, sharing, checked: measure_professions(run),
+)

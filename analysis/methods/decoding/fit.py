@@ -109,7 +109,9 @@ def _columns(result: Decoded | None, prompts: int, reason: str) -> dict[str, Any
 
 
 def steps(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the decoding step of every place that is read at each step, see `analysis.methods.decoding.scores.decoding_step`.
+    """Return the decoding step of every place that is read at each step.
+
+    See `analysis.methods.decoding.scores.decoding_step`.
 
     Parameters
     ----------

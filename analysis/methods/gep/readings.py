@@ -71,9 +71,9 @@ def _in_order(one: Audit, indicators: Sequence[str], order: Sequence[str]) -> Au
 
 
 def from_checker(run: Run, seen: pd.DataFrame) -> pd.DataFrame:
-    """Return what the toyworld checker says of a run's attributes, by `analysis.tables.objects.detector_error.checked_images`.
+    """Return what the toyworld checker says of a run's attributes; those that it does not know are left out.
 
-    Attributes that it does not know are left out.
+    It reads the images in `analysis.tables.objects.detector_error.checked_images`.
     """
     known = [name for name in attributes(run.config) if name in seen.columns]
     table = seen[known].astype(float).rename_axis("sample_id").reset_index()

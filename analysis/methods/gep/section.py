@@ -11,10 +11,12 @@ import pandas as pd
 
 from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
+from analysis.methods.gep.latex import documents
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
+from analysis.report.method import ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -109,7 +111,7 @@ def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def section(attributes: Attributes) -> dict[str, Any]:
+def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     """Lay the section out.
 
     Returns
@@ -207,3 +209,16 @@ def _contrast(score: pd.DataFrame) -> tuple[str, str] | None:
     own = score[score["kind"] == "contrast"]
     own = own if len(own) else score
     return (own["first"].iloc[0], own["second"].iloc[0]) if len(own) else None
+
+
+REPORTED = ReportedMethod(
+    section=ReportSection(
+        "analysis.methods.gep/section.html.j2",
+        read=read_attributes,
+        draw=draw,
+        context=section,
+        anchor="attributes",
+        title="Attributes",
+    ),
+    documents=documents,
+)

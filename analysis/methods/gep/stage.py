@@ -8,10 +8,13 @@ from analysis.methods.gep import clip, tables
 from analysis.methods.gep import readings as gep_readings
 from analysis.methods.gep.artificial import agreement_of_examples, example_table
 from analysis.methods.gep.powered import powered, powered_table
+from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.scores import Audit
 from analysis.study import comparison
+from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.detector_error import Checked, seen_by_checker
 from analysis.tables.registry import write
+from analysis.tables.sharing import Sharing
 from probes.prompts.audit import places
 from probes.runs.store import Run
 
@@ -19,7 +22,7 @@ LABELS = "gep_labels"  # the table of people's answers, written by `triptych gep
 
 
 def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
-    """Write the tables of an audit (`analysis.methods.gep.tables`), where a run's prompts have contexts and they were read.
+    """Write the tables of an audit, where a run's prompts have contexts and they were read.
 
     Parameters
     ----------
@@ -80,3 +83,15 @@ def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
         said["detected"] = gep_readings.from_detections(run)
     said |= clip.clip_readings(run)
     return [one for source, table in said.items() for one in gep_readings.lay_out(run, table, source)]
+
+
+def _measure(run: Run, sharing: Sharing, checked: Checked | None) -> None:
+    if places(run.config):
+        measure_gep(run, checker_readings(run, checked))
+
+
+MEASURED = MeasuredMethod(
+    tables=GEP,
+    needs={"audit": "a run whose prompts have contexts (`prompts: {from: gep}`)"},
+    measure=_measure,
+)

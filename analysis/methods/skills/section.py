@@ -14,10 +14,12 @@ from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND
 from analysis.methods.skills.tables import ALL, AVERAGE
 from analysis.report import gallery, record
 from analysis.report.environment import environment
-from analysis.report.format import LATEX_DASH, counted, fixed
-from analysis.report.latex import latex
+from analysis.report.format import counted
+from analysis.report.latex import cell, latex
+from analysis.report.method import ReportedMethod
 from analysis.report.saving import saved
 from analysis.tables.registry import TABLES, read
+from probes.config.checks import asks_for_skills
 from probes.runs import completeness
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def documents(run: Run, accuracy: pd.DataFrame) -> Iterator[tuple[str, str]]:
     whole = accuracy[(accuracy["split"] == ALL) & (accuracy["task"] == ACCURACY)].set_index("skill")
     whole = whole.reindex([*TASKS, AVERAGE])
     rows = [
-        (name, [fixed(100 * value, 1, LATEX_DASH) for value in whole[column]])
+        (name, [cell(100 * value, 1) for value in whole[column]])
         for name, column in ((run.config.model_name, "value"), ("shuffled", "shuffled"), ("chance", "chance"))
     ]
     detector = str(accuracy["detector"].iloc[0]) if len(accuracy) else ""
@@ -81,7 +83,7 @@ def _page(
     samples = run.samples(["sample_id", "triplet", "seed", "prompt"])
     reasons = images.loc[images["reason"] != "", "reason"].value_counts()
     meta = record.shown(run.meta)
-    return templates.get_template("skills.html.j2").render(
+    return templates.get_template("analysis.methods.skills/page.html.j2").render(
         name=config.name,
         model=config.model_name,
         is_toyworld=config.model.startswith("toyworld"),
@@ -145,3 +147,6 @@ def _shown(run: Run, images: pd.DataFrame, samples: pd.DataFrame) -> list[dict[s
         }
         for row, picture in zip(chosen.to_dict("records"), pictures)
     ]
+
+
+REPORTED = ReportedMethod(alone=asks_for_skills, page=write_report)

@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.skills.scores import COLUMNS, seen
-from analysis.methods.skills.tables import Judged, accuracy_table, image_table
+from analysis.methods.skills.tables import SKILLS, Judged, accuracy_table, image_table
+from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
+from probes.config.checks import asks_for_skills
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
@@ -104,3 +106,11 @@ def _reasons(
             wanted = {name for name in (one.object, one.object_b) if name}
             found.append("" if wanted <= looked[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
     return found
+
+
+MEASURED = MeasuredMethod(
+    tables=SKILLS,
+    needs={"skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)"},
+    measure=lambda run, sharing, checked: measure_skills(run),
+    alone=asks_for_skills,
+)

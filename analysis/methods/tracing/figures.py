@@ -24,7 +24,7 @@ from analysis.report.figures.style import (
     new_figure,
     style,
 )
-from analysis.report.format import MINUS, fixed, label
+from analysis.report.format import MINUS, fixed, label, over
 from hooks.architectures.addresses import readable
 
 SIGNIFICANT = 0.05
@@ -52,7 +52,7 @@ def patch_name(row: pd.Series) -> str:
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 
 
-def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
+def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
     """Draw shares of places below each other with intervals and floor, sufficiency and necessity side by side.
 
     Parameters
@@ -85,7 +85,7 @@ def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
                 axes.axhline(number - 0.5, color=FAINT, lw=0.7)
         figure.supxlabel("share of the total effect", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by place, with {100 * level:g} % intervals over prompts. {BOTH_WAYS} "
+        f"Share of the total effect of both words by place, with {100 * level:g} % intervals {over(unit)}. {BOTH_WAYS} "
         f"Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, max-T over all rows. Grey diamonds: the "
         f"{FLOOR}. Where no interval is drawn every prompt has the same share."
     )
@@ -121,7 +121,7 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def draw_windows(windows: pd.DataFrame) -> Drawn | None:
+def draw_windows(windows: pd.DataFrame, unit: str = "prompt") -> Drawn | None:
     """Draw the map of shares: places down, windows of steps across, with interval and marks in each cell.
 
     Parameters
@@ -162,7 +162,7 @@ def draw_windows(windows: pd.DataFrame) -> Drawn | None:
         bar.set_label("share")
         figure.supxlabel("calls of the U-Net within which the activations are exchanged", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by place and window of steps, beneath it its interval over prompts. "
+        f"Share of the total effect of both words by place and window of steps, beneath it its interval {over(unit)}. "
         f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, max-T over all cells. Where no "
         "interval stands every prompt has the same share."
     )
@@ -189,7 +189,7 @@ def _site(site: str) -> str:
     return patch_name(pd.Series({"site": site}))
 
 
-def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | None:
+def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = "prompt") -> Drawn | None:
     """Draw the decision curve with its interval, the floor, single words, and the half step.
 
     Parameters
@@ -240,12 +240,12 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | N
     )
     caption = (
         "Decision curve: the share of the total effect that is left when all cross-attentions are given the donor’s "
-        f"text from a call on, with {100 * level:g} % intervals over prompts; 0 after the last call. {half}"
+        f"text from a call on, with {100 * level:g} % intervals {over(unit)}; 0 after the last call. {half}"
     )
     return Drawn("trace-curve", figure, "Decision curve", caption)
 
 
-def draw_heads(heads: pd.DataFrame, level: float) -> Drawn | None:
+def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
     """Draw the shares of heads as bars with intervals, a panel a place.
 
     Parameters
@@ -282,13 +282,13 @@ def draw_heads(heads: pd.DataFrame, level: float) -> Drawn | None:
         figure.supxlabel("head", fontsize=8)
         figure.supylabel("sufficiency", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by head, with {100 * level:g} % intervals over prompts. Filled: "
+        f"Share of the total effect of both words by head, with {100 * level:g} % intervals {over(unit)}. Filled: "
         f"beyond the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
     )
     return Drawn("trace-heads", figure, "Shares of heads", caption, wide=across > 1)
 
 
-def draw_shapley(shapley: pd.DataFrame, level: float) -> Drawn | None:
+def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
     """Draw Shapley values as bars with intervals.
 
     Parameters
@@ -321,7 +321,7 @@ def draw_shapley(shapley: pd.DataFrame, level: float) -> Drawn | None:
     )
     caption = (
         "How the cross-attentions share the total effect of both words out: mean of what each adds to those before it, "
-        f"over all orders, {how}; {100 * level:g} % intervals over prompts."
+        f"over all orders, {how}; {100 * level:g} % intervals {over(unit)}."
     )
     return Drawn("trace-shapley", figure, "Shapley values of the cross-attentions", caption)
 

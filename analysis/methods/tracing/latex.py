@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.section import outcome_words
-from analysis.report.format import LATEX_DASH, fixed, latex_p_value
-from analysis.report.latex import latex
+from analysis.methods.tracing.outcomes import outcome_words
+from analysis.report.format import LATEX_DASH, latex_p_value
+from analysis.report.latex import latex, signed_cell
 from analysis.tables.registry import TABLES, read
 from probes.runs.store import Run
 
@@ -40,16 +40,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     """A row's numbers in LaTeX."""
     cells = []
     for name in ("sufficiency", "necessity"):
-        cells += [_number(row[name]), _ends(row[f"{name}_low"], row[f"{name}_high"])]
-    return [*cells, _number(row["floor"]), latex_p_value(row["p_adjusted"]), str(row["n_prompts"])]
-
-
-def _number(value: float) -> str:
-    text = fixed(value, 2, LATEX_DASH)
-    return f"${text}$" if text.startswith("-") and text != LATEX_DASH else text
-
-
-def _ends(low: float, high: float) -> str:
-    if low != low or high != high:
-        return LATEX_DASH
-    return f"[{_number(low)}, {_number(high)}]"
+        ends = [signed_cell(row[f"{name}_{end}"], 2) for end in ("low", "high")]
+        cells += [signed_cell(row[name], 2), LATEX_DASH if LATEX_DASH in ends else f"[{', '.join(ends)}]"]
+    return [*cells, signed_cell(row["floor"], 2), latex_p_value(row["p_adjusted"]), str(row["n_prompts"])]

@@ -212,3 +212,18 @@ def with_prompts(rows: pd.DataFrame, prompts: Mapping[tuple[int, str], str]) -> 
     """Return rows of ``traced/`` with the prompt that each was drawn from, by triplet and recipient."""
     keys = zip(rows["triplet"], rows["recipient"])
     return rows.assign(prompt=[prompts[int(triplet), recipient] for triplet, recipient in keys])
+
+
+def outcome_words(outcome: str) -> str:
+    """An outcome in running text.
+
+    Examples
+    --------
+    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie")
+    ('verdict', 'gap of SSIM', 'presence of tie')
+    """
+    if outcome == VERDICT:
+        return "verdict"
+    if outcome in METRICS:
+        return f"gap of {METRICS[outcome].symbol}"
+    return f"presence of {outcome}"

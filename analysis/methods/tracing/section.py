@@ -18,10 +18,11 @@ from analysis.methods.tracing.figures import (
     draw_windows,
     patch_name,
 )
-from analysis.methods.tracing.outcomes import VERDICT
-from analysis.metrics.registry import METRICS
+from analysis.methods.tracing.latex import documents
+from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.report.figures.style import Drawn
 from analysis.report.format import DASH, counted, interval, listed, number, p_value
+from analysis.report.method import ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from analysis.tables.similarities.families import shares_noise
@@ -157,13 +158,13 @@ def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int,
 
 def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the outcome that is shown, by name."""
-    level, total = config.measure.level, section.shown("trace_total").iloc[0]
+    level, unit, total = config.measure.level, config.unit, section.shown("trace_total").iloc[0]
     drawn = [
-        draw_shares(section.shown("trace_shares"), level),
-        draw_windows(section.shown("trace_windows")),
-        draw_curve(section.shown("trace_curve", every_donor=True), total, level),
-        draw_heads(section.shown("trace_heads"), level),
-        draw_shapley(section.shown("trace_shapley"), level),
+        draw_shares(section.shown("trace_shares"), level, unit),
+        draw_windows(section.shown("trace_windows"), unit),
+        draw_curve(section.shown("trace_curve", every_donor=True), total, level, unit),
+        draw_heads(section.shown("trace_heads"), level, unit),
+        draw_shapley(section.shown("trace_shapley"), level, unit),
         draw_strip(section.strip, section.columns, outcome_words(section.outcome)),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -207,21 +208,6 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
         "outcome": outcome_words(traced.outcome),
         "others": [outcome_words(name) for name in dict.fromkeys(every) if name != traced.outcome],
     }
-
-
-def outcome_words(outcome: str) -> str:
-    """An outcome in running text.
-
-    Examples
-    --------
-    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie")
-    ('verdict', 'gap of SSIM', 'presence of tie')
-    """
-    if outcome == VERDICT:
-        return "verdict"
-    if outcome in METRICS:
-        return f"gap of {METRICS[outcome].symbol}"
-    return f"presence of {outcome}"
 
 
 _EXPLAINED = {
@@ -295,3 +281,14 @@ def _with_ends(row: pd.Series, name: str, digits: int) -> str:
     text = number(row[name], digits)
     ends = interval(row[f"{name}_low"], row[f"{name}_high"], digits)
     return text if ends == DASH else f"{text} {ends}"
+
+
+REPORTED = ReportedMethod(
+    section=ReportSection(
+        "analysis.methods.tracing/section.html.j2",
+        read=read_trace,
+        draw=draw,
+        context=section,
+    ),
+    documents=documents,
+)

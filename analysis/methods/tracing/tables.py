@@ -12,9 +12,11 @@ from PIL import Image
 
 from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
+from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.methods.tracing.steps import curve_table, cut_table, shapley_table
 from analysis.study import contrasts
+from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.similarities.families import by_unit
@@ -106,3 +108,10 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "trace_shapley": shapley_table(traced, orders, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
+
+
+MEASURED = MeasuredMethod(
+    tables=TRACE,
+    needs={"trace": "a run with a trace (`--stage trace`)"},
+    measure=lambda run, sharing, checked: measure_trace(run, sharing),
+)

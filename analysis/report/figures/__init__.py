@@ -31,6 +31,7 @@ def draw_figures(
     contrasts: list[tuple[str, str]],
     reference: str,
     pairs: list[str],
+    unit: str = "prompt",
 ) -> dict[str, Drawn]:
     """Draw every figure that the tables have something for.
 
@@ -48,6 +49,8 @@ def draw_figures(
         Name of the reference indicator.
     pairs : list of str
         Pairs in the order in which they are drawn.
+    unit : {"prompt", "seed"}
+        What intervals are over.
 
     Returns
     -------
@@ -55,11 +58,11 @@ def draw_figures(
         By name; what was not captured is absent.
     """
     drawn = [
-        draw_headline(gap, metrics, contrasts, reference),
+        draw_headline(gap, metrics, contrasts, reference, unit),
         *(draw_atlas(gap, timesteps, contrast, reference) for contrast in contrasts),
-        draw_text_layers(gap, contrasts, reference),
-        draw_steps(gap, timesteps, contrasts, reference),
-        draw_similarity(disparity, timesteps, pairs),
+        draw_text_layers(gap, contrasts, reference, unit),
+        draw_steps(gap, timesteps, contrasts, reference, unit),
+        draw_similarity(disparity, timesteps, pairs, unit),
         draw_decoder(gap, contrasts, reference),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}

@@ -7,13 +7,17 @@ import pandas as pd
 
 from analysis.metrics.registry import Metric
 from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
-from analysis.report.format import label
+from analysis.report.format import label, over
 
 ACROSS = 4  # panels in a row, so that their numbers and titles have room
 
 
 def draw_headline(
-    gap: pd.DataFrame, metrics: list[Metric], contrasts: list[tuple[str, str]], reference: str
+    gap: pd.DataFrame,
+    metrics: list[Metric],
+    contrasts: list[tuple[str, str]],
+    reference: str,
+    unit: str = "prompt",
 ) -> Drawn | None:
     """Draw gap and interval of every headline metric, and beneath them those over all words in grey.
 
@@ -23,6 +27,8 @@ def draw_headline(
         ``tables/gap``.
     metrics : list of Metric
         The columns to draw; those without a row in ``gap`` are left out.
+    unit : {"prompt", "seed"}
+        What intervals are over.
     """
     found = {metric: metric.rows_of(gap) for metric in metrics}
     found = {metric: rows for metric, rows in found.items() if not rows.empty}
@@ -69,9 +75,9 @@ def draw_headline(
         figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
         "The gap of every headline measure with its interval, each on its own scale. Coloured circle: between the "
-        "words of the indicators, with the interval over prompts. Grey diamond, where there are further words: between "
-        "all words of both sides, with the interval over words and prompts, which is the one that speaks of more than "
-        "these words."
+        f"words of the indicators, with the interval {over(unit)}. Grey diamond, where there are further words: "
+        f"between all words of both sides, with the interval {over(unit, 'words and ')}, which is the one that speaks "
+        "of more than these words."
     )
     return Drawn("headline", figure, "Headline gaps, and over all words", caption, wide=True)
 

@@ -18,7 +18,7 @@ from analysis.report.figures.style import (
     new_figure,
     style,
 )
-from analysis.report.format import label
+from analysis.report.format import label, over
 from hooks.architectures.addresses import place
 
 STEP_PANELS = (
@@ -31,7 +31,9 @@ MOST_PAIRS = 12  # more lines are not told apart
 Contrasts = list[tuple[str, str]]
 
 
-def draw_text_layers(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Drawn | None:
+def draw_text_layers(
+    gap: pd.DataFrame, contrasts: Contrasts, reference: str, unit: str = "prompt"
+) -> Drawn | None:
     """Draw the gap along the layers of the text encoder, a panel a readout."""
     rows = gap[(gap["space"] == "prompt") & gap["metric"].str.startswith("cosine_")]
     readouts = [name for name in READOUTS if (rows["metric"] == f"cosine_{name}").any()]
@@ -53,15 +55,19 @@ def draw_text_layers(gap: pd.DataFrame, contrasts: Contrasts, reference: str) ->
             axes.set_xlabel("layer of the text encoder")
         _name_gap(figure, panels[0], contrasts)
     caption = (
-        f"Gap along the text encoder ({_signs(contrasts, reference)}), with bootstrap intervals over "
-        f"prompts. Each readout has its own scale: padding dominates sequence, and words leaves the "
+        f"Gap along the text encoder ({_signs(contrasts, reference)}), with bootstrap intervals {over(unit)}. "
+        f"Each readout has its own scale: padding dominates sequence, and words leaves the "
         f"indicator out. {_FILLED}"
     )
     return Drawn("gap-text-layers", figure, "Gap along the layers of the text encoder", caption, wide=True)
 
 
 def draw_steps(
-    gap: pd.DataFrame, timesteps: dict[int, float], contrasts: Contrasts, reference: str
+    gap: pd.DataFrame,
+    timesteps: dict[int, float],
+    contrasts: Contrasts,
+    reference: str,
+    unit: str = "prompt",
 ) -> Drawn | None:
     """Draw the gap of latents, noise predictions and x0 predictions along the steps."""
     rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)]
@@ -90,7 +96,7 @@ def draw_steps(
                 axes.legend(loc="best", handlelength=2.6)
         _name_gap(figure, panels[0], contrasts)
     caption = (
-        f"Gap along the steps ({_signs(contrasts, reference)}), with bootstrap intervals over prompts; each "
+        f"Gap along the steps ({_signs(contrasts, reference)}), with bootstrap intervals {over(unit)}; each "
         f"panel has its own scale. Early latents are mostly the shared noise: the x₀ prediction is the one "
         f"to read. {_FILLED}"
     )
@@ -113,7 +119,9 @@ def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Dra
     return Drawn("gap-decoder", figure, "Gap along the blocks of the image decoder", caption)
 
 
-def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs: list[str]) -> Drawn | None:
+def draw_similarity(
+    disparity: pd.DataFrame, timesteps: dict[int, float], pairs: list[str], unit: str = "prompt"
+) -> Drawn | None:
     """Draw the similarity of pairs along the steps, each with a colour and a dash of its own."""
     drawn = pairs if len(pairs) <= MOST_PAIRS else pairs[:MOST_PAIRS]
     rows = disparity[(disparity["metric"] == "cosine") & (disparity["step"] >= 0)]
@@ -140,7 +148,7 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
         panels[0].set_ylabel("cosine similarity")
         _legend(figure, panels[0], columns=int(np.ceil(len(drawn) / legend_rows)))
     caption = (
-        "Similarity of each pair along the steps, mean over prompts with bootstrap intervals. All members of "
+        f"Similarity of each pair along the steps, mean {over(unit)} with bootstrap intervals. All members of "
         "a triplet start from the same noise, so every latent begins at similarity 1."
         + (
             f" The first {len(drawn)} of {len(pairs)} pairs; the others are in tables/disparity."

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
-from analysis.report.format import label
+from analysis.report.format import label, over
 
 SIGNIFICANT = 0.05
 MOST = 36  # objects: more do not fit a page and stay readable
@@ -23,7 +23,13 @@ LONGEST_HEAD = 14  # of an indicator's, above a column
 
 
 def draw_bias_scores(
-    scores: pd.DataFrame, name: str, title: str, pair: tuple[str, str], where: str, filled: str = FILLED
+    scores: pd.DataFrame,
+    name: str,
+    title: str,
+    pair: tuple[str, str],
+    where: str,
+    filled: str = FILLED,
+    unit: str = "prompt",
 ) -> Drawn | None:
     """Draw bias scores, those that lean most to the second indicator on top.
 
@@ -41,6 +47,8 @@ def draw_bias_scores(
         Which objects: "all objects", "implicitly guided objects".
     filled : str
         What a filled mark says: that ``p_bh`` is below 0.05.
+    unit : {"prompt", "seed"}
+        What intervals are over.
 
     Returns
     -------
@@ -88,7 +96,7 @@ def draw_bias_scores(
         axes.set_xlabel(f"bias score\n← {first}   ·   {second} →")
     least = int(rows["min_count"].iloc[0])
     caption = (
-        f"Bias score C({second}) / (C({first}) + C({second})) of {where}, with its interval over prompts. Filled: "
+        f"Bias score C({second}) / (C({first}) + C({second})) of {where}, with its interval {over(unit)}. Filled: "
         f"{filled}. Right: C, how often the object was detected in images generated from prompts of each. "
         + (
             "Persons (grey) are in, as in the paper; they are not tested, and without them the scores of the others "

@@ -15,15 +15,7 @@ from analysis.metrics.cooccurrence import (
     presence,
 )
 from analysis.metrics.registry import headline_metrics
-from analysis.report.latex import (
-    amounts_table,
-    chi_square_table,
-    disparity_table,
-    intersection_table,
-    presence_table,
-    score_table,
-    similarity_table,
-)
+from analysis.report.latex import disparity_table, paper_table, score_table
 from analysis.tables.objects.wu import chi_square, figure_scores, similarity_pairs
 from tests.analysis.object_frames import CONFIG, NAMES, compared
 
@@ -40,10 +32,10 @@ def test_latex_has_as_many_cells_as_heads(small):
     scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
     score = (scores, ("masculine", "feminine"), ALL)
     made = {
-        7: chi_square_table(table07, chosen, *where),
-        6: presence_table(presence(images, objects, chosen.names), *where),
-        "amounts": amounts_table(table12, *where),
-        "intersection": intersection_table(table13, *where),
+        7: paper_table("table07_chi_square", table07, chosen, *where),
+        6: paper_table("table11_presence", presence(images, objects, chosen.names), chosen, *where),
+        "amounts": paper_table("table12_amounts", table12, chosen, *where),
+        "intersection": paper_table("table13_intersection", table13, chosen, *where),
         "scores": score_table(*score, INCLUDED, "figure04", *where),
         "others": score_table(*score, LEFT_OUT, "figure04", *where),
     }
@@ -72,7 +64,7 @@ def test_table_6_has_persons_in_first(small):
     )
     rows = [(which, "neutral", name, means[which]) for which in means for name in ("masculine", "feminine")]
     table = pd.DataFrame(rows, columns=["individuals", "first", "second", "value"])
-    text = similarity_table(table, chosen, "toy", "data")
+    text = paper_table("table06_similarity", table, chosen, "toy", "data")
     assert f"(neutral, masculine) & {7 / np.sqrt(66):.3f} & {7 / np.sqrt(60):.3f} \\\\" in text
     assert " & data & data, individuals left out" in text
 

@@ -17,7 +17,6 @@ from analysis.report import gallery
 from analysis.report import objects as report_objects
 from analysis.report.findings import findings_table
 from analysis.report.page import read, render
-from analysis.report.units import in_units
 from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
 from analysis.tables.objects.claims import DetectorCounts, claim_table
@@ -72,7 +71,7 @@ def figures(content):
 @pytest.fixture(scope="module")
 def text(content, figures) -> str:
     """The page with the figures of objects alone."""
-    return in_units(render(content, figures), content.config)
+    return render(content, figures)
 
 
 @pytest.fixture(scope="module")

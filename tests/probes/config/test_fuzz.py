@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from probes.config.schema import Config
 from probes.config.types import Section
-from probes.models import description, estimate, loading
+from probes.models import description, loading
 from triptych.cli.run import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")

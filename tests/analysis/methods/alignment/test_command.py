@@ -99,7 +99,7 @@ def test_captions_against_prompts(run, tables):
 
 
 def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
-    shown = report_alignment.section(report_alignment.read_alignment(run))
+    shown = report_alignment.section(report_alignment.read_alignment(run), run.config)
     assert {name: len(shown[name]) for name in ("retrieval", "captions", "quality")} == {
         "retrieval": 4,
         "captions": 4 * 7,
@@ -110,9 +110,13 @@ def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
     assert name == "dalleval_table19_alignment" and "R-precision (clip)" in text and "FID (clip)" in text
     assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text
     assert "METEOR &" not in text and "Not measured: METEOR, " in text and "SPICE." in text
-    [figure] = report_alignment.draw(tables).values()
+    [figure] = report_alignment.draw(tables, run.config).values()
     assert [axes.get_title(loc="left") for axes in figure.figure.axes] == ["clip", "dino"]
-    page = environment().get_template("alignment.html.j2").render(a=shown, figures={}, level=0.95)
+    page = (
+        environment()
+        .get_template("analysis.methods.alignment/section.html.j2")
+        .render(shown=shown, figures={}, level=0.95, unit="prompt")
+    )
     assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
 
 

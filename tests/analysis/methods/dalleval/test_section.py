@@ -20,8 +20,8 @@ def page(run):
     professions = section.read_professions(run)
     figures = section.draw(professions, run.config)
     said = section.section(professions, run.config)
-    template = environment().get_template("dalleval.html.j2")
-    text = template.render(d=said, figures=figures, level=run.config.measure.level)
+    template = environment().get_template("analysis.methods.dalleval/section.html.j2")
+    text = template.render(shown=said, figures=figures, level=run.config.measure.level, unit="prompt")
     return figures, said, re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]*>", " ", text, flags=re.S))
 
 

@@ -261,7 +261,7 @@ def test_two_words_are_held_against_each_other_though_one_is_the_reference():
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     attributes = report_gep.read_attributes(run)
-    section = report_gep.section(attributes)
+    section = report_gep.section(attributes, run.config)
     assert attributes.source == "checker" and section["labels"]
     assert len(section["sentences"]) == 2
     assert any(

@@ -27,8 +27,8 @@ def run(tmp_path_factory):
 
 
 def page(run, traced, figures):
-    template = environment().get_template("trace.html.j2")
-    return template.render(t=section(traced, run.config), figures=figures, level=0.95, unit="prompt")
+    template = environment().get_template("analysis.methods.tracing/section.html.j2")
+    return template.render(shown=section(traced, run.config), figures=figures, level=0.95, unit="prompt")
 
 
 def test_every_figure_of_a_whole_trace_is_drawn(run):

@@ -1,0 +1,92 @@
+"""A method is one folder and one row: everything that makes, lists or shows results iterates over the rows."""
+
+import ast
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.methods import registry
+from analysis.methods.registry import METHODS, Method
+from analysis.tables.method import measured_methods
+from analysis.tables.registry import TABLES, needs
+from lab.pages import tables
+from probes.runs.store import Run
+from tests.small_run import small_yaml
+from triptych.cli.run import main
+
+ROOT = Path(__file__).parents[3]
+FOLDER = "tests.analysis.methods.brightness.method"
+ROW = Method("brightness", measured=f"{FOLDER}:MEASURED", reported=f"{FOLDER}:REPORTED")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A run that was made by the command line while there was a further row, and one without."""
+    folder = tmp_path_factory.mktemp("method")
+    configuration = str(small_yaml(folder))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(registry, "METHODS", (*METHODS, ROW))
+        assert main([configuration, "--out", str(folder / "run"), "--quiet"]) == 0
+        page = tables.page()
+    return Run.open(folder / "run"), page, configuration
+
+
+def test_a_row_brings_table_section_figure_and_latex(small):
+    run, page, _ = small
+    table = run.table("brightness")
+    assert list(table.columns) == ["indicator", "brightness", "n"] and len(table) == 4
+    assert pd.read_csv(run.path / "tables" / "brightness.csv")["n"].tolist() == [6] * 4
+    assert (run.path / "figures" / "brightness.pdf").exists()
+    assert "Mean brightness of images." in (run.path / "tables" / "brightness.tex").read_text("utf-8")
+    report = (run.path / "report.html").read_text("utf-8")
+    assert '<a href="#brightness">Brightness</a>' in report and report.count('<section id="brightness">') == 1
+    assert report.index('<section id="brightness">') < report.index('<section id="gallery">')
+    assert f'value="{table["brightness"][0]}"' in report and "over prompts</p>" in report
+    assert 'id="brightness"' in report and "figures/brightness.pdf, .png" in report
+    assert "## Of any run with images" in page and "### `brightness`" in page and FOLDER in page
+
+
+def test_without_the_row_nothing_of_it_is_left(small):
+    run, _, configuration = small
+    assert "brightness" not in TABLES and "pixels" not in needs()
+    for stage in ("measure", "report"):
+        assert main([configuration, "--out", str(run.path), "--stage", stage, "--quiet"]) == 0
+    left = [path for path in run.path.rglob("*") if "brightness" in path.name]
+    assert not left and "brightness" not in (run.path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_row_has_its_folder_and_what_it_names_stands_there(method):
+    package = f"analysis.methods.{method.name}"
+    assert (ROOT / package.replace(".", "/") / "__init__.py").exists()
+    places = [
+        *filter(None, (method.measured, method.reported)),
+        *([method.command.module] if method.command else []),
+    ]
+    assert places and all(place.startswith(f"{package}.") for place in places)
+
+
+def test_every_folder_has_its_row():
+    folders = {path.parent.name for path in (ROOT / "analysis" / "methods").glob("*/__init__.py")}
+    assert folders == {method.name for method in METHODS}
+    assert len({table.name for method in measured_methods() for table in method.tables}) == sum(
+        len(method.tables) for method in measured_methods()
+    )
+
+
+@pytest.mark.parametrize("room", ["tables", "report", "metrics", "stats", "observe"])
+def test_no_room_below_imports_or_names_a_method(room):
+    for path in (ROOT / "analysis" / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)]
+            modules = (
+                [getattr(node, "module", None) or "", *names]
+                if isinstance(node, ast.ImportFrom | ast.Import)
+                else []
+            )
+            assert not any(name.startswith("analysis.methods") for name in modules), path
+    templates = (ROOT / "analysis" / "report" / "templates").glob("*.j2")
+    assert not any(
+        method.name in path.read_text("utf-8") for path in templates for method in METHODS if method.measured
+    )
