@@ -67,6 +67,7 @@ WORDS = (
     "probes.runs.coco_masks",
     "hooks.architectures.addresses",
     "hooks.attention.masks",
+    "hooks.cosine",
     "hooks.prompt.spans",
 )
 SPECIMENS = ("probes.toyworld",)
