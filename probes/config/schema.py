@@ -184,7 +184,7 @@ class Config(Section):
         >>> config.indicators["n"].word, config.measure.level, config.measure.theta, config.contrasts
         ('person', 0.9, 0.35, [])
         """
-        values = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
+        values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
         values |= _present("config", resolved, cls)
         words = values.get("indicators", {})
         if not isinstance(words, Mapping):
