@@ -36,8 +36,6 @@ _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_
 _AFTER = (
     "it is read off what the UNet returned: write at unet.up.* for the noise prediction, or at the latents"
 )
-
-
 TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")
 TEXT_MODELS = ("CLIPTextModel", "CLIPTextModelWithProjection")
 
@@ -79,16 +77,11 @@ class UNet(Architecture):
     def check(self, pipe: Any) -> None:
         """Refuse a UNet that takes or gives anything but a latent, too."""
         super().check(pipe)
-        channels, latent = (
-            (pipe.unet.config.in_channels, pipe.unet.config.out_channels),
-            _latent_channels(pipe),
-        )
-        if channels != (latent, latent):
+        config, latent = pipe.unet.config, _latent_channels(pipe)
+        if (config.in_channels, config.out_channels) != (latent, latent):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
-            got, remedy = (
-                f"{channels[0]} and {channels[1]}",
-                f"{self.another}, not one for inpainting or editing",
-            )
+            got = f"{config.in_channels} and {config.out_channels}"
+            remedy = f"{self.another}, not one for inpainting or editing"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
