@@ -128,7 +128,7 @@ def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[M
     --------
     >>> people = [Member("n", "person"), Member("f", "woman"), Member("m", "man")]
     >>> contrast_words(("m", "f"), "n", [*people, Member("l", "lady", "f")])
-    Words(first=('man',), second=('woman', 'lady'), reference=('person',))
+    ContrastWords(first=('man',), second=('woman', 'lady'), reference=('person',))
     """
     spelled = {person.name: person.word for person in people}
     names = words_of(
