@@ -90,7 +90,7 @@ def judge(
     --------
     >>> row = {"gap": 0.2, "ci_low": 0.1, "ci_high": 0.3, "word_gap": 0.2, "p_control": 0.01}
     >>> judge(row | {"n_words_first": 3, "n_words_second": 3, "n_references": 3})
-    Verdict(state='direction', direction=1, licence='claim', counts=(3, 3, 3))
+    GapVerdict(state='direction', direction=1, licence='claim', counts=(3, 3, 3))
     >>> judge(row | {"n_words_first": 2, "n_words_second": 3, "n_references": 3}).licence
     'hint'
     >>> judge(row, p_words=0.07).state, judge(row | {"p_equivalent": 0.01}).state

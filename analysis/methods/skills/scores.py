@@ -213,7 +213,7 @@ def shuffled(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog", "cat"])
-    >>> shuffled([Asked("object", "dog"), SkillRequest("object", "cat")], found)
+    >>> shuffled([SkillRequest("object", "dog"), SkillRequest("object", "cat")], found)
     {('object', 'accuracy'): 0.5}
     """
     places, shares = _by_skill(asked), dealt(asked, images, rules)
@@ -236,7 +236,7 @@ def dealt(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
-    >>> asked = [Asked("object", "dog"), Asked("object", "dog"), SkillRequest("object", "cat")]
+    >>> asked = [SkillRequest("object", "dog"), SkillRequest("object", "dog"), SkillRequest("object", "cat")]
     >>> dealt(asked, found)["accuracy"].round(2).tolist()
     [0.67, 0.67, 0.33]
     """
@@ -257,7 +257,10 @@ def chance(asked: Sequence[SkillRequest]) -> dict[str, float]:
     Examples
     --------
     >>> pairs = [
-    ...     Asked("spatial", a, object_b=b, relation=one) for a in "xyz" for b in "xyz" for one in RELATIONS
+    ...     SkillRequest("spatial", a, object_b=b, relation=one)
+    ...     for a in "xyz"
+    ...     for b in "xyz"
+    ...     for one in RELATIONS
     ... ]
     >>> chance(pairs)["spatial"] == 2 / (4 * 3**2)
     True
@@ -269,9 +272,9 @@ def chance(asked: Sequence[SkillRequest]) -> dict[str, float]:
 def chances(asked: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
-    >>> chances([Asked("object", "dog"), Asked("object", "dog"), SkillRequest("object", "cat")]).round(
-    ...     2
-    ... ).tolist()
+    >>> chances(
+    ...     [SkillRequest("object", "dog"), SkillRequest("object", "dog"), SkillRequest("object", "cat")]
+    ... ).round(2).tolist()
     [0.67, 0.67, 0.33]
     """
     scenes = [(one.skill, _scene(one)) for one in asked]
