@@ -109,7 +109,7 @@ class BlipCaptioner:
         """
         import transformers
 
-        from analysis.observe.objects.models.hf_models import from_folder
+        from analysis.observe.model_folders import from_folder
 
         description = self._described(self.path)
         network = getattr(transformers, NETWORKS[description["model_type"]])

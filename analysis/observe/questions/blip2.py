@@ -127,7 +127,7 @@ class Blip2:
         """
         from transformers import Blip2ForConditionalGeneration, Blip2Processor
 
-        from analysis.observe.objects.models.hf_models import described, from_folder
+        from analysis.observe.model_folders import described, from_folder
 
         _, config = described(self.path, KIND, FIELD, tokenizer=False)
         if config.image_token_index is None:

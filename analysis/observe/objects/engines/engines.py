@@ -11,6 +11,7 @@ from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.plans import (
     CHECKER,
     DETR,
+    GROUNDED,
     SCENES,
     CheckerPlan,
     ObservationPlan,
@@ -172,27 +173,15 @@ class GroundedPlan(ObservationPlan):
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.grounded_sam import GroundedEngine
+        from analysis.observe.objects.models.grounding_dino import GroundingDino
+        from analysis.observe.objects.models.segment_anything import SegmentAnything
 
-        detector, segmenter = self._classes()
         return GroundedEngine(
-            detector(self.paths["detector"], self.settings.text_encoder, self.device),
-            segmenter(self.paths["segmenter"], self.device),
+            GroundingDino(self.paths["detector"], self.settings.text_encoder, self.device),
+            SegmentAnything(self.paths["segmenter"], self.device),
             **self._thresholds,
             batch=self.batch,
         )
-
-    def _classes(self) -> tuple[Any, Any]:
-        if self.name == "groundingdino":
-            from analysis.observe.objects.models.grounding_dino import GroundingDino
-            from analysis.observe.objects.models.segment_anything import SegmentAnything
-
-            return GroundingDino, SegmentAnything
-        from analysis.observe.objects.models.hf_models import (
-            TransformersGroundingDino,
-            TransformersSegmentAnything,
-        )
-
-        return TransformersGroundingDino, TransformersSegmentAnything
 
     def tags(self) -> Tags:
         """What to look for in each image."""
@@ -262,9 +251,8 @@ def engine_plan(config: Config) -> ObservationPlan:
     if settings.nms_iou is None:
         usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
         settings = settings.model_copy(update={"nms_iou": usual})
-    chosen = GroundedPlan(
-        "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
-    )
+    # `transformers` was an implementation of its own; its checkpoints load into this one
+    chosen = GroundedPlan(GROUNDED, config.model_copy(update={"observe": settings}))
     require_sources(settings)
     _ = chosen.vocabulary
     for kind in named:

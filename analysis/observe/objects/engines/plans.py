@@ -13,10 +13,10 @@ from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config, Observe
 from probes.runs.parts import digest
 
-CHECKER, SCENES, DETR = "toyworld-checker", "toyworld-scenes", "detr"
+CHECKER, SCENES, DETR, GROUNDED = "toyworld-checker", "toyworld-scenes", "detr", "groundingdino"
 _LIBRARIES = {
     CHECKER: ("triptych",),
-    "groundingdino": (
+    GROUNDED: (
         "triptych",
         "torch",
         "torchvision",
@@ -24,7 +24,6 @@ _LIBRARIES = {
         "groundingdino-py",
         "segment-anything",
     ),
-    "transformers": ("triptych", "torch", "torchvision", "transformers"),
     SCENES: ("triptych", "scipy"),
     DETR: ("triptych", "torch", "transformers", "timm"),
     "ram": ("timm",),

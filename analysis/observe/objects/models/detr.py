@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from analysis.observe.checkpoints import read_json
+from analysis.observe.model_folders import from_folder, sides
 from analysis.observe.objects.engines.detection import Detection, Found
 from analysis.observe.objects.models import detr_original
 from analysis.observe.objects.models.grounding_dino import FIELD, pixels
-from analysis.observe.objects.models.hf_models import from_folder, sides
 from probes.errors import UserError
 
 KIND = "detr"
@@ -56,7 +56,7 @@ class Detr:
             said = detr_original.description(path)
             self.sides, model = (said["short_side"], said["long_side"]), detr_original.load(path)
         else:
-            self.sides, model = sides(path), from_folder(DetrForObjectDetection, path, FIELD)
+            self.sides, model = sides(path, FIELD), from_folder(DetrForObjectDetection, path, FIELD)
         self.model = model.eval().to(device)
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
