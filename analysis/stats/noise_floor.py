@@ -39,7 +39,6 @@ from analysis.stats.null_distribution import distance_from_uniform, frequency_di
 from analysis.stats.resampling import flipped_sums, sign_blocks
 
 DRAWS = 9999
-BLOCK = 256  # flips drawn at a time; part of the definition: another value draws other numbers
 _TOLERANCE = 1e-9
 
 

@@ -1,4 +1,4 @@
-"""The command ``triptych``: ``triptych triplets.yaml`` makes a run, ``triptych compare RUN RUN`` asks something of runs.
+"""The command ``triptych``: ``triptych triplets.yaml`` makes a run, ``triptych compare RUN RUN`` compares runs.
 
 A command is a module with two functions, and a row here or in `analysis.methods.registry`:
 

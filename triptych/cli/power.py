@@ -1,4 +1,4 @@
-"""``triptych power [--out power.csv]``: how many prompts, seeds and words a difference takes; see `analysis.stats.power`."""
+"""``triptych power [--out power.csv]``: how many prompts, seeds and words a difference takes."""
 
 from __future__ import annotations
 

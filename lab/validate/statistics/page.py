@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.stats.worlds import COVERAGE_WORLDS, OBJECT_WORLDS, ObjectWorld
+from analysis.stats.worlds import ObjectWorld
 from lab.validate.models.page_sections import sections
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.simulation import (
@@ -28,6 +28,7 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import LEANING, WORD_WORLDS, word_rejections
+from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
@@ -58,7 +59,7 @@ seed, and what is said is said of that prompt alone.
   `ruled_out` of `effect_sizes`, both with a `reach`; not where few prompts carry the variance
   (`analysis.stats.rare_changes`).
 - Do the objects differ at all? `analysis.stats.table_tests.label_swap_test`.
-- Which objects differ? `paired_presence_test` or `cochran_q_test` of `analysis.stats.object_tests`, then
+- Which objects differ? `analysis.stats.object_tests.paired_presence_test`, then
   `analysis.stats.multiplicity.adjust_p_values` (Benjamini–Hochberg, Benjamini–Yekutieli, Holm).
 - To which word does an object lean? `bias_scores` and `presence_differences` of `analysis.stats.bias_scores`, and the
   odds ratio of `analysis.stats.object_tests.cochran_mantel_haenszel`.

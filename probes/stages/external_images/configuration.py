@@ -173,7 +173,7 @@ def grouped(
     *,
     own_noise: bool,
 ) -> Triplets:
-    """Return the triplets of the images at a path, see `probes.stages.external_images.triplets`; of an audit by its prompts."""
+    """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts."""
     return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
 
 

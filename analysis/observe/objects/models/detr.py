@@ -1,11 +1,10 @@
 """DETR (Carion et al. 2020) in the class of transformers, as an engine: it looks for the classes it was trained on.
 
 It is what Cho et al. 2023 (DALL-Eval) judge images by, there trained further on their scenes
-(`analysis.observe.objects.models.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO alone.
-Images are prepared as by the other detectors
-(`analysis.observe.objects.models.grounding_dino.pixels`): the shorter side to 800 pixels, the longer at most 1333. A query is
-a detection where its likeliest class, "no object" left out, has a probability above the threshold. There are no masks:
-a detection's is its box, filled.
+(`analysis.observe.objects.models.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO
+alone. Images are prepared as by the other detectors (`analysis.observe.objects.models.grounding_dino.pixels`): the
+shorter side to 800 pixels, the longer at most 1333. A query is a detection where its likeliest class, "no object"
+left out, has a probability above the threshold. There are no masks: a detection's is its box, filled.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def require_size(images: Sequence[np.ndarray], field: str, remedy: str) -> None:
 
 
 class ToyworldChecker:
-    """Read 64 × 64 toyworld images by their colours; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`."""
+    """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 toyworld images' colours."""
 
     detector = f"{VERSION}, figures/1"
 

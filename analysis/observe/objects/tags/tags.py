@@ -38,7 +38,7 @@ def fixed(tags: Sequence[str], source: str) -> Tags:
 
 
 def prompt_nouns(*, backend: str, compounds: bool, indicators: Collection[str] = ()) -> Tags:
-    """The nouns of each image's prompt, as lemmas (:mod:`probes.prompts.grammar.nouns`), then those of its triplet's others.
+    """Return the nouns of each image's prompt, then those of its triplet's others, as lemmas.
 
     So all images of a triplet are searched for the same things, also where captions that were written freely name
     different ones: what is not looked for is not seen, and would be missing of one indicator alone. The words of the
