@@ -1,4 +1,4 @@
-"""How large is a distance when there is no difference at all? Noise floors for GEP and MAD.
+"""Noise floors of GEP and MAD: how large a distance is when there is no difference at all.
 
 A distance between frequencies cannot be negative, so chance alone gives a positive score: with nine images a
 gender MAD of no bias is 0.137 on average. Each function below returns the score, its **floor** (the mean of the score

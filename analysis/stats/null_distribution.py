@@ -1,4 +1,4 @@
-"""How a distance between frequencies is distributed when there is no difference: exact, on a grid.
+"""Distributions of distances between frequencies when there is no difference: exact, on a grid.
 
 A frequency is a count over a sample size, so a distance between frequencies is a whole multiple of 1 / denominator.
 Its distribution is then a short vector of probabilities, sums of independent distances are convolutions, and nothing
@@ -56,7 +56,7 @@ class NullDistribution:
 
     @property
     def mean(self) -> float:
-        """What the distance is on average when there is no difference: its floor."""
+        """Mean of the distance when there is no difference: its floor."""
         return float(np.arange(len(self.probability)) @ self.probability) / self.denominator
 
     @property

@@ -1,4 +1,4 @@
-"""Is an object drawn more often for one word than for another? Exact paired tests, object by object.
+"""Exact paired tests of single objects: is one generated more often for one word than for another?
 
 All of them compare images of one prompt and seed, and take a prompt as the unit: under the null, the indicators of a
 prompt could have changed places, all its seeds together. With one seed a prompt this is McNemar's exact test; with

@@ -20,7 +20,7 @@ INDICATORS = ("neutral", "feminine", "masculine")
 
 @dataclass(frozen=True)
 class ObjectWorld:
-    """How presence and detections come about; the first three numbers are parts of the variance."""
+    """Parameters of simulated presence and detections; the first three numbers are parts of the variance."""
 
     name: str
     prompt: float = 0.0

@@ -32,7 +32,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     options = vars(arguments)
     paths, out = options.pop("runs"), options.pop("out")
     options.pop("stages")

@@ -154,7 +154,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     if options.command == "sample":
         command_line.writable(options.out, folder=True)
         run = opened(options.run)

@@ -109,7 +109,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     for difference in options.difference:
         if not 0 < options.frequency + difference < 1:
             raise UserError(

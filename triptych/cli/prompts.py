@@ -112,7 +112,7 @@ def _whole(text: str) -> object:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     folder = expand(arguments.out, "--out")
     build.require_free(folder, arguments.overwrite)
     of_set = arguments.source in sets.names() and arguments.format in (None, "auto")

@@ -69,7 +69,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     if options.command == "labels":
         print(label(options.run, options.labels))
         return

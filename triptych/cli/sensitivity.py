@@ -44,7 +44,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     options = vars(arguments)
     options.pop("stages")
     run = opened(options.pop("run"))

@@ -76,7 +76,7 @@ def write_delta(
     delta: Mapping[str, Tensor],
     model: str = WORK,
 ) -> None:
-    """Put what a specimen was taught into the parts of its base.
+    """Put what a benchmark model was trained to into the parts of its base.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which engine looks for which tags: from the configuration to what the observe stage will do."""
+"""The plan of object detection: from the configuration to an engine and its tags."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GroundedPlan(ObservationPlan):
 
     @property
     def _cost(self) -> str:
-        """What looking takes where all of it is on this machine already and an image is looked at more than once."""
+        """Return the cost of several passes over an image, in seconds where the models are on this machine."""
         if self.passes == 1:
             return ""
         there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
@@ -65,7 +65,7 @@ class GroundedPlan(ObservationPlan):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the models run on the CPU."""
+        """Return whether the models run on the CPU."""
         return self.device_type == "cpu"
 
     @cached_property
@@ -119,7 +119,7 @@ class GroundedPlan(ObservationPlan):
 
     @cached_property
     def paths(self) -> dict[str, Path]:
-        """Where the detector and the segmenter are on this machine; fetches those of the hub."""
+        """Paths of the detector and the segmenter on this machine; fetches those of the hub."""
         return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
 
     @cached_property
@@ -184,7 +184,7 @@ class GroundedPlan(ObservationPlan):
         )
 
     def tags(self) -> Tags:
-        """What to look for in each image."""
+        """Return the tags to look for in each image."""
         return combined([self._source(kind) for kind in self.settings.tags])
 
     def _source(self, kind: str) -> Tags:
@@ -203,7 +203,7 @@ class GroundedPlan(ObservationPlan):
         return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
-        """What ``run.json`` keeps about the observer."""
+        """Return what ``run.json`` keeps about the observer."""
         settings = self.settings
         return {
             "engine": self.name,

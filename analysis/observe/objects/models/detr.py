@@ -1,4 +1,4 @@
-"""DETR (Carion et al. 2020) in the class of transformers, as an engine: it looks for the classes it was trained on.
+"""DETR (Carion et al. 2020) in the class of transformers, as an engine that finds the classes it was trained on.
 
 It is what Cho et al. 2023 (DALL-Eval) judge images by, there trained further on their scenes
 (`analysis.observe.objects.models.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO

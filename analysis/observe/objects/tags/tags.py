@@ -1,4 +1,4 @@
-"""What to look for in an image: tags, each with the source it came from."""
+"""Tags to look for in an image, each with the source it came from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tags = Callable[[Sequence[np.ndarray], Prompts], list[dict[str, str]]]
 
 
 def normal(text: str) -> str:
-    """A tag as it is looked for: lower case, single spaces, without ``.`` and ``?``, which end a tag.
+    """Return a tag in its normal form: lower case, single spaces, without ``.`` and ``?``, which end a tag.
 
     Examples
     --------
