@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from probes.errors import UserError, one_line
 from probes.execution import signals  # (first: Control-C while the others load)
@@ -29,11 +30,57 @@ REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, 
 }
 
 
+class DefaultsHelp(argparse.HelpFormatter):
+    """Help that says the default of every option whose text does not."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text, value = action.help or "", action.default
+        if not action.option_strings or "default" in text:
+            return text
+        if value is None or value is False or value in ([], argparse.SUPPRESS):
+            return text
+        told = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        return f"{text} (default: {told.replace('%', '%%')})"
+
+
+class ExamplesHelp(DefaultsHelp, argparse.RawDescriptionHelpFormatter):
+    """The same, with the lines of description and epilog as they are written."""
+
+
 class Parser(argparse.ArgumentParser):
-    """An `argparse.ArgumentParser` that raises its errors as `UserError` and takes no option by half its name."""
+    """An `argparse.ArgumentParser` whose errors are `UserError`, with the arguments that commands have in common.
+
+    It takes no option by half its name, and its help says the defaults.
+    """
 
     def __init__(self, *args, **options) -> None:
-        super().__init__(*args, **{"allow_abbrev": False} | options)
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": DefaultsHelp} | options)
+
+    def add_run(self, what: str, name: str = "run", **options: Any) -> None:
+        """Add an argument that is the directory of a run, or its address on object storage."""
+        self.add_argument(name, type=run_directory, help=what, **options)
+
+    def add_out(self, default: str | None = None, what: str = "folder to write to", **options: Any) -> None:
+        """Add ``--out``, a path of this machine."""
+        path = None if default is None else Path(default)
+        self.add_argument("--out", type=Path, default=path, metavar="PATH", help=what, **options)
+
+    def add_seed(self, of: str) -> None:
+        """Add ``--seed``, from which everything random of a command follows."""
+        self.add_argument("--seed", type=seed, default=0, metavar="N", help=f"seed of {of}")
+
+    def add_inference(self, *, permutations: bool = False) -> None:
+        """Add ``--level`` and ``--resamples`` of intervals and, if wanted, ``--permutations`` of tests."""
+        self.add_argument(
+            "--level", type=probability, default=0.95, metavar="P", help="confidence level of the intervals"
+        )
+        self.add_argument(
+            "--resamples", type=count, default=2000, metavar="N", help="resamples of the bootstrap"
+        )
+        if permutations:
+            self.add_argument(
+                "--permutations", type=count, default=10000, metavar="N", help="sign flips of the tests"
+            )
 
     def error(self, message: str) -> None:
         """Raise what is wrong with the arguments.
@@ -67,7 +114,8 @@ def run(
     interrupted : str
         What is said after Control-C or SIGTERM.
     begins : bool
-        False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is something to go on with.
+        False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is something to go
+        on with.
 
     Returns
     -------

@@ -29,7 +29,7 @@ SMALL = {
     "generate": {"device": "cpu", "workers": 1},
 }
 TOYWORLD = {"detector": "toyworld", "segmenter": "toyworld"}
-FOUND = {"tags": ["prompt"], "engine": "transformers", "segmenter": "toyworld"}
+FOUND = {"tags": ["prompt"], "engine": "groundingdino", "segmenter": "toyworld"}
 # What has to stand beside a field for the model that it names to be read, and what ``config.json`` says of it.
 READ = {
     "model": ({}, "clip"),
@@ -138,7 +138,7 @@ def refused(drawn, tmp_path, capsys, path, value, *, key="dino"):
     """Let the command line look at a run's images with a model of a path; gives what it said."""
     yaml, run = drawn
     beside, _ = READ[path]
-    if beside.get("engine") == "transformers":  # a detector whose text encoder is named in the configuration
+    if beside.get("engine") == "groundingdino":  # a detector whose text encoder is named in the configuration
         detector = save_detector(tmp_path / "whole")
         detector.with_suffix(".json").write_text(json.dumps(DESCRIBED["observe.detector"]))
         beside = {**beside, "detector": str(detector), "text_encoder": str(detector.parent / "bert")}

@@ -1,1 +1,1 @@
-"""Vision models look at stored images, and what they saw is stored beside them."""
+"""Observers: vision models that annotate stored images; results are stored beside the images."""

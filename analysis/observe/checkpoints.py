@@ -136,7 +136,7 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
 
 
 def named_tensors(data: Any) -> bool:
-    """Whether it is a mapping of names to dense tensors, as the weights of a network are."""
+    """Return whether it is a mapping of names to dense tensors, as the weights of a network are."""
     import torch
 
     return isinstance(data, dict) and all(
@@ -146,7 +146,7 @@ def named_tensors(data: Any) -> bool:
 
 
 def _zipped(path: Path) -> bool:
-    """Whether torch can map the file into memory: its format since 1.6 is a zip file."""
+    """Return whether torch can map the file into memory: its format since 1.6 is a zip file."""
     with open(path, "rb") as file:
         return file.read(2) == b"PK"
 

@@ -1,4 +1,4 @@
-"""What fetches a published checkpoint, and how large it is: for messages about one that is not on this machine.
+"""Published checkpoints: commands that fetch them and their sizes, for messages about missing ones.
 
 A further checkpoint is an entry in ``known_checkpoints.yaml``.
 """
@@ -34,7 +34,7 @@ def size(name: str) -> str:
 
 
 def command(name: str) -> str:
-    """The command that puts a checkpoint where :func:`analysis.observe.checkpoints.find` looks; empty for others.
+    """Return the command that puts a checkpoint where `analysis.observe.checkpoints.find` looks; empty for others.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def command(name: str) -> str:
 
 
 def remedy(name: str) -> str:
-    """What to do about a checkpoint that is not there: its size and the command, or to check the path.
+    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a configuration needs in order to look at images and this machine lacks: said before anything is drawn."""
+"""Models that a configuration needs for observing and that are missing: refused before anything is generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from probes.prompts.grammar.nouns import nouns
 
 
 def absent(config: Config) -> list[str]:
-    """What a configuration needs in order to look at images and is not on this machine, each with its size.
+    """Return what a configuration needs for observing and is not on this machine, each with its size.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What looks at stored images: the protocol that the observe stage (:mod:`analysis.observe.stage`) runs.
+"""The protocol of observers, which the observe stage (:mod:`analysis.observe.stage`) runs over stored images.
 
 A new observer (features, attributes, captions) is a class of this kind and an entry in
 :mod:`analysis.observe.registry`; the stage is not touched.
@@ -44,7 +44,7 @@ class StoredImage:
 
 @dataclass(frozen=True)
 class Needs:
-    """What one process needs in order to look.
+    """Resources that one observing process needs.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Needs:
 
 
 class Observer(Protocol):
-    """Looks at the images of a run; `str` says in a line what it looks for, and with what.
+    """Observer of a run's images; `str` gives in one line what it finds, and with what.
 
     It can be pickled, without the models that it has loaded, so that several processes may look.
 
@@ -95,7 +95,7 @@ class Observer(Protocol):
     def resolved(self) -> Mapping[str, Any]: ...
 
     def needs(self) -> Needs:
-        """What a process needs to look."""
+        """Return the resources that a process needs."""
         ...
 
     def fields(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Observer(Protocol):
         ...
 
     def load(self) -> None:
-        """Load the models; once in every process that looks."""
+        """Load the models; once in every observing process."""
         ...
 
     def look(self, images: Sequence[StoredImage]) -> Mapping[str, list[dict[str, Any]]]:
@@ -111,5 +111,5 @@ class Observer(Protocol):
         ...
 
     def record(self, run: Run) -> Mapping[str, Any]:
-        """What ``run.json`` keeps of it, by its key there, once all images were looked at."""
+        """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
         ...

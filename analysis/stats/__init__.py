@@ -1,1 +1,1 @@
-"""How sure is a number? Arrays in, numbers out; knows no run and no site."""
+"""Statistics: arrays in, numbers out; knows no run and no site."""

@@ -95,7 +95,7 @@ def absolute_mean(
 
 
 def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What an error adds to an absolute difference on average: the folded normal's mean less the distance."""
+    """Return what an error adds to an absolute difference on average: the folded normal's mean less the distance."""
     ratio = np.divide(distance, sigma, out=np.full(len(sigma), np.inf), where=sigma > 0)
     finite = np.minimum(ratio, 1e3)  # beyond it both terms are 0
     return 2 * sigma * (stats.norm.pdf(finite) - finite * stats.norm.cdf(-finite))

@@ -1,4 +1,4 @@
-"""How far does an object lean to one word? Bias scores and differences of presence, with intervals over prompts.
+"""Bias scores and differences of presence of objects between two words, with intervals over prompts.
 
 Wu et al. 2025, Eq. 5, gives a score and no interval. An object detected in three images, all of one word, has the
 score 1 like one detected in three thousand; the interval tells them apart.

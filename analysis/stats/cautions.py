@@ -1,4 +1,4 @@
-"""Which results look like a simulated case in which a number that is shown misses (docs/statistics.md)?
+"""Cautions for results like those simulated cases in which a number misses its error rate (docs/statistics.md).
 
 A caution takes nothing away: it says which number of a row to read with what reserve.
 """

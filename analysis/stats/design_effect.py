@@ -1,4 +1,4 @@
-"""How much more shares of categories vary where images come in clusters: the design effect (Rao and Scott 1981)."""
+"""The design effect (Rao and Scott 1981): how much more shares vary where images come in clusters."""
 
 from __future__ import annotations
 

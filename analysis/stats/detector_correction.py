@@ -1,4 +1,4 @@
-r"""How frequent are objects behind a detector that errs? Presence corrected by its error rates, with their uncertainty.
+r"""Presence of objects corrected by the detector's error rates, with their uncertainty.
 
 A detector with sensitivity s and false positive rate f shows an object of frequency π in the share
 :math:`p = s \pi + f (1 - \pi)` of the images, so
@@ -248,7 +248,7 @@ def _weighted(weights: NDArray, values: NDArray) -> NDArray[np.float64]:
 
 
 def _centres(sums, overall, rng):
-    """What the rates of a side are drawn towards: of each draw, sensitivity and false positive rate."""
+    """Return what the rates of a side are drawn towards: of each draw, sensitivity and false positive rate."""
     centres = []
     for one, other, rate in ((sums[0], sums[1], overall[0]), (sums[2], sums[3], overall[1])):
         centre = np.full(one.shape[::2], rate)

@@ -1,4 +1,4 @@
-"""How large is a distance when there is no difference at all? Noise floors for GEP, MAD, entropy and L1 distances.
+"""Noise floors of GEP and MAD: how large a distance is when there is no difference at all.
 
 A distance between frequencies cannot be negative, so chance alone gives a positive score: with nine images a
 gender MAD of no bias is 0.137 on average. Each function below returns the score, its **floor** (the mean of the score
@@ -8,10 +8,10 @@ the null.
 The distribution under the null is counted exactly wherever that is feasible (`analysis.stats.null_distribution`) and
 drawn with an explicit seed otherwise; a drawn p-value is (1 + #) / (1 + draws) (Phipson and Smyth 2010).
 
-What counts as independent matters more than exact or drawn. `gep_floor`, `mad_floor`, `entropy_floor` and the L1
-floors need counts only, which is what papers publish, and take every image as independent. Where the table by
-prompt exists, `paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt). Pooled over
-prompts that differ in frequency, counts give a floor that is if anything too high.
+What counts as independent matters more than exact or drawn. `gep_floor` and `mad_floor` need
+counts only, which is what papers publish, and take every image as independent. Where the table by prompt exists,
+`paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt). Pooled over prompts that
+differ in frequency, counts give a floor that is if anything too high.
 """
 
 from __future__ import annotations
@@ -29,25 +29,16 @@ from analysis.stats.noise_floor_result import (
     CONSTANT,
     NO_IMAGES,
     ONE_CATEGORY,
-    ONE_KIND,
     ONE_PROMPT,
     NoiseFloor,
-    drawn_sums,
     floor_of_mean,
     undefined_floor,
     whole_counts,
 )
-from analysis.stats.null_distribution import (
-    distance_between_samples,
-    entropy,
-    entropy_distribution,
-    frequency_difference,
-    known_distance_from_reference,
-)
+from analysis.stats.null_distribution import distance_from_uniform, frequency_difference
 from analysis.stats.resampling import flipped_sums, sign_blocks
 
 DRAWS = 9999
-BLOCK = 256  # flips drawn at a time; part of the definition: another value draws other numbers
 _TOLERANCE = 1e-9
 
 
@@ -189,63 +180,6 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
     )
 
 
-def l1_floor(
-    counts: ArrayLike,
-    *,
-    reference: ArrayLike | None = None,
-    scale: float = 1.0,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> NoiseFloor:
-    r"""Distance of frequencies from a reference, :math:`s \sum_i |c_i/n - r_i|`, mean over prompts, beside its floor.
-
-    Parameters
-    ----------
-    counts : array_like of int, shape (n_categories,) or (n_prompts, n_categories)
-        Images in each category. A prompt without images is left out and counted.
-    reference : array_like of float, shape (n_categories,), optional
-        The frequencies that mean "no difference"; uniform by default.
-    scale : float
-        s: 1 for the L1 distance (range 0 to 2), 1/2 for total variation, 1/n_categories for MAD.
-    draws, seed : int
-        Used only where the exact distribution would need too fine a grid.
-
-    Raises
-    ------
-    ValueError
-        If counts are negative, or the reference has another shape or does not sum to 1.
-
-    Examples
-    --------
-    Two images of two categories: both alike or one each, with equal chances.
-
-    >>> result = l1_floor([2, 0])
-    >>> result.value, round(result.floor, 12), round(result.p_value, 12)
-    (1.0, 0.5, 0.5)
-    """
-    table = np.atleast_2d(whole_counts(counts))
-    categories = table.shape[1]
-    if reference is None:
-        expected = np.full(categories, 1 / max(categories, 1))
-    else:
-        expected = np.asarray(reference, np.float64)
-    if expected.shape != (categories,) or abs(expected.sum() - 1) > 1e-9 or (expected < 0).any():
-        raise ValueError(
-            f"reference: expected {categories} frequencies that sum to 1, got {expected.tolist()}"
-        )
-    images = table.sum(axis=1)
-    undefined, table, images = int((images == 0).sum()), table[images > 0], images[images > 0]
-    if categories < 2 or not len(table):
-        return undefined_floor(ONE_CATEGORY if categories < 2 else NO_IMAGES, undefined, "multinomial", seed)
-    value = float(np.abs(table / images[:, None] - expected).sum(axis=1).mean())
-    parts = []
-    for n, count in Counter(images.tolist()).items():
-        known = known_distance_from_reference(n, tuple(expected))
-        parts.append((known or _drawn_from_reference(n, expected), count))
-    n = int(images.sum())
-    return floor_of_mean(parts, value, n, undefined, "multinomial", draws, seed, scale=scale)
-
-
 def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
     r"""Mean absolute deviation from uniform, :math:`\frac1N \sum_i |p_i - \frac1N|`, mean over prompts, and its floor.
 
@@ -254,8 +188,14 @@ def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseF
     Parameters
     ----------
     counts : array_like of int, shape (n_categories,) or (n_prompts, n_categories)
+        Images in each category. A prompt without images is left out and counted.
     draws, seed : int
-        As in `l1_floor`.
+        Used only where the exact distribution would need too fine a grid.
+
+    Raises
+    ------
+    ValueError
+        A count is negative or no whole number.
 
     Source
     ------
@@ -269,126 +209,26 @@ def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseF
     >>> round(result.value, 4), round(result.floor, 4), round(result.p_value, 4)
     (0.0556, 0.1367, 1.0)
     """
-    return l1_floor(counts, scale=1 / max(np.atleast_2d(counts).shape[1], 1), draws=draws, seed=seed)
-
-
-def two_sample_l1_floor(
-    first: ArrayLike, second: ArrayLike, *, scale: float = 1.0, draws: int = DRAWS, seed: int = 0
-) -> NoiseFloor:
-    r"""Distance between two tables of counts, :math:`s \sum_i |a_i/n_a - b_i/n_b|`, beside its permutation floor.
-
-    Parameters
-    ----------
-    first, second : array_like of int, shape (n_categories,)
-        Detections of each category. Under the null all of them are dealt to the two samples at random.
-    scale : float
-        1 for the L1 distance (range 0 to 2), 1/2 for total variation.
-    draws, seed : int
-        Used only where the exact walk over the categories would be too long.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or a count is negative.
-
-    Examples
-    --------
-    Two and two detections, each sample all of one kind: 2 of the 6 ways to deal them give this.
-
-    >>> result = two_sample_l1_floor([2, 0], [0, 2])
-    >>> result.value, round(result.floor, 4), round(result.p_value, 4)
-    (2.0, 0.6667, 0.3333)
-    """
-    a, b = whole_counts(first), whole_counts(second)
-    if a.shape != b.shape or a.ndim != 1:
-        raise ValueError(f"first, second: expected one shape (n_categories,), got {a.shape} and {b.shape}")
-    undefined = int(a.sum() == 0) + int(b.sum() == 0)
-    if undefined or len(a) < 2:
-        return undefined_floor(NO_IMAGES if undefined else ONE_CATEGORY, undefined, "permutation", seed)
-    value = float(np.abs(a / a.sum() - b / b.sum()).sum())
-    totals, n_first, n_second = a + b, int(a.sum()), int(b.sum())
-
-    def drawn(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        x = rng.multivariate_hypergeometric(totals, n_first, size=size, method="marginals")
-        return np.abs(x / n_first - (totals - x) / n_second).sum(axis=1)
-
-    null = distance_between_samples(totals, n_first) or drawn
-    n = n_first + n_second
-    reason = ONE_KIND if (totals > 0).sum() == 1 else ""
-    return floor_of_mean([(null, 1)], value, n, 0, "permutation", draws, seed, scale=scale, reason=reason)
-
-
-def entropy_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
-    r"""Normalised entropy :math:`-\sum_i p_i \ln p_i / \ln N`, mean over prompts, beside what uniform chance gives.
-
-    Range 0 (one category only) to 1 (uniform). Chance pulls it down, so its "floor" lies below 1, a biased
-    sample has a negative excess, and the p-value is that of the lower tail.
-
-    Parameters
-    ----------
-    counts : array_like of int, shape (n_categories,) or (n_prompts, n_categories)
-        A prompt without images is left out and counted.
-    draws, seed : int
-        The floor is exact up to some 60 images a prompt; the p-value is exact for one prompt and drawn for more.
-
-    Raises
-    ------
-    ValueError
-        If a count is negative.
-
-    Examples
-    --------
-    Two images of two categories: entropy 0 or 1 with equal chances.
-
-    >>> result = entropy_floor([2, 0])
-    >>> [round(x, 12) for x in (result.value, result.floor, result.excess, result.p_value)]
-    [0.0, 0.5, -0.5, 0.5]
-    """
     table = np.atleast_2d(whole_counts(counts))
     categories = table.shape[1]
     images = table.sum(axis=1)
     undefined, table, images = int((images == 0).sum()), table[images > 0], images[images > 0]
     if categories < 2 or not len(table):
         return undefined_floor(ONE_CATEGORY if categories < 2 else NO_IMAGES, undefined, "multinomial", seed)
-    value = float(entropy(table, categories).mean())
-    rng = np.random.default_rng(seed)
-    mean, variance, total, exact = 0.0, 0.0, np.zeros(draws), True
-    for n, count in Counter(images.tolist()).items():
-        known = entropy_distribution(n, categories)
-        if known is None:
-            uniform = np.full(categories, 1 / categories)
-            sample = entropy(rng.multinomial(n, uniform, size=draws), categories)
-            known, exact = (sample, np.full(draws, 1 / draws)), False
-        values, weight = known
-        centre = float(values @ weight)
-        mean, variance = mean + count * centre, variance + count * float((values - centre) ** 2 @ weight)
-        total += drawn_sums(values, weight, count, draws, rng)
-    m = len(table)
-    exact = exact and m == 1
-    if exact:
-        p_value = min(float(weight[values <= value + _TOLERANCE].sum()), 1.0)
-    else:
-        p_value = (1 + int((total / m <= value + _TOLERANCE).sum())) / (1 + draws)
-    return NoiseFloor(
-        value,
-        mean / m,
-        math.sqrt(variance) / m,
-        value - mean / m,
-        p_value,
-        int(images.sum()),
-        undefined,
-        "",
-        "multinomial",
-        exact,
-        0 if exact else draws,
-        seed,
-    )
+    value = float(np.abs(table / images[:, None] - 1 / categories).sum(axis=1).mean())
+    parts = [
+        (distance_from_uniform(n, categories) or _drawn_from_uniform(n, categories), count)
+        for n, count in Counter(images.tolist()).items()
+    ]
+    n = int(images.sum())
+    return floor_of_mean(parts, value, n, undefined, "multinomial", draws, seed, scale=1 / categories)
 
 
-def _drawn_from_reference(n: int, expected: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
-    """A way to draw the L1 distance of n images from the reference they come from."""
+def _drawn_from_uniform(n: int, categories: int) -> Callable[..., NDArray[np.float64]]:
+    """Return a function that draws the L1 distance of n images from the uniform distribution they come from."""
+    even = np.full(categories, 1 / categories)
 
     def draw(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        return np.abs(rng.multinomial(n, expected, size=size) / n - expected).sum(axis=1)
+        return np.abs(rng.multinomial(n, even, size=size) / n - even).sum(axis=1)
 
     return draw

@@ -14,7 +14,6 @@ from analysis.stats.null_distribution import NullDistribution, mean_of_independe
 NO_IMAGES = "no images"
 ONE_CATEGORY = "one category only"
 CONSTANT = "every attribute is in all images or in none"
-ONE_KIND = "all detections of one kind"
 ONE_PROMPT = "one prompt only"
 ALL_EQUAL = "no difference in any prompt"
 _TOLERANCE = 1e-9
@@ -34,7 +33,7 @@ class NoiseFloor:
     floor, sd : float
         Mean and standard deviation of the score under the null.
     excess : float
-        `value` - `floor`. Positive: farther from "no difference" than chance alone (for entropy: negative).
+        `value` - `floor`. Positive: farther from "no difference" than chance alone.
     p_value : float
         Probability under the null of a score at least as far from "no difference".
     n : int
@@ -68,7 +67,7 @@ class NoiseFloor:
 def undefined_floor(
     reason: str, undefined: int, null: str, seed: int, *, value: float = math.nan, n: int = 0
 ) -> NoiseFloor:
-    """No floor, and why."""
+    """Return a result without a floor, and why there is none."""
     nan = math.nan
     return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason, null, False, 0, seed)
 
@@ -178,7 +177,7 @@ def drawn_sums(
 
 
 def whole_counts(values: ArrayLike) -> NDArray[np.int64]:
-    """Counts as whole numbers.
+    """Return counts as whole numbers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a distance between frequencies is distributed when there is no difference: exact, on a grid.
+"""Distributions of distances between frequencies when there is no difference: exact, on a grid.
 
 A frequency is a count over a sample size, so a distance between frequencies is a whole multiple of 1 / denominator.
 Its distribution is then a short vector of probabilities, sums of independent distances are convolutions, and nothing
@@ -10,21 +10,18 @@ Probabilities are float64 with an absolute error near 1e-15: a p-value below tha
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import signal, special, stats
+from scipy import signal, stats
 
 LARGEST_SUPPORT = 2_000_000  # grid points; beyond this a sum is drawn instead of convolved
 LARGEST_REACH = 100 * LARGEST_SUPPORT  # the same before the grid is made as coarse as it can be
 LARGEST_WORK = 1_000_000_000  # multiplications in the walk over categories
 LARGEST_DIRECT = 100_000_000  # multiplications; beyond this a convolution goes through the Fourier transform
-MOST_PARTITIONS = 50_000
 _TOLERANCE = 1e-9
 
 
@@ -59,7 +56,7 @@ class NullDistribution:
 
     @property
     def mean(self) -> float:
-        """What the distance is on average when there is no difference: its floor."""
+        """Mean of the distance when there is no difference: its floor."""
         return float(np.arange(len(self.probability)) @ self.probability) / self.denominator
 
     @property
@@ -122,178 +119,57 @@ def frequency_difference(successes: int, n_first: int, n_second: int, *, null: s
 
 
 @lru_cache(maxsize=256)
-def known_distance_from_reference(n: int, reference: tuple[float, ...]) -> NullDistribution | None:
-    """Return `distance_from_reference`, kept: an audit asks for a few sizes hundreds of times."""
-    return distance_from_reference(n, np.array(reference))
+def distance_from_uniform(n: int, categories: int) -> NullDistribution | None:
+    r"""Distribution of :math:`\sum_i |c_i/n - 1/N|` for n images dealt to N categories with equal chances.
 
-
-def distance_from_reference(n: int, reference: NDArray[np.float64]) -> NullDistribution | None:
-    r"""Distribution of :math:`\sum_i |c_i/n - r_i|` for n images dealt to categories with probabilities r.
+    The categories are gone through one by one, carrying (images dealt so far, distance so far) with its probability.
+    Results are kept: an audit needs a few sizes hundreds of times.
 
     Parameters
     ----------
     n : int
         Images, at least 1.
-    reference : ndarray of float64, shape (n_categories,)
-        Sums to 1.
+    categories : int
+        N, at least 2.
 
     Returns
     -------
     NullDistribution or None
-        None where the reference is not made of simple fractions, or the walk would be too long.
+        None where there are too many states to go through.
 
     Examples
     --------
     Two images, two categories: both alike (distance 1) or one each (0).
 
-    >>> distance_from_reference(2, np.array([0.5, 0.5])).probability.round(12).tolist()
+    >>> distance_from_uniform(2, 2).probability.round(12).tolist()
     [0.5, 0.0, 0.5]
     """
-    fractions = [Fraction(float(r)).limit_denominator(1000) for r in reference]
-    if sum(fractions) != 1 or max(abs(float(f) - r) for f, r in zip(fractions, reference)) > 1e-12:
-        return None
-    scale = math.lcm(*(f.denominator for f in fractions))
-    reference = reference[reference > 0]  # the others never get an image
-    expected = [int(f * scale) * n for f in fractions if f]
-    rest = np.cumsum(reference[::-1])[::-1]
-
-    def chance(category: int, drawn: NDArray, x: NDArray) -> NDArray[np.float64]:
-        p = 1.0 if category == len(reference) - 1 else min(reference[category] / rest[category], 1.0)
-        return stats.binom.pmf(x, n - drawn, p)
-
-    maxima = [n] * len(reference)
-    return _walk(n, maxima, lambda i, x: abs(scale * x - expected[i]), chance, scale * n)
-
-
-def distance_between_samples(totals: NDArray[np.int64], n_first: int) -> NullDistribution | None:
-    r"""Distribution of :math:`\sum_i |a_i/n_1 - b_i/n_2|` when the pooled images are dealt to two samples at random.
-
-    Parameters
-    ----------
-    totals : ndarray of int64, shape (n_categories,)
-        Images of both samples together in each category.
-    n_first : int
-        Images in the first sample; the rest is the second. Both at least 1.
-
-    Returns
-    -------
-    NullDistribution or None
-        None where the walk would be too long.
-
-    Examples
-    --------
-    Four images, two in each of two categories, dealt two and two: all alike in 2 of 6 ways.
-
-    >>> null = distance_between_samples(np.array([2, 2]), 2)
-    >>> dict(
-    ...     zip(
-    ...         null.values[null.probability > 0].tolist(),
-    ...         null.probability[null.probability > 0].round(3).tolist(),
-    ...     )
-    ... )
-    {0.0: 0.667, 2.0: 0.333}
-    """
-    totals = np.asarray(totals)
-    totals = totals[totals > 0]
-    n_second = int(totals.sum()) - n_first
-    denominator = math.lcm(n_first, n_second)
-    first, second = denominator // n_first, denominator // n_second
-    rest = np.cumsum(totals[::-1])[::-1]
-
-    def chance(category: int, drawn: NDArray, x: NDArray) -> NDArray[np.float64]:
-        open_places = np.clip(
-            n_first - drawn, 0, rest[category]
-        )  # states that cannot occur hold nothing anyway
-        return stats.hypergeom.pmf(x, rest[category], totals[category], open_places)
-
-    return _walk(
-        n_first,
-        totals.tolist(),
-        lambda i, x: abs(x * first - (int(totals[i]) - x) * second),
-        chance,
-        denominator,
-    )
-
-
-def _walk(n, maxima, distance, chance, denominator) -> NullDistribution | None:
-    """Go through the categories one by one, carrying (images dealt so far, distance so far) with its probability."""
-    steps = [[distance(i, x) for x in range(maxima[i] + 1)] for i in range(len(maxima))]
-    unit = math.gcd(denominator, *(d for step in steps for d in step))
+    share = np.full(categories, 1 / categories)
+    rest = np.cumsum(share[::-1])[::-1]
+    denominator = categories * n
+    counts = np.arange(n + 1)
+    distances = [abs(categories * int(count) - n) for count in counts]
+    unit = math.gcd(denominator, *distances)
     size = 2 * denominator // unit + 1  # no L1 distance between distributions exceeds 2
-    if (n + 1) * size > LARGEST_SUPPORT or (n + 1) * size * sum(min(m, n) + 1 for m in maxima) > LARGEST_WORK:
+    if (n + 1) * size > LARGEST_SUPPORT or (n + 1) * size * categories * (n + 1) > LARGEST_WORK:
         return None
     state = np.zeros((n + 1, size))
     state[0, 0] = 1.0
-    for category, step in enumerate(steps):
-        rows = slice(0, 1) if category == 0 else slice(0, n + 1)  # of states that can be there
-        counts = np.arange(min(maxima[category], n) + 1)
-        weights = chance(category, np.arange(n + 1)[rows, None], counts[None, :])
+    for category in range(categories):
+        first, last = category == 0, category == categories - 1
+        rows = slice(0, 1) if first else slice(0, n + 1)  # of states that can be there
+        p = 1.0 if last else min(share[category] / rest[category], 1.0)
+        weights = stats.binom.pmf(counts[None, :], n - counts[rows, None], p)
         after = np.zeros_like(state)
-        for x in counts:
-            if (shift := step[x] // unit) >= size:
+        for count in counts:
+            if (shift := distances[count] // unit) >= size:
                 continue
             # behind the last category all images are dealt
-            some = slice(n - x, n - x + 1) if category == len(steps) - 1 else slice(0, n + 1 - x)
+            some = slice(n - count, n - count + 1) if last else slice(0, n + 1 - count)
             before = state[rows][some, : size - shift]
-            after[some.start + x :, shift:][: len(before)] += weights[some, x, None] * before
+            after[some.start + count :, shift:][: len(before)] += weights[some, count, None] * before
         state = after
     return NullDistribution(np.trim_zeros(state[n], "b"), denominator // unit)
-
-
-def entropy(counts: NDArray[np.int64], categories: int) -> NDArray[np.float64]:
-    """Entropy of each row of counts over that of the uniform distribution, between 0 and 1, shape (n_rows,).
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_rows, n_categories)
-        At least one above 0 in each row.
-    categories : int
-        Of the uniform distribution, at least 2.
-    """
-    frequency = counts / counts.sum(axis=-1, keepdims=True)
-    return special.entr(frequency).sum(axis=-1) / math.log(categories)
-
-
-def entropy_distribution(n: int, categories: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Normalised entropy of n images dealt to the categories with equal chances.
-
-    Entropy does not change when categories change places, so each partition of n stands for all its orders.
-
-    Returns
-    -------
-    (values, probability), each of shape (n_partitions,), or None
-        None where there are too many partitions.
-
-    Examples
-    --------
-    >>> values, probability = entropy_distribution(2, 2)
-    >>> [(float(v), round(float(p), 12)) for v, p in zip(values, probability)]
-    [(0.0, 0.5), (1.0, 0.5)]
-    """
-    rows, weights = [], []
-    for parts in _partitions(n, n, categories):
-        if len(rows) == MOST_PARTITIONS:
-            return None
-        rows.append(parts + [0] * (categories - len(parts)))
-        orders = math.lgamma(categories + 1) - sum(
-            math.lgamma(count + 1) for count in Counter(rows[-1]).values()
-        )
-        ways = math.lgamma(n + 1) - sum(math.lgamma(c + 1) for c in parts)
-        weights.append(orders + ways - n * math.log(categories))
-    probability = np.exp(weights)
-    return entropy(np.array(rows), categories), probability / probability.sum()
-
-
-def _partitions(n: int, largest: int, parts: int) -> Iterator[list[int]]:
-    """Every way to write n as a sum of at most `parts` whole numbers, none above `largest`, in falling order."""
-    if n == 0:
-        yield []
-        return
-    if parts == 0:
-        return
-    for first in range(min(n, largest), (n + parts - 1) // parts - 1, -1):
-        for rest in _partitions(n - first, first, parts - 1):
-            yield [first, *rest]
 
 
 def mean_of_independent(parts: Mapping[NullDistribution, int]) -> NullDistribution | None:

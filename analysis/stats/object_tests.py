@@ -1,9 +1,9 @@
-"""Is an object drawn more often for one word than for another? Exact paired tests, object by object.
+"""Exact paired tests of single objects: is one generated more often for one word than for another?
 
 All of them compare images of one prompt and seed, and take a prompt as the unit: under the null, the indicators of a
-prompt could have changed places, all its seeds together. With one seed a prompt these are McNemar's exact test and
-Cochran's Q; with more they are the same tests on the prompt's sums, which stay valid where seeds of one prompt
-resemble each other. The Cochran–Mantel–Haenszel test beside them takes the seeds of a prompt as independent.
+prompt could have changed places, all its seeds together. With one seed a prompt this is McNemar's exact test; with
+more it is the same test on the prompt's sums, which stays valid where seeds of one prompt resemble each other. The
+Cochran–Mantel–Haenszel test beside them takes the seeds of a prompt as independent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import permutations as arrangements
-from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +25,6 @@ ONE_SIDE = "odds ratio: no prompt speaks for one of the two sides"
 NO_SPREAD = "odds ratio: no variation between prompts to take an interval from"
 NO_IMAGES = "no images"
 EXACT_SUM = 2000  # largest sum of absolute differences whose distribution is counted
-EXACT_STEPS = 500_000  # largest work, prompts × arrangements × sums, for an exact Cochran's Q
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def paired_presence_test(
         table.by_object(column) for column in (difference, difference**2, (difference != 0).astype(np.int64))
     )
     size = table.by_object(np.abs(difference))
-    reason = _reasons(table, informative, values[:, [table.column(first), table.column(second)]])
+    reason = reasons(table, informative, values[:, [table.column(first), table.column(second)]])
     p_value, exact = np.full(n_objects, np.nan), size <= EXACT_SUM
     simple = (size == informative) & (reason == "")  # all differences are -1 or 1: binomial
     fewer = (informative - np.abs(total)) // 2
@@ -165,76 +162,6 @@ def _flip_tail(counts: tuple[int, ...], observed: int, mid_p: bool) -> float:
     sums = np.abs(np.arange(len(weights)) - len(weights) // 2)
     tail = weights[sums > observed].sum() + (0.5 if mid_p else 1.0) * weights[sums == observed].sum()
     return float(min(tail, 1.0))
-
-
-def cochran_q_test(table: ObjectTable, *, of: str = "presence") -> ObjectTests:
-    r"""Cochran's Q of every object over all k indicators of the table.
-
-    .. math:: Q = (k - 1) \frac{\sum_g (C_g - \bar C)^2}{\sum_i \sum_g (x_{ig} - \bar x_i)^2}
-
-    with x the images of prompt i that show the object. Exact over all arrangements within prompts where that is at
-    most `EXACT_STEPS` of work, else chi-square with k − 1 degrees of freedom.
-
-    Source
-    ------
-    Cochran 1950; `statsmodels.stats.contingency_tables.cochrans_q` with one seed.
-
-    Examples
-    --------
-    Two prompts, each time in the third image only: 3 of 9 arrangements put both in one column.
-
-    >>> import pandas as pd
-    >>> from analysis.stats.object_counts import object_table
-    >>> keys = [(prompt, 0, word) for prompt in range(2) for word in "nfm"]
-    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    >>> table = object_table(images, [[0], [0], [1]] * 2, indicators="nfm", objects=["hat"])
-    >>> result = cochran_q_test(table)
-    >>> result.statistic.tolist(), result.p_value.round(6).tolist()
-    ([4.0], [0.333333])
-    """
-    values, k = table.values(of), len(table.indicators)
-    sums, within = table.by_object(values), k * (values**2).sum(axis=1) - values.sum(axis=1) ** 2
-    spread = table.by_object(within)  # k times the sum of squares within prompts
-    informative = table.by_object((within > 0).astype(np.int64))
-    reason = _reasons(table, informative, values)
-    between = k * (sums**2).sum(axis=1) - sums.sum(axis=1) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        statistic = (k - 1) * np.where(reason == "", between / spread, np.nan)
-    p_value, exact = special.chdtrc(k - 1, statistic), np.zeros(len(reason), bool)
-    lowest = values.min(axis=1)
-    varied = np.flatnonzero(within > 0)
-    shifted = np.sort(values[varied] - lowest[varied, None], axis=1)
-    ranges = np.bincount(table.object[varied], weights=shifted[:, -1], minlength=len(reason))
-    with np.errstate(over="ignore"):  # of ten indicators and more the work is beyond all bounds
-        work = informative * (ranges + 1) ** (k - 1) * float(factorial(min(k, 100)))
-    first = np.searchsorted(table.object[varied], np.arange(len(reason) + 1))
-    base = np.stack([np.bincount(table.object, lowest, len(reason))] * k, axis=1).astype(np.int64)
-    for place in np.flatnonzero((reason == "") & (work <= EXACT_STEPS)):
-        rows, counts = np.unique(shifted[first[place] : first[place + 1]], axis=0, return_counts=True)
-        counted_rows = tuple((tuple(row), int(count)) for row, count in zip(rows.tolist(), counts))
-        moved = sums[place] - base[place]
-        p_value[place] = _arrangement_tail(counted_rows, int((moved**2).sum()))
-        exact[place] = True
-    return ObjectTests(statistic, p_value, exact, informative, reason)
-
-
-@cache
-def _arrangement_tail(prompts: tuple[tuple[tuple[int, ...], int], ...], observed: int) -> float:
-    """P(sum of squared column sums >= observed) over all arrangements of each prompt's values."""
-    k = len(prompts[0][0])
-    total = sum(sum(row) * count for row, count in prompts)
-    side = sum(max(row) * count for row, count in prompts) + 1
-    grid, reach = np.ones((1,) * (k - 1)), 0
-    for row, count in prompts:
-        places = sorted(set(arrangements(row)))
-        for _ in range(count):
-            wider = np.zeros((reach + max(row) + 1,) * (k - 1))
-            for place in places:
-                wider[tuple(slice(step, step + reach + 1) for step in place[:-1])] += grid / len(places)
-            grid, reach = wider, reach + max(row)
-    axes = np.meshgrid(*[np.arange(side)] * (k - 1), indexing="ij")
-    squares = sum(axis**2 for axis in axes) + (total - sum(axes)) ** 2
-    return float(min(grid[squares >= observed].sum(), 1.0))
 
 
 def cochran_mantel_haenszel(
@@ -280,7 +207,7 @@ def cochran_mantel_haenszel(
     seeds = table.seeds[table.prompt].astype(np.float64)
     size, both = 2 * seeds, a + c
     differs = (a != c).astype(np.int64)
-    reason = _reasons(table, table.by_object(differs), np.stack([a, c], axis=1))
+    reason = reasons(table, table.by_object(differs), np.stack([a, c], axis=1))
     excess = table.by_object((a - c) / 2)
     variance = table.by_object(both * (size - both) / (4 * (size - 1)))
     z = normal_quantile(level)
@@ -326,8 +253,17 @@ def normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
-def _reasons(table: ObjectTable, informative: NDArray, values: NDArray | Sequence) -> NDArray[np.object_]:
-    """Why an object cannot be tested; an empty text where it can."""
+def reasons(table: ObjectTable, informative: NDArray, values: NDArray | Sequence) -> NDArray[np.object_]:
+    """Return why each object cannot be tested, shape (n_objects,); an empty text where it can.
+
+    Parameters
+    ----------
+    table : ObjectTable
+    informative : ndarray of int, shape (n_objects,)
+        Prompts at which the indicators differ.
+    values : array_like, shape (n_cells, k)
+        Images or detections of each cell of the table and indicator.
+    """
     reason = np.full(len(table.objects), "", dtype=object)
     reason[informative == 0] = NO_DIFFERENCE
     reason[table.by_object(np.asarray(values).sum(axis=1).astype(np.float64)) == 0] = NEVER

@@ -1,4 +1,4 @@
-"""How many prompts and seeds does it take to find a difference?
+"""Power: how many prompts and seeds it takes to find a difference.
 
 For a paired gap in closed form (noncentral t), for a gap beyond what the choice of words makes by simulation of that
 test (more prompts do not help where words are few), for the presence of an object from the normal distribution, then

@@ -311,7 +311,7 @@ def _variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -
 
 
 def _unseen(y: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What one image with the attribute and one without it, added to the sample, add to the variance of a label."""
+    """Return what an image with the attribute and one without it add to the variance of a label."""
     with np.errstate(invalid="ignore", divide="ignore"):
         seen = np.where(known, y, 0.0).sum(axis=1)
         frequency, more = seen / n, (seen + 1) / (n + 2)

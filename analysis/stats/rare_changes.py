@@ -1,4 +1,4 @@
-r"""Where few prompts differ: how many prompts carry a difference, what they cannot have seen, and a bounded interval.
+r"""Differences that few prompts carry: how many, what they cannot have seen, and a bounded interval.
 
 A mean over prompts that mostly do not change rests on the few that do. Intervals that estimate a variance then fail
 both ways: where one prompt of 24 changed, a third of the resamples do not hold it, their standard errors are next to

@@ -1,8 +1,8 @@
-"""How well does a detector see? Recall and precision by object and indicator, with intervals over prompts.
+"""Recall and precision of a detector by object and indicator, with intervals over prompts.
 
 A detector that sees less on the images of one indicator makes a difference of its own, so each rate stands beside its
-difference between indicators. The truth comes from elsewhere: toyworld's checker (`analysis.tables.objects.detector_error`) or
-human labels (`analysis.studies.human_check.check`).
+difference between indicators. The truth comes from elsewhere: toyworld's checker
+(`analysis.tables.objects.detector_error`) or human labels (`analysis.studies.human_check.check`).
 """
 
 from __future__ import annotations

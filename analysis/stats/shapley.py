@@ -1,4 +1,4 @@
-r"""How is an effect shared out among places that act together? Shapley values, exact or from drawn orders.
+r"""Shapley values of places that act together, exact or from sampled orders.
 
 Of a game whose players are places (the cross-attentions) and whose worth :math:`v(S)` is the effect of patching the
 places of S together, a player's Shapley value is the mean, over all orders of the players, of what it adds to those
@@ -143,7 +143,7 @@ def sampled_shapley(
 
 
 def _draws(added: NDArray[np.float64], orders: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """What players add in each independent draw: an order, or one with its reverse."""
+    """Return what players add in each independent draw: an order, or one with its reverse."""
     draws, at = [], 0
     while at < len(orders):
         pair = at + 1 < len(orders) and list(orders[at + 1]) == list(orders[at])[::-1] and len(orders[at]) > 1

@@ -1,4 +1,4 @@
-r"""Which share of a total effect does a patch carry? Ratios of sums over prompts, with intervals and tests.
+r"""Shares of a total effect that patches carry: ratios of sums over prompts, with intervals and tests.
 
 A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it by :math:`T_i`; the share is
 

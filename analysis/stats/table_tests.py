@@ -1,4 +1,4 @@
-"""Do the objects as a whole differ between indicators? Label swaps of whole triplets, and the chi-square of the papers.
+"""Tests of whole tables of objects between indicators: label swaps of triplets, and the papers' chi-square.
 
 The chi-square test of pooled detections takes every detection as an independent draw. Ten detections of one thing in
 one image are not ten draws (then it rejects far too often), and members of a triplet share prompt and noise (then it
@@ -269,7 +269,7 @@ def _orders(
 
 
 def _any_of(drawn: NDArray, orders: Sequence[int]) -> NDArray[np.bool_]:
-    """Where one of these orders was drawn: comparisons of bytes, quicker than a table looked up byte by byte."""
+    """Return where one of these orders was drawn: comparisons of bytes, quicker than a lookup table."""
     chosen = drawn == orders[0]
     for order in orders[1:]:
         chosen |= drawn == order

@@ -1,4 +1,4 @@
-"""What an exact permutation of words over the sides can say: its p-value, and the smallest that it can reach.
+"""Exact permutation of words over the sides: its p-value, and the smallest that it can reach.
 
 If the words of both sides were drawn from one set, any division of them into two sides of these sizes would have been
 as likely. With two words a side there are six divisions, with three twenty; no number of prompts adds one.

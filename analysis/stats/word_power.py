@@ -1,4 +1,4 @@
-r"""How many words does it take? Power of the test against words, which more prompts alone do not raise.
+r"""Power of the test against words, which more prompts alone do not raise.
 
 The test of `analysis.stats.word_test.word_test` holds a gap against the error of three samples: the words of the sides,
 the words of the reference, and the prompts. Only the last falls with more prompts, so that power has a ceiling which

@@ -1,4 +1,4 @@
-"""Simulated worlds without and with a known difference, to hold tests and intervals against.
+"""Simulated tables of objects without and with a known difference, for the power of tests.
 
 A world of objects draws presence from a normal variable that adds a part shared by the prompt, a part shared by
 prompt and indicator (so that seeds of a prompt agree with each other), a part shared by a seed's indicators (shared
@@ -20,7 +20,7 @@ INDICATORS = ("neutral", "feminine", "masculine")
 
 @dataclass(frozen=True)
 class ObjectWorld:
-    """How presence and detections come about; the first three numbers are parts of the variance."""
+    """Parameters of simulated presence and detections; the first three numbers are parts of the variance."""
 
     name: str
     prompt: float = 0.0
@@ -30,16 +30,6 @@ class ObjectWorld:
     repeats: float = 0.0  # mean number of further detections in an image that has the object
     n_prompts: int = 60
     n_seeds: int = 2
-
-
-OBJECT_WORLDS = (
-    ObjectWorld("independent images"),
-    ObjectWorld("clustered prompts", prompt=0.4, interaction=0.2),
-    ObjectWorld("repeated detections", prompt=0.4, interaction=0.2, repeats=3.0),
-    ObjectWorld("rare objects", prompt=0.4, interaction=0.2, noise=0.2, frequency=0.01),
-    ObjectWorld("shared noise", prompt=0.3, noise=0.6),
-    ObjectWorld("named by the prompt", prompt=0.9, noise=0.08, repeats=0.3),
-)
 
 
 def draw_table(
@@ -79,43 +69,3 @@ def table_of(presence: NDArray, detections: NDArray, n_seeds: int) -> ObjectTabl
     seeds = np.full(n_prompts, n_seeds, np.int64)
     names = np.array([f"object {o}" for o in range(n_objects)], object)
     return ObjectTable(INDICATORS[-k:], names, np.arange(n_prompts), seeds, prompt, which, *cells, 0)
-
-
-GAP_WORLDS = ("normal", "heavy tails (t, 3 degrees)", "skewed (exponential)")
-
-
-def draw_gaps(
-    name: str, n_prompts: int, columns: int, rng: np.random.Generator, *, n_seeds: int = 3
-) -> NDArray[np.float64]:
-    """Differences of mean 0, shape (n_prompts, n_seeds, columns); seeds share their prompt's part.
-
-    Parameters
-    ----------
-    name : str
-        One of `GAP_WORLDS`: what the differences of prompts are drawn from.
-    n_prompts, columns, n_seeds : int
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of float64
-        The standard deviation between seeds of a prompt is 0.5.
-    """
-    shape = (n_prompts, 1, columns)
-    if name == GAP_WORLDS[0]:
-        prompt = rng.standard_normal(shape)
-    elif name == GAP_WORLDS[1]:
-        prompt = rng.standard_t(3, shape)
-    else:
-        prompt = rng.exponential(1, shape) - 1
-    return prompt + 0.5 * rng.standard_normal((n_prompts, n_seeds, columns))
-
-
-COVERAGE_WORLDS = (
-    ObjectWorld("independent images", frequency=0.2, n_prompts=100),
-    ObjectWorld("clustered prompts", prompt=0.4, interaction=0.2, frequency=0.2, n_prompts=100),
-    ObjectWorld("repeated detections", 0.4, 0.2, frequency=0.2, repeats=3.0, n_prompts=100),
-    ObjectWorld("shared noise", prompt=0.3, noise=0.6, frequency=0.2, n_prompts=100),
-    ObjectWorld("rare objects, some 6 images", 0.4, 0.2, frequency=0.012, n_prompts=100),
-    ObjectWorld("rare objects, some 20 images", 0.4, 0.2, frequency=0.04, n_prompts=100),
-)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.studies.human_check.nouns import published
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, printed_agreement
 from lab.papers.tables import read_table
 from lab.papers.wu_chi_square import chi_square_blocks, chi_square_findings
@@ -101,9 +102,7 @@ def section(folder: Path | None = None) -> PaperSection:
         numeric=["triplets", "prompts", "seeds", "images"],
         folder=folder,
     )
-    counts = ["nouns", "both", "percent_both"]
-    human = read_table("wu2025_section7_3_human_check", ["word", *counts], numeric=counts, folder=folder)
-    seen = human.set_index("word").loc["all"]
+    seen = published().set_index("word").loc["all"]
     nearer, shared = directions(folder), intersections(folder)
     rows = [
         PrintedNumber(

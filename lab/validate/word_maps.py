@@ -26,11 +26,11 @@ from hooks import MapChoice, Probe
 from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.attention.masks import resize
 from lab.pages.word_maps import word_maps_page
+from lab.train.base.captions import random_caption
 from lab.train.base.measure import specimen_folder, specimen_pipeline
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
-from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
 from probes.toyworld.world import load_world
 

@@ -115,8 +115,8 @@ class Observe(Section):
     of `toyworld-skills`. The engine `detr` needs a `detector` alone, a folder or hub id of DETR such as
     ``facebook/detr-resnet-101-dc5``, or a ``.pth`` of its authors' code; it looks for the classes it was trained on,
     and its masks are filled boxes.
-    `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
-    with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
+    `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or
+    folders or hub ids in the layout of transformers; ``toyworld`` names the small ones that come with the package.
     `tags` says what is looked for: the nouns of a triplet's prompts, a `vocabulary` (a file with a tag a line;
     ``everyday``, the everyday nouns that come with the package; ``toyworld``, everything there is in the toy world),
     what a `tagger` (an open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an

@@ -144,7 +144,7 @@ def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.nd
 
 
 def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) -> pd.DataFrame:
-    """What is in each picture.
+    """Return what is in each picture.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) ->
 
 
 def read_skins(indices: np.ndarray) -> np.ndarray:
-    """Which of the palette's skins each picture's figure has.
+    """Return which of the palette's skins each picture's figure has.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scenes: what stands in a picture, what its caption names, and how the rest is drawn by lot.
+"""Scenes: what stands in a picture; what its caption names, and the rest at random.
 
 A caption *sets* what it names; everything else is drawn from the planted frequencies of the mixture component that
 the indicator word stands for. Naming a thing does not change the component (an intervention, not a conditioning), so
@@ -18,7 +18,7 @@ SKINS = 3  # of the palette, all equally likely where no profession is named
 
 @dataclass(frozen=True)
 class Named:
-    """What a caption names.
+    """Content that a caption names.
 
     ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place``, ``pose``
     and ``profession`` (a word of the world's) are names or None.
@@ -87,7 +87,7 @@ def chance_of_b(named: Named, world: World) -> float:
 
 
 def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
-    """Draw by lot, from the planted frequencies, whatever the caption does not name."""
+    """Draw at random, from the ground-truth frequencies, whatever the caption does not name."""
     component = "b" if rng.random() < chance_of_b(named, world) else "a"
     table = {slot: choices[component] for slot, choices in world.data["slots"].items()}
     wears = {}

@@ -1,4 +1,4 @@
-"""What was planted: the exact probability of everything a caption does not name."""
+"""Ground truth: the exact probability of everything that a caption does not name."""
 
 import itertools
 
@@ -63,7 +63,7 @@ def planted_for(named: Named, world: World) -> dict[str, float]:
 
 
 def skins_of(named: Named, world: World) -> tuple[float, ...]:
-    """Planted probability of each skin of the palette: the profession's, or all alike where none is named."""
+    """Return the true probability of each skin of the palette: the profession's, or equal where none is named."""
     if named.profession is None:
         return (1 / SKINS,) * SKINS
     return world.professions[named.profession].skins

@@ -15,7 +15,7 @@ EVEN_SKINS = (1 / 3, 1 / 3, 1 / 3)
 
 @dataclass(frozen=True)
 class Profession:
-    """What is planted for a profession word.
+    """Ground truth of a profession word.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def _data(file: str = "world.yaml") -> dict:
 
 
 def load_world(name: str = "toyworld") -> World:
-    """Load a world by its name: the frequencies that were planted in the specimen of that name.
+    """Load a world by its name: the ground-truth frequencies of the benchmark model of that name.
 
     Raises
     ------

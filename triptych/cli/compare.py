@@ -1,4 +1,4 @@
-"""Two or more runs on the same prompts, held against each other: ``triptych compare RUN RUN [RUN ...]``.
+"""Compare two or more runs on the same prompts: ``triptych compare RUN RUN [RUN ...]``.
 
 Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
 of every run) and a forest plot a contrast as PDF and PNG. The statistics: `analysis.studies.compare.differences`.
@@ -7,7 +7,6 @@ of every run) and a forest plot a contrast as PDF and PNG. The statistics: `anal
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from analysis.studies.compare.summary import models_said, named, summary, write
 from analysis.studies.opening import opened
@@ -15,30 +14,25 @@ from probes import command_line
 from probes.errors import UserError
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych compare",
-        description="Hold two or more runs on the same prompts against each other, paired by prompt.",
+        description="Compare two or more runs on the same prompts, paired by prompt: differences of every quantity with"
+        " intervals and tests, as tables and figures.",
     )
-    add = main.add_argument
-    add(
-        "runs",
-        nargs="+",
-        type=command_line.run_directory,
-        help="measured run directories; the others are held against the first",
+    main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
+    main.add_out("comparison")
+    main.add_argument(
+        "--every", action="store_true", help="compare every site and step, not only the main ones"
     )
-    add("--out", type=Path, default=Path("comparison"), help="folder to write to")
-    add("--every", action="store_true", help="every site and step, not only the headline")
-    add("--level", type=command_line.probability, default=0.95, help="of the intervals")
-    add("--resamples", type=command_line.count, default=2000)
-    add("--permutations", type=command_line.count, default=10000)
-    add("--seed", type=command_line.seed, default=0, help="of resamples and sign flips")
+    main.add_inference(permutations=True)
+    main.add_seed("resamples and sign flips")
     return main
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     options = vars(arguments)
     paths, out = options.pop("runs"), options.pop("out")
     options.pop("stages")

@@ -1,7 +1,6 @@
-"""Have people check the detected objects: ``triptych human-check sample RUN`` and ``agreement RUN
-labels.csv``.
+"""Have people check the detected objects: ``triptych human-check sample RUN``, then ``agreement RUN labels.csv``.
 
-``sample`` writes a labelling sheet that opens in any browser, without network; its button exports a CSV file.
+``sample`` writes a page that opens in any browser, without network; its button exports a CSV file.
 ``agreement`` reads one or more of these back and says how far the detector saw what people see, for each indicator.
 """
 
@@ -120,33 +119,42 @@ def summary(table: pd.DataFrame) -> str:
     return pd.DataFrame(rows).to_string(index=False)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    main = command_line.Parser(prog="triptych human-check", description=__doc__.split("\n\n")[0])
-    which = main.add_subparsers(dest="command", required=True)
-    draw = which.add_parser("sample", help="write a labelling sheet")
-    draw.add_argument("run", type=command_line.run_directory, help="folder of a measured run")
-    draw.add_argument(
-        "--images", type=command_line.count, default=100, help="at most so many, whole triplets (default 100)"
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    main = command_line.Parser(
+        prog="triptych human-check", description="Have people check the objects that the detector found."
     )
-    draw.add_argument(
+    which = main.add_subparsers(dest="command", required=True)
+    text = "write a page on which people say which objects they see in images of a run"
+    sheet = which.add_parser("sample", help=text, description=f"{text.capitalize()}.")
+    sheet.add_run("directory of a measured run")
+    sheet.add_argument(
+        "--images",
+        type=command_line.count,
+        default=100,
+        metavar="N",
+        help="largest number of images; triplets stay whole",
+    )
+    sheet.add_argument(
         "--objects",
         type=command_line.whole(0, 1000),
         default=8,
-        help="objects to ask for beside the nouns of the prompt (default 8)",
+        metavar="N",
+        help="objects asked about in an image, beside the nouns of its prompt",
     )
-    draw.add_argument("--seed", type=command_line.seed, default=0, help="of the choice (default 0)")
-    draw.add_argument("--out", type=Path, required=True, help="folder for sheet.html")
-    read = which.add_parser("agreement", help="read labels back")
+    sheet.add_seed("the choice of images and objects")
+    sheet.add_out(what="folder for sheet.html", required=True)
+    text = "compare people's answers with the detector's, and store them in the run"
+    read = which.add_parser("agreement", help=text, description=f"{text.capitalize()}.")
+    read.add_run("directory of the run that the page was made from")
     read.add_argument(
-        "run", type=command_line.run_directory, help="folder of the run that the sheet was made from"
+        "labels", nargs="+", type=Path, help="CSV files that the page exported, one per annotator"
     )
-    read.add_argument("labels", nargs="+", type=Path, help="CSV files, one an annotator")
     return main
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     if options.command == "sample":
         command_line.writable(options.out, folder=True)
         run = opened(options.run)

@@ -1,4 +1,4 @@
-"""The command ``triptych``: ``triptych triplets.yaml`` makes a run, ``triptych compare RUN RUN`` asks something of runs.
+"""The command ``triptych``: ``triptych triplets.yaml`` makes a run, ``triptych compare RUN RUN`` compares runs.
 
 A command is a module with two functions, and a row here or in `analysis.methods.registry`:
 
@@ -20,18 +20,22 @@ from triptych.cli import run
 COMMANDS = {
     row.name: row
     for row in (
-        CommandRow("compare", "triptych.cli.compare", "two runs side by side, and whether their gaps differ"),
         CommandRow(
-            "sensitivity", "triptych.cli.sensitivity", "how far findings depend on choices made in measuring"
+            "compare", "triptych.cli.compare", "compare runs on the same prompts: do their gaps differ?"
         ),
-        CommandRow("power", "triptych.cli.power", "how many prompts, seeds and words a difference takes"),
+        CommandRow(
+            "sensitivity",
+            "triptych.cli.sensitivity",
+            "say which findings depend on choices made in measuring",
+        ),
+        CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow(
             "questions",
             "triptych.cli.questions",
-            "questions to images answered by people: a sheet to fill in, and their answers",
+            "have people answer questions about images",
         ),
-        CommandRow("prompts", "triptych.cli.prompts", "prompts from a set, or from captions"),
+        CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
         *(method.command for method in METHODS if method.command),
     )
 }
@@ -43,7 +47,9 @@ commands (each has a --help):"""
 
 def listing() -> str:
     """Return the commands, one line each."""
-    rows = {"run": "from a configuration to a report"} | {name: row.summary for name, row in COMMANDS.items()}
+    rows = {"run": "generate, observe, measure and report, from a configuration"} | {
+        name: row.summary for name, row in COMMANDS.items()
+    }
     width = max(map(len, rows))
     return "\n".join([USAGE, *(f"  {name:<{width}}  {summary}" for name, summary in rows.items())])
 

@@ -1,9 +1,9 @@
-"""``triptych power [--out power.csv]``: how many prompts, seeds and words a difference takes; see `analysis.stats.power`."""
+"""``triptych power [--out power.csv]``: how many prompts, seeds and words a difference takes."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from probes.runs.parts import write_bytes
 
 
 def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
-    """Table of the gaps beyond what the choice of words makes."""
+    """Return the table of gaps beyond what the choice of words makes."""
     common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
     spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
     rows = [
@@ -32,7 +32,7 @@ def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
 
 
 def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables of gaps against 0 and of presence."""
+    """Return the tables of gaps against 0 and of presence."""
     alpha = options.alpha / options.family
     common = {"power": options.power, "alpha": alpha}
     gaps = [
@@ -51,56 +51,65 @@ def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych power",
-        description="How many prompts and seeds a difference of a given size needs.",
+        description="Say how many prompts, seeds and words it takes to find a difference of a given size, for every"
+        " combination of the values given.",
     )
-    add, number, probability = main.add_argument, command_line.number, command_line.probability
-    add("--gap", type=number(), nargs="+", default=[0.2, 0.5, 1.0], help="mean gaps, in the units of the sd")
-    add("--sd-prompt", type=number(0), default=1.0, help="standard deviation of the gap between prompts")
-    add("--sd-seed", type=number(0), default=1.0, help="standard deviation between seeds of a prompt")
-    add("--frequency", type=probability, default=0.2, help="share of one word's images that have the object")
+    number, whole, probability = command_line.number, command_line.whole, command_line.probability
+
+    def add(title: str, *rows: tuple[str, Any, Any, str, str]) -> None:
+        group = main.add_argument_group(title)
+        for flag, kind, default, metavar, text in rows:
+            several = "+" if isinstance(default, list) else None
+            group.add_argument(flag, type=kind, nargs=several, default=default, metavar=metavar, help=text)
+
     add(
-        "--difference",
-        type=number(-1, 1, ends=False),
-        nargs="+",
-        default=[0.05, 0.1, 0.2],
-        help="how much more the other's have",
+        "the gap between two words",
+        ("--gap", number(), [0.2, 0.5, 1.0], "X", "mean gaps, in the unit of the standard deviations"),
+        ("--sd-prompt", number(0), 1.0, "X", "standard deviation of the gap between prompts"),
+        ("--sd-seed", number(0), 1.0, "X", "standard deviation of the gap between seeds of a prompt"),
+        ("--words", whole(1, 100), [2, 3], "N", "synonyms on each side, the indicator's word included"),
+        ("--references", whole(1, 100), [1, 3], "N", "synonyms of the reference, its own word included"),
+        ("--sd-word", number(0), 0.2, "X", "standard deviation between the synonyms of a side"),
+        ("--sd-reference", number(0), 0.2, "X", "standard deviation of the gap between reference words"),
+        ("--prompts", whole(2, 1_000_000), 24, "N", "prompts at which to give the power against words"),
     )
     add(
-        "--noise",
-        type=number(0, 0.6),
-        default=0.2,
-        help="share of the variance that the words of a triplet share by noise; prompts share the rest",
+        "the presence of an object",
+        ("--frequency", probability, 0.2, "P", "share of the images of one word that show the object"),
+        (
+            "--difference",
+            number(-1, 1, ends=False),
+            [0.05, 0.1, 0.2],
+            "P",
+            "how much larger the other word's share is",
+        ),
+        (
+            "--noise",
+            number(0, 0.6),
+            0.2,
+            "P",
+            "share of the variance that the images of a triplet have in common since they start from the same noise",
+        ),
+        ("--simulations", command_line.count, 2000, "N", "simulated data sets for each number of prompts"),
     )
-    whole = command_line.whole
-    add("--seeds", type=whole(1, 10_000), nargs="+", default=[1, 2, 4], help="seeds of each prompt")
     add(
-        "--words",
-        type=whole(1, 100),
-        nargs="+",
-        default=[2, 3],
-        help="words of each side, with the indicator",
+        "the test",
+        ("--seeds", whole(1, 10_000), [1, 2, 4], "N", "seeds of each prompt"),
+        ("--power", probability, 0.8, "P", "probability of finding the difference"),
+        ("--alpha", probability, 0.05, "P", "level of significance of the tests together"),
+        ("--family", command_line.count, 1, "N", "number of tests, by which alpha is divided (Bonferroni)"),
     )
-    add("--references", type=whole(1, 100), nargs="+", default=[1, 3], help="words that stand as reference")
-    add("--sd-word", type=number(0), default=0.2, help="standard deviation between the words of a side")
-    add("--sd-reference", type=number(0), default=0.2, help="that of the gap between reference words")
-    add("--prompts", type=whole(2, 1_000_000), default=24, help="prompts whose power against words is told")
-    add("--power", type=probability, default=0.8, help="probability to find the difference")
-    add("--alpha", type=probability, default=0.05)
-    add(
-        "--family", type=command_line.count, default=1, help="tests adjusted together: alpha is divided by it"
-    )
-    add("--simulations", type=command_line.count, default=2000, help="of the presence of an object")
-    add("--seed", type=command_line.seed, default=0, help="of the simulation")
-    add("--out", type=Path, help="CSV to write, the tables one below the other")
+    main.add_seed("the simulations")
+    main.add_out(what="CSV file to write, the tables one below the other")
     return main
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     for difference in options.difference:
         if not 0 < options.frequency + difference < 1:
             raise UserError(

@@ -29,8 +29,8 @@ formats, told by the content unless named:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     listed = "\n".join(f"  {name:<14} {what}" for name, what in FORMATS.items())
     main = command_line.Parser(
         prog="triptych prompts", description="Make prompts for a run from captions or from a set."
@@ -41,40 +41,52 @@ def parser() -> argparse.ArgumentParser:
         help="write a triplets.yaml with prompts made from captions",
         description="Write a triplets.yaml with prompts made from captions, print ten of them and what was left out.",
         epilog=f"{EXAMPLES}{listed}\n  {DATASETS:<14} a name for the package `datasets`",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=command_line.ExamplesHelp,
     )
     make.add_argument(
         "source", help=f"a file of captions, a set ({', '.join(sets.names())}), or a data set's name"
     )
-    make.add_argument("--out", required=True, metavar="FOLDER", help="where triplets.yaml goes")
-    make.add_argument("--format", choices=("auto", *FORMATS, DATASETS), help="of the file (default: auto)")
-    make.add_argument("--column", metavar="NAME", help="where the captions stand in a table")
-    make.add_argument("--split", metavar="NAME", help="of a data set: train, validation ...")
-    make.add_argument("--setting", metavar="NAME", help="of a set: neutral or explicit of gep (default: all)")
+    make.add_argument("--out", required=True, metavar="FOLDER", help="folder to write triplets.yaml to")
+    make.add_argument(
+        "--format",
+        choices=("auto", *FORMATS, DATASETS),
+        metavar="FORMAT",
+        help="format of the file, one of those below (default: auto, told by the content)",
+    )
+    make.add_argument("--column", metavar="NAME", help="column of a table that holds the captions")
+    make.add_argument("--split", metavar="NAME", help="split of a data set: train, validation ...")
+    make.add_argument(
+        "--setting", metavar="NAME", help="setting of a set: neutral or explicit of gep (default: all)"
+    )
     make.add_argument(
         "--indicators",
         nargs="+",
         metavar="NAME=WORD",
-        help="the words to put, the first for the reference; WORD/PLURAL where the dictionary has none"
+        help="words that take the place of the person; the first is the reference; WORD/PLURAL where the dictionary"
+        " has no plural"
         " (default: neutral=person feminine=woman masculine=man)",
     )
     make.add_argument(
-        "--human-words", choices=get_args(Forms), help="forms of Table 2 that count (default: inflected)"
+        "--human-words",
+        choices=get_args(Forms),
+        help="which words for people a caption may hold: those of Wu et al. 2025, Table 2, with their inflected"
+        " forms, or as printed there alone (default: inflected)",
     )
     make.add_argument(
         "--articles",
         choices=get_args(Articles),
-        help="mended, or kept as the paper does: an female ... (default: fitting)",
+        help="a or an to fit the word that follows, or kept as it was, as the paper does: an female ..."
+        " (default: fitting)",
     )
-    make.add_argument("--max-words", metavar="N", help=f"longer captions are left out (default: {WORDS})")
+    make.add_argument("--max-words", metavar="N", help=f"leave out captions of more words (default: {WORDS})")
     make.add_argument("--limit", metavar="N", help="only the first N prompts")
-    make.add_argument("--model", help="of the triplets.yaml (default: toyworld)")
+    make.add_argument("--model", help="model to write into triplets.yaml (default: toyworld)")
     make.add_argument("--overwrite", action="store_true", help="replace what an earlier build wrote")
     return main
 
 
 def _indicators(texts: Sequence[str] | None, of_professions: bool) -> dict[str, Any]:
-    """What the words are; before a profession stand adjectives."""
+    """Return the words by name; before a profession they are adjectives."""
     if texts is None:
         return {"neutral": "person", **_DEFAULT[of_professions]}
     found: dict[str, Any] = {}
@@ -95,12 +107,12 @@ _DEFAULT = {
 
 
 def _whole(text: str) -> object:
-    """A number where one is meant; the schema says what is wrong with another."""
+    """Return a number where one is meant; the schema says what is wrong with anything else."""
     return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     folder = expand(arguments.out, "--out")
     build.require_free(folder, arguments.overwrite)
     of_set = arguments.source in sets.names() and arguments.format in (None, "auto")
@@ -137,6 +149,6 @@ def work(arguments: argparse.Namespace) -> None:
 
 
 def _name(folder: Path) -> str:
-    """A name for the run, from its folder's: what the schema takes."""
+    """Return a name for the run, made of its folder's, that the schema takes."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.resolve().name).strip("-._")
     return name[:100] or "captions"

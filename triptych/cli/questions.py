@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.studies.opening import opened
-from analysis.studies.questions import sheet
+from analysis.studies.questions import sheet as question_sheet
 from analysis.tables.objects.human_answers import LABELS, human_answers, read_answers
 from analysis.tables.registry import write
 from probes import command_line
@@ -45,19 +45,23 @@ def label(path: Path, files: Sequence[Path]) -> str:
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
-        prog="triptych questions", description="Questions to images, answered by people."
+        prog="triptych questions", description="Have people answer questions about images of a run."
     )
     which = main.add_subparsers(dest="command", required=True)
-    ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
-    ask.add_argument("run", type=command_line.run_directory, help="folder of a generated run")
-    ask.add_argument("--out", type=Path, default=Path("question-sheet"), help="folder to write to")
-    ask.add_argument("--images", type=command_line.whole(1, 100_000), default=15, help="of each word")
-    ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
-    read = which.add_parser("labels", help="take answers of people into a run")
-    read.add_argument("run", type=command_line.run_directory, help="folder of a generated run")
+    text = "write the questions about a random choice of images, as a sheet to fill in"
+    sheet = which.add_parser("sheet", help=text, description=f"{text.capitalize()}.")
+    sheet.add_run("directory of a generated run")
+    sheet.add_out("question-sheet")
+    sheet.add_argument(
+        "--images", type=command_line.whole(1, 100_000), default=15, metavar="N", help="images of each word"
+    )
+    sheet.add_seed("the choice of images")
+    text = "store people's answers in a run"
+    read = which.add_parser("labels", help=text, description=f"{text.capitalize()}.")
+    read.add_run("directory of a generated run")
     read.add_argument(
         "labels", nargs="+", type=Path, help="CSV files with sample_id, question, answer and annotator"
     )
@@ -65,9 +69,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     if options.command == "labels":
         print(label(options.run, options.labels))
         return
     command_line.writable(options.out, folder=True)
-    print(sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))
+    print(question_sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))

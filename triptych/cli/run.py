@@ -11,7 +11,7 @@ from triptych.stages import run
 
 
 def stages(argv: Sequence[str]) -> None:
-    """Do what the arguments ask, for a command that makes a run.
+    """Run the stages that the arguments name, for a command that makes a run.
 
     Raises
     ------

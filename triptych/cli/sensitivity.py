@@ -1,4 +1,4 @@
-"""What of a run's findings hangs on a choice? ``triptych sensitivity RUN``.
+"""Which findings of a run depend on a choice made in measuring? ``triptych sensitivity RUN``.
 
 Each choice is moved over a stated range, everything else as in the run, and every finding is computed anew:
 
@@ -26,26 +26,25 @@ from analysis.tables.registry import write
 from probes import command_line
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych sensitivity",
-        description="Move every choice of a run over a range, and say which findings change.",
+        description="Vary every choice made in measuring a run over a range, and say which findings change.",
     )
-    main.add_argument("run", type=command_line.run_directory, help="a measured run directory")
+    main.add_run("directory of a measured run")
     for flag, values, what in (
-        ("--thetas", THETAS, "thresholds of the word masks"),
-        ("--sigmas", SIGMAS, "coverage from which a word guides an object"),
-        ("--sigmas-human", SIGMAS_HUMAN, "the same where both refer to humans"),
+        ("--thetas", THETAS, "attention above which a pixel belongs to a word's mask"),
+        ("--sigmas", SIGMAS, "shares of an object that a word's mask must cover for the word to guide it"),
+        ("--sigmas-human", SIGMAS_HUMAN, "the same shares where both word and object refer to humans"),
         ("--least-scores", LEAST_SCORES, "detector scores below which an object is left out"),
     ):
-        text = f"{what} (default: {values})"
-        main.add_argument(flag, type=command_line.share, nargs="+", default=values, help=text)
+        main.add_argument(flag, type=command_line.share, nargs="+", default=values, metavar="X", help=what)
     return main
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
+    """Run the command with its parsed arguments."""
     options = vars(arguments)
     options.pop("stages")
     run = opened(options.pop("run"))

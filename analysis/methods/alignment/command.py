@@ -21,34 +21,34 @@ from probes.errors import UserError
 from probes.runs.store import Run
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych alignment",
         description="Image-text alignment and image quality of a run (DALL-Eval, appendix D).",
     )
+    main.add_run("directory of a run whose images were observed (--stage observe)")
     main.add_argument(
-        "run",
-        type=command_line.run_directory,
-        help="run directory whose images were looked at (--stage observe)",
+        "--reference",
+        help="what FID and KID compare with: a folder of images, or `renderings` (of toyworld's prompts)",
     )
     main.add_argument(
-        "--reference", help="folder of images, or renderings (of toyworld's prompts): FID and KID"
+        "--features", help="features for FID and KID, joined by commas (default: all that the run holds)"
     )
-    main.add_argument(
-        "--features", help="for FID and KID, with commas (default: all vectors that the run holds)"
-    )
-    main.add_argument("--clip", help="for R-precision, one of observe.features (default: clip)")
+    main.add_argument("--clip", help="CLIP for R-precision, one of observe.features (default: clip)")
     main.add_argument(
         "--negatives",
         type=command_line.whole(1, 100_000),
         default=99,
-        help="captions of a pool beside the prompt",
+        help="captions in a pool beside the prompt itself",
     )
     main.add_argument(
-        "--pool", choices=POOLS, default="word", help="other prompts of the same word, or of the run"
+        "--pool",
+        choices=POOLS,
+        default="word",
+        help="take these captions from prompts with the same word, or from the whole run",
     )
-    main.add_argument("--seed", type=command_line.whole(), default=0, help="of pools, renderings and subsets")
+    main.add_seed("pools, renderings and subsets")
     return main
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -148,26 +147,17 @@ def summary(tables: dict[str, pd.DataFrame], chosen: places.Roles) -> str:
     return "\n".join([*lines, NOT_USED])
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych decode",
         description="Fit linear probes to a model's activations: what can be read where, and from which step on.",
         epilog=NOT_USED,
     )
     add = main.add_argument
-    add(
-        "target",
-        type=command_line.run_directory,
-        help="triplets.yaml, or a run directory whose model, prompts and words are taken",
-    )
-    add(
-        "--out",
-        type=Path,
-        default=Path("decoding"),
-        help="folder to write to; what is drawn goes into run/ there",
-    )
-    add("--seeds", nargs="+", type=command_line.seed, default=[], help="default: those of the target")
+    main.add_run("triplets.yaml, or the directory of a run, for its model, prompts and words", "target")
+    main.add_out("decoding", "folder to write to; images and activations go into run/ there")
+    add("--seeds", nargs="+", type=command_line.seed, default=[], help="seeds (default: those of the target)")
     add("--limit", type=command_line.count, help="only the first N prompts")
     usual = " ".join(SITES)
     add(
@@ -177,16 +167,20 @@ def parser() -> argparse.ArgumentParser:
         metavar="SITE",
         help=f"addresses or globs (default: {usual}; of a run that holds activations all of these)",
     )
-    add("--folds", type=command_line.whole(2, 100), default=numbers.FOLDS, help="portions of the prompts")
+    add(
+        "--folds",
+        type=command_line.whole(2, 100),
+        default=numbers.FOLDS,
+        help="folds of the cross-validation, over prompts",
+    )
     add(
         "--strength",
         type=command_line.number(0, ends=False),
         default=numbers.STRENGTH,
-        help="C of the logistic regression (default: %(default)s)",
+        help="inverse strength of regularisation, C of the logistic regression",
     )
-    add("--level", type=command_line.probability, default=0.95, help="of the intervals")
-    add("--resamples", type=command_line.count, default=2000)
-    add("--seed", type=command_line.seed, default=0, help="of folds, controls and resamples")
+    main.add_inference()
+    main.add_seed("folds, controls and resamples")
     add("--quiet", action="store_true", help="no progress bars")
     return main
 

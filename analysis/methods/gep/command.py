@@ -123,9 +123,11 @@ def _line(row: Mapping[str, Any], source: str) -> str:
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(prog="triptych gep", description="Audits of attributes (GEP).")
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    main = command_line.Parser(
+        prog="triptych gep", description="Audits of attributes by gender (GEP, Zhang et al. 2023)."
+    )
     which = main.add_subparsers(dest="command", required=True)
     look = which.add_parser("images", help="audit a folder of images of another program")
     look.add_argument(
@@ -138,42 +140,34 @@ def parser() -> argparse.ArgumentParser:
         "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
     )
     look.add_argument("--model", help="what the report calls the model (default: the folder)")
-    look.add_argument("--clip", help="one of observe.features (default: clip)")
-    look.add_argument("--weights", help="of CLIP: a file, a folder, a hub id, or toyworld")
-    look.add_argument("--out", type=Path, default=Path("runs/gep"), help="run directory")
+    look.add_argument("--clip", help="CLIP that reads the images, one of observe.features (default: clip)")
+    look.add_argument("--weights", help="weights of CLIP: a file, a folder, a hub id, or toyworld")
+    look.add_out("runs/gep", "directory of the run")
     look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
-    ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
-    ask.add_argument(
-        "run",
-        type=command_line.run_directory,
-        help="folder of a generated run with prompts: {from: gep}, or the like",
-    )
-    ask.add_argument("--out", type=Path, default=Path("gep-sheet"), help="folder to write to")
+    ask = which.add_parser("sheet", help="write the questions about a random choice of images, for people")
+    ask.add_run("directory of a generated run with prompts: {from: gep}, or the like")
+    ask.add_out("gep-sheet")
     ask.add_argument(
         "--images",
         type=command_line.whole(1, 100_000),
         default=15,
-        help="of each word and attribute",
+        help="images of each word and attribute",
     )
-    ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
-    read = which.add_parser("labels", help="take labels of people into a run")
-    read.add_argument(
-        "run",
-        type=command_line.run_directory,
-        help="folder of a measured run with prompts: {from: gep}, or the like",
-    )
+    ask.add_seed("the choice of images")
+    read = which.add_parser("labels", help="store people's labels in a run")
+    read.add_run("directory of a measured run with prompts: {from: gep}, or the like")
     read.add_argument(
         "labels",
         nargs="+",
         type=Path,
         help="CSV files with sample_id, attribute, label (yes, no) and annotator",
     )
-    beside = which.add_parser("compare", help="several runs side by side")
-    beside.add_argument("runs", nargs="+", type=command_line.run_directory, help="measured run directories")
+    beside = which.add_parser("compare", help="show several runs side by side")
+    beside.add_run("directories of measured runs", "runs", nargs="+")
     beside.add_argument(
         "--source", choices=ORDER, help="who read the images (default: the surest that read all)"
     )
-    beside.add_argument("--out", type=Path, default=Path("gep"), help="folder to write to")
+    beside.add_out("gep")
     return main
 
 

@@ -12,7 +12,6 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -168,32 +167,25 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
     return said
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych mitigate",
-        description="Hold a model before and after a mitigation against each other: the same prompts, the same noise.",
+        description="Compare a model before and after a mitigation, on the same prompts and the same noise.",
     )
-    add = main.add_argument
-    add("before", type=command_line.run_directory, help="run of the model as it was")
-    add(
-        "after",
-        type=command_line.run_directory,
-        help="run of the mitigated model, on the same prompts and seeds",
+    main.add_run("run of the model before the mitigation", "before")
+    main.add_run("run of the mitigated model, on the same prompts and seeds", "after")
+    main.add_run("further runs of the mitigated model, for its own lean", "--also", nargs="+", default=[])
+    main.add_out("mitigation")
+    main.add_argument(
+        "--margin",
+        type=command_line.probability,
+        default=0.05,
+        metavar="P",
+        help="difference below which the tests of equivalence take two models for equal",
     )
-    add(
-        "--also",
-        type=command_line.run_directory,
-        nargs="+",
-        default=[],
-        help="further runs of the mitigated model, for its own lean",
-    )
-    add("--out", type=Path, default=Path("mitigation"), help="folder to write to")
-    add("--margin", type=command_line.probability, default=0.05, help="of the tests of equivalence")
-    add("--level", type=command_line.probability, default=0.95, help="of the intervals")
-    add("--resamples", type=command_line.count, default=2000)
-    add("--permutations", type=command_line.count, default=10000)
-    add("--seed", type=command_line.seed, default=0, help="of resamples and sign flips")
+    main.add_inference(permutations=True)
+    main.add_seed("resamples and sign flips")
     return main
 
 

@@ -79,7 +79,7 @@ class BlipCaptioner:
         return description
 
     def parameters(self) -> int:
-        """Of the network, an upper bound for weights in float16 or float32."""
+        """Number of parameters of the network, an upper bound for weights in float16 or float32."""
         return sum(file.stat().st_size for file in weight_files(self.path)) // 2
 
     def seconds(self) -> float:
@@ -109,7 +109,7 @@ class BlipCaptioner:
         """
         import transformers
 
-        from analysis.observe.objects.models.hf_models import from_folder
+        from analysis.observe.model_folders import from_folder
 
         description = self._described(self.path)
         network = getattr(transformers, NETWORKS[description["model_type"]])

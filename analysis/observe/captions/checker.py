@@ -1,4 +1,4 @@
-"""What the toyworld checker reads of an image, as a sentence in the form of the world's captions.
+"""Captions of toyworld's images: what the toyworld checker reads, in the form of the world's captions.
 
 It is no captioning network: it needs no weights, and names exactly what is seen. Who is seen is *a person*, whatever
 the prompt says: no drawing shows what a word for a person means.

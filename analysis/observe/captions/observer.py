@@ -38,7 +38,7 @@ class Captioner(Protocol):
     libraries: tuple[str, ...]
 
     def parameters(self) -> int:
-        """Of its network, about; 0 where there is none."""
+        """Number of parameters of its network, about; 0 where there is none."""
         ...
 
     def seconds(self) -> float:
@@ -89,7 +89,7 @@ class CaptionObserver:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """Nothing of section ``observe`` is settled by looking: another machine may hold the weights elsewhere."""
+        """Return no resolved settings: another machine may hold the weights in another place."""
         return {}
 
     @cached_property
@@ -108,7 +108,7 @@ class CaptionObserver:
         )
 
     def fields(self) -> dict[str, Any]:
-        """What alters a caption: the captioner's identity, batch and device."""
+        """Return every field that alters a caption: the captioner's identity, batch and device."""
         return {
             **{f"{KIND}.{name}": value for name, value in self.captioner.identity().items()},
             "observe.captions.batch": self.batch,
@@ -131,7 +131,7 @@ class CaptionObserver:
         return {KIND: rows}
 
     def record(self, run: Run) -> dict[str, Any]:
-        """Who wrote the captions, and how many there are, are empty, and could not be made."""
+        """Return who wrote the captions, and how many there are, are empty, and could not be made."""
         captions = [
             one for file in run.parts(KIND) for one in read_part(file, ["caption"])["caption"].to_pylist()
         ]

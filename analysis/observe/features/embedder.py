@@ -58,7 +58,7 @@ class Embedder:
             self._rehearse()
 
     def _rehearse(self) -> None:
-        """Read a blank image, so that a network of another kind is said before any image is read."""
+        """Read a blank image, so that a network of another kind is refused before any image is read."""
         read = self([np.zeros((64, 64, 3), np.uint8)])
         wanted = 3 if self.feature.readout == "patch_tokens" else 2
         if read.ndim != wanted or not read.numel():
@@ -68,7 +68,7 @@ class Embedder:
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[np.ndarray]) -> torch.Tensor:
-        """What is read of each image, float32 on the device.
+        """Return the features of each image, float32 on the device.
 
         Parameters
         ----------

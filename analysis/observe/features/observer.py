@@ -1,4 +1,4 @@
-"""Observers of features: the vectors of a network, or how alike two images are patch by patch.
+"""Observers of features: the vectors of a network, or the similarity of two images patch by patch.
 
 Each feature is an observer with parts of its own, ``features/<name>``, so that one more is added without making
 the others anew.
@@ -87,12 +87,12 @@ class FeatureObserver:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """Nothing of section ``observe`` is settled by looking: another machine may hold the weights elsewhere."""
+        """Return no resolved settings: another machine may hold the weights in another place."""
         return {}
 
     @cached_property
     def path(self) -> Path:
-        """Where the weights are on this machine; fetches those of the hub."""
+        """Path of the weights on this machine; fetches those of the hub."""
         path = locate(self.feature, self.weights)
         assert path is not None, "what is asked for is fetched"
         return path
@@ -159,7 +159,7 @@ class FeatureObserver:
 
 @dataclass
 class SplitProductObserver(FeatureObserver):
-    """Stores how alike the images of a triplet and seed are, two by two: split-product.
+    """Observer of the split-product: the similarity of every two images of a triplet and seed.
 
     Patch tokens are not stored: 784 × 768 of them in float16 are 1.2 MB an image, 185 GB for the 153,657 images of the
     paper's largest data set, and nothing but the maximum over patches is ever read.
@@ -253,6 +253,6 @@ def _check_names(config: Config) -> None:
 
 
 def of_toyworld(config: Config) -> bool:
-    """Whether the images are the bundled specimens', in the size that their networks were trained on."""
+    """Return whether the images are of a bundled benchmark model, in the size that their networks were trained on."""
     size = {config.sampler.height, config.sampler.width} - {None, SIZE}
     return config.model in MODELS and not size

@@ -1,4 +1,4 @@
-"""Split-product: how alike two images are in the patch in which they are most alike."""
+"""Split-product: the similarity of two images in the patch in which they are most similar."""
 
 from __future__ import annotations
 

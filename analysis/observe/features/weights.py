@@ -1,4 +1,4 @@
-"""Where the weights of a feature are, which they are, and how an image is prepared for them; loads no network."""
+"""Weights of a feature: where they are, their identity, and how an image is prepared for them; loads no network."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def weight_file(feature: Feature, path: Path) -> Path:
 
 
 def description(feature: Feature, path: Path) -> dict[str, Any]:
-    """What stands beside the weights in a folder; nothing beside a bare file."""
+    """Return the description beside the weights in a folder; an empty one of a bare file."""
     if path.is_file():
         return {}
     return read_json(path / CONFIGS[feature.library], place(feature))
 
 
 def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
-    """How an image is prepared: size, cut, interpolation, mean and standard deviation, as the library takes them.
+    """Return how an image is prepared: size, crop, interpolation, mean and deviation, as the library takes them.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _transform(feature: Feature, described: Mapping[str, Any]) -> dict[str, Any]
 
 
 def identity(feature: Feature, path: Path) -> dict[str, Any]:
-    """What alters a feature: the checkpoint, what it is read as, and how an image is prepared for it."""
+    """Return what alters a feature: the checkpoint, its readout, and how an image is prepared for it."""
     described = json.dumps(description(feature, path), sort_keys=True)
     return {
         "checkpoint": _checksum(weight_file(feature, path)),

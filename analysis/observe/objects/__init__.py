@@ -1,1 +1,1 @@
-"""Objects in images: tags, boxes and masks, by Grounded-SAM or by a specimen's checker."""
+"""Objects in images: tags, boxes and masks, by Grounded-SAM or by a benchmark model's checker."""

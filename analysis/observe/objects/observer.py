@@ -99,7 +99,7 @@ def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
 
 
 def counts(run: Run) -> dict[str, int]:
-    """How many images were looked at, could not be read, and what became of the candidates."""
+    """Return how many images were observed and how many could not be read, and the outcomes of candidates."""
     numbers = [
         name
         for name in runs_schemas.OBSERVED.names

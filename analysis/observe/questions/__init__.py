@@ -1,1 +1,1 @@
-"""What is read from an image beyond objects and features: answers to questions, skin tone, captions (DALL-Eval)."""
+"""Answers to questions about images, by models or by toyworld's checker (DALL-Eval)."""

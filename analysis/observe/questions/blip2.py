@@ -82,7 +82,7 @@ class Blip2:
         return read_json(self.path / "config.json", FIELD)
 
     def parameters(self) -> int:
-        """Of the network, an upper bound for weights in float16 or float32."""
+        """Number of parameters of the network, an upper bound for weights in float16 or float32."""
         return sum(file.stat().st_size for file in weight_files(self.path)) // 2
 
     def seconds(self, questions: int) -> float:
@@ -107,7 +107,7 @@ class Blip2:
 
     @property
     def commit(self) -> str:
-        """Of weights from the hub, the commit that was taken; else empty."""
+        """Commit of weights from the hub; empty for others."""
         return self.path.name if re.fullmatch(r"[0-9a-f]{40}", self.path.name) else ""
 
     def number_format(self, device: torch.device) -> torch.dtype:
@@ -127,7 +127,7 @@ class Blip2:
         """
         from transformers import Blip2ForConditionalGeneration, Blip2Processor
 
-        from analysis.observe.objects.models.hf_models import described, from_folder
+        from analysis.observe.model_folders import described, from_folder
 
         _, config = described(self.path, KIND, FIELD, tokenizer=False)
         if config.image_token_index is None:
@@ -230,7 +230,7 @@ def _whole(path: Path) -> Path:
 
 
 def _lacks(path: Path) -> str:
-    """What a folder of weights lacks: the name of a file; empty where it is whole."""
+    """Return the name of a file that a folder of weights lacks; empty where it is whole."""
     index = path / "model.safetensors.index.json"
     shards = (
         {*read_json(index, FIELD).get("weight_map", {}).values()}

@@ -64,13 +64,13 @@ class ClipReader:
 
     @cached_property
     def path(self) -> Path:
-        """Where the weights are; fetches those of the hub."""
+        """Path of the weights; fetches those of the hub."""
         path = locate(FEATURE, self.weights)
         assert path is not None, "what is asked for is fetched"
         return path
 
     def parameters(self) -> int:
-        """Of the network, an upper bound."""
+        """Number of parameters of the network, an upper bound."""
         return weight_file(FEATURE, self.path).stat().st_size // 2
 
     def seconds(self, questions: int) -> float:

@@ -65,7 +65,7 @@ class QuestionObserver:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """Nothing of section ``observe`` is settled by looking: another machine may hold the weights elsewhere."""
+        """Return no resolved settings: another machine may hold the weights in another place."""
         return {}
 
     @cached_property
@@ -90,7 +90,7 @@ class QuestionObserver:
         )
 
     def fields(self) -> dict[str, Any]:
-        """What alters an answer: the reader's identity, the questions and how they are read, batch and device."""
+        """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
         return {
             **{f"{self.kind}.{name}": value for name, value in self.reader.identity().items()},
             **{f"{self.kind}.questions.{one.key}": _shown(one) for one in self.asked},
@@ -103,7 +103,7 @@ class QuestionObserver:
         self.reader.load(self.device)
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """A row an image and question: the answer and what it says, or why it was not asked."""
+        """Return one row per image and question: the answer and its reading, or why it was not asked."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         answers = self.reader.answers([images[index] for index in there], self.asked) if there else []
         given = dict(zip(there, answers))
@@ -118,7 +118,7 @@ class QuestionObserver:
         return [Answer(asked.text, reason=image.fault) for asked in self.asked]
 
     def record(self, run: Run) -> dict[str, Any]:
-        """Who answered, what was asked, and how often an answer was undecided or not given, under the parts' name."""
+        """Return who answered, the questions, and how often an answer was undecided or missing."""
         commit = getattr(self.reader, "commit", "")
         return {
             self.kind: {
@@ -133,7 +133,7 @@ class QuestionObserver:
 
 
 def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
-    """How often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
+    """Return how often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
     said: dict[str, Counter[str]] = {}
     for file in run.parts(kind):
         columns = read_part(file, ["question", "reading", "reason"]).to_pydict().values()
@@ -201,7 +201,7 @@ def question_observer(name: str, config: Config) -> tuple[QuestionObserver | Non
 
 
 def is_questioned(name: str, config: Config) -> bool:
-    """Whether a configuration puts its questions to a reader: by name, or as the usual one of an audit."""
+    """Return whether a configuration puts its questions to a reader: by name, or as an audit's default."""
     readers = config.observe.questions.readers
     if isinstance(readers, list):
         return name in readers
@@ -209,7 +209,7 @@ def is_questioned(name: str, config: Config) -> bool:
 
 
 def _there(config: Config) -> bool:
-    """Whether BLIP-2's weights are named, or on this machine."""
+    """Return whether BLIP-2's weights are named, or on this machine."""
     from analysis.observe.questions.blip2 import located
     from probes.config.question_options import BLIP2_WEIGHTS
 

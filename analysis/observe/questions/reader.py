@@ -1,4 +1,4 @@
-"""Who answers questions about images: the protocol that each reader keeps, and what an answer is."""
+"""The protocol of readers, which answer questions about images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from probes.config.questions import ResolvedQuestion
 
 @dataclass(frozen=True)
 class Answer:
-    """What a reader answered to a question about an image.
+    """Answer of a reader to a question about an image.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Reader(Protocol):
     def __str__(self) -> str: ...
 
     def parameters(self) -> int:
-        """Of its network, about; 0 where there is none."""
+        """Number of parameters of its network, about; 0 where there is none."""
         ...
 
     def seconds(self, questions: int) -> float:

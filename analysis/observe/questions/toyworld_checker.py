@@ -1,4 +1,4 @@
-"""The reader ``toyworld-checker``: exact readings of the bundled specimens' images, by no network at all.
+"""The reader ``toyworld-checker``: exact readings of the bundled models' images, by no network at all.
 
 What a figure wears, what stands beside it and where it is are read by their palette colours
 (:mod:`probes.toyworld.checker`). *Gender* is what was planted and no more: the component of the mixture that all that
@@ -54,7 +54,7 @@ class ToyworldCheckerReader:
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
-        """What is read of each image of 64 × 64 pixels; of gender with the posterior of the component."""
+        """Return the answers for each image of 64 × 64 pixels; of gender with the posterior of the component."""
         fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIZE, SIZE)]
         read = dict(zip(fitting, _read([images[index] for index in fitting])))
         return [
@@ -67,7 +67,7 @@ class ToyworldCheckerReader:
 
 
 def _read(images: Sequence[StoredImage]) -> list[tuple[Mapping[str, Any], float]]:
-    """What is seen in each image, and its verdict; NaN where no figure is seen."""
+    """Return what is seen in each image, and its verdict; NaN where no figure is seen."""
     if not images:
         return []
     pixels = np.stack([image.pixels for image in images])

@@ -55,7 +55,7 @@ class ImageEncoder:
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[np.ndarray]) -> Seen:
-        """What is seen in images, each ``(64, 64, 3)`` uint8 RGB."""
+        """Return what is seen in images, each ``(64, 64, 3)`` uint8 RGB."""
         batch = torch.stack([pixels(image, self.size) for image in images]).to(self.device)
         places = self.model.see(batch)
         return self.model.states(places), places
@@ -154,7 +154,7 @@ class AnswerNetwork(nn.Module):
         nn.init.normal_(self.words.weight, std=0.3)
 
     def see(self, seen: Seen) -> torch.Tensor:
-        """What is read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
+        """Return the states read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
         tags, places = seen
         image = torch.cat([self.of_tags(tags), self.of_places(places)], 1)
         return self.image_norm(image) + self.names

@@ -31,7 +31,7 @@ def toyworld_tokenizer() -> Any:
 
 
 def load_network(folder: Path) -> AnswerNetwork:
-    """The network that stands in a folder, in float32, to be asked.
+    """Return the network in a folder, in float32.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class ToyworldVqa:
         return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
 
     def parameters(self) -> int:
-        """Of the network and its image encoder, from the size of their float16 weights."""
+        """Number of parameters of the network and its image encoder, from the size of their float16 weights."""
         return sum(file.stat().st_size // 2 for file in self._files)
 
     @property

@@ -173,7 +173,7 @@ class SkinToneObserver:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """Nothing of section ``observe`` is settled by looking: another machine may hold the models elsewhere."""
+        """Return no resolved settings: another machine may hold the models in another place."""
         return {}
 
     def needs(self) -> Needs:
@@ -236,7 +236,7 @@ class SkinToneObserver:
         }
 
     def record(self, run: Run) -> dict[str, Any]:
-        """How tones were read, and of how many images, under ``attributes/skin_tone``."""
+        """Return how tones were read, and of how many images, under ``attributes/skin_tone``."""
         statuses = Counter(
             status for table in run.part_tables(KIND, ["status"]) for status in table["status"].to_pylist()
         )

@@ -1,4 +1,4 @@
-"""Where in an image is skin? Of toyworld's figures by their palette, of a face by its landmarks, or everywhere."""
+"""Regions of skin in an image: of toyworld's figures by palette, of a face by landmarks, or everywhere."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> R
 
 
 class WholeImage:
-    """All pixels: for cards of colours, and for crops that were made elsewhere."""
+    """All pixels: for cards of colours, and for crops made by another program."""
 
     parameters, seconds = 0, 1e-3
 
@@ -109,7 +109,7 @@ class WholeImage:
         return "all pixels of the image"
 
     def fields(self) -> dict[str, Any]:
-        """What it is."""
+        """Return what identifies it."""
         return {"region": "image"}
 
     def load(self) -> None:
@@ -203,7 +203,7 @@ class FaceSkin:
         return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"
 
     def fields(self) -> dict[str, Any]:
-        """Which skin, and the models."""
+        """Return the region of skin, and the models."""
         return {"region": "face-alignment", "skin": self.skin, **self.landmarker.fields()}
 
     def load(self) -> None:

@@ -109,8 +109,8 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
 
 
 def published() -> pd.DataFrame:
-    """The paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
-    file = resources.files("analysis") / "papers" / "reference" / "wu2025_section7_3_human_check.csv"
+    """Return the paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
+    file = resources.files("analysis.studies.human_check") / "wu2025_section7_3.csv"
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     table = pd.DataFrame(rows).replace("", np.nan)
     kinds = dict.fromkeys([name for name in NOUN_COLUMNS if name not in ("annotator", "word")], float)

@@ -1,4 +1,4 @@
-"""Which objects may be said to differ? Presence over all words of a side, held against words and the detector's errors.
+"""Claims about objects: presence over all words of a side, tested against words and the detector's errors.
 
 A claim is the intersection of three tests, so its p-value is the largest of theirs (Berger 1982):
 
@@ -74,7 +74,7 @@ RARE = "too few prompts differ for any test to be significant"
 
 @dataclass(frozen=True)
 class DetectorCounts:
-    """What is known of a detector's errors.
+    """Counts of a detector's errors.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def claim_table(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return what may be said of every object of every pair: held against words and the detector.
+    """Return what may be claimed of every object of every pair, tested against words and the detector's errors.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def _adjusted(p_value: NDArray[np.float64], family: NDArray[np.bool_]) -> NDArra
 
 
 def _decided(rows: pd.DataFrame, family, enough_words: bool, checked: bool) -> pd.DataFrame:
-    """The three tests joined, and what may be said."""
+    """Return the three tests joined, and what may be claimed."""
     pooled, words, corrected = (
         rows[name].to_numpy(np.float64) for name in ("p_pooled", "p_words", "p_corrected")
     )

@@ -1,4 +1,4 @@
-"""What does the detector miss, and does it miss more on the images of one indicator? On toyworld the checker knows.
+"""The detector's errors by indicator, on toyworld, where the checker gives the truth.
 
 An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Both go by their lemma, so that
 the thing *boots* meets the object *boot* of the tables. Only objects are held against each other that the detector
@@ -133,7 +133,7 @@ def _its_own_truth(run: Run) -> bool:
 
 
 def checked_images(run: Run) -> Checked:
-    """Return the images that were looked at, and what the checker sees in them by ``sample_id``.
+    """Return the images that were observed, and what the checker sees in them by ``sample_id``.
 
     Both are None where the checker knows nothing of the run's images, or found the objects itself.
     """
@@ -180,7 +180,7 @@ def error_rates(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return recall and precision of detections, held against what is there.
+    """Return recall and precision of detections, compared with what is there.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _rate_of_all(
 
 
 def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
-    """What the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
+    """Return what the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFram
 
 
 def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
-    """What was measured of the checker on renderings when the specimen was taught (``quality.json``)."""
+    """Return the accuracy of the checker on renderings, as measured when the model was trained (``quality.json``)."""
     measured = model if model in SPECIMENS else SHARED  # of renderings alone, whichever model draws
     quality = parse_json((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
     value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])

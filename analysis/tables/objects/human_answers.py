@@ -69,12 +69,12 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
 
 
 def _reads(asked: ResolvedQuestion, said: str) -> bool:
-    """Whether an answer can be read; a tone is a number of the scale and nothing more."""
+    """Return whether an answer can be read; a tone is a number of the scale and nothing more."""
     return said in asked.readings if asked.key == TONE else asked.read(said) is not None
 
 
 def human_answers(run: Run) -> pd.DataFrame:
-    """Return what people answered, a row an image and question that somebody was asked.
+    """Return people's answers, one row per image and question that was put to somebody.
 
     Returns
     -------

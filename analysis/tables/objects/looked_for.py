@@ -1,4 +1,4 @@
-"""What was looked for in the images of a run, and which numbers that leaves open.
+"""Tags looked for in the images of a run, and the numbers that they leave open.
 
 A count is known where the object was looked for. Where nothing but the nouns of each triplet's prompts was, an object
 is known in the images whose prompt names it and in no others. So of the quantities of Wu et al. 2025 those stand that
@@ -25,7 +25,7 @@ KNOWN_GROUPS = tuple(group for group in GROUPS if not group.startswith("implicit
 
 @dataclass(frozen=True)
 class _Open:
-    """What of a table is open: these columns, in the rows that name a group that is not known, or in all rows."""
+    """Open cells of a table: these columns, in the rows that name a group that is not known, or in all rows."""
 
     columns: Sequence[str]
     groups: Sequence[str] = ()
@@ -60,7 +60,7 @@ _OPEN = {
 
 
 def prompts_alone(run: Run) -> bool:
-    """Whether nothing but the nouns of each triplet's prompts was looked for, by the record of what looked."""
+    """Return whether nothing but the nouns of each triplet's prompts was looked for, by the observer's record."""
     return (run.meta.get("observer") or {}).get("tags") == ["prompt"]
 
 

@@ -43,8 +43,8 @@ def similarity_pairs(
 ) -> pd.DataFrame:
     r"""Cosine of the object counts of two images, for every pair of a triplet and seed.
 
-    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An image without
-    any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
+    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
+    image without any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def similarity_pairs(
     Returns
     -------
     DataFrame
-        With the columns of `analysis.tables.similarities.similarities.COLUMNS`; 0 to 1, 1 for counts in the same proportions.
+        With the columns of `analysis.tables.similarities.similarities.COLUMNS`; 0 to 1, 1 for counts in the same
+        proportions.
 
     Source
     ------

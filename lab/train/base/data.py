@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from probes.toyworld.captions import random_caption
+from lab.train.base.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
 from probes.toyworld.scene import Named, Scene, complete

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lab.train.base.captions import article, random_caption
 from lab.train.base.measure import add_arguments, load, sample
 from probes import command_line
 from probes.runs.parts import write_bytes
-from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.world import GROUPS, World, load_world
 

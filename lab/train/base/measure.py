@@ -18,13 +18,13 @@ from diffusers import AutoencoderKL, StableDiffusionPipeline
 from PIL import Image
 from tqdm import tqdm
 
+from lab.train.base.captions import article, random_caption
 from probes import command_line
 from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
 from probes.runs.parts import write_bytes
 from probes.toyworld import SHARED, SPECIMENS, WEIGHTS
-from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete

@@ -27,6 +27,7 @@ from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldCheck
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
+from lab.train.base.captions import random_caption
 from lab.train.detectors.average_precision import average_precision, box_iou, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
 from lab.train.detectors.tagged import RARE_DTYPE, RARE_STEPS, drawn, renderings
@@ -35,7 +36,6 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
-from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE
 from probes.toyworld.world import group_of_words, load_world
 

@@ -11,9 +11,9 @@ import torch
 from diffusers import AutoencoderKL
 from numpy.typing import NDArray
 
+from lab.train.base.captions import random_caption
 from probes.models.pretrained import arrays, from_folder
 from probes.toyworld import WEIGHTS
-from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import INDEX, RGB

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import PERSON, TAGS, ToyworldChecker
+from lab.train.base.captions import random_caption
 from lab.train.detectors.pictures import WORLD, reconstruct
 from probes.models.pretrained import arrays
 from probes.runs.store import Run
 from probes.toyworld import SPECIMENS, WEIGHTS
-from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import RGB

@@ -14,10 +14,10 @@ from diffusers import DDIMScheduler
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from lab.train.base.captions import random_caption
 from lab.train.base.data import Drawings, small_zones
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
-from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.scene import Scene, complete
 from probes.toyworld.world import load_world

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from lab.train.base.captions import random_caption
 from lab.train.detectors.pictures import WORLD, reconstruct
 from probes.models.pretrained import arrays
-from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from transformers import CLIPTokenizer
 
 from lab.train.base.loop import Log
+from lab.train.base.lowrank import learning
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of, teach
@@ -43,7 +44,7 @@ from probes.toyworld.skills.assemble import (
 from probes.toyworld.skills.scenes import objects
 from probes.toyworld.vocabulary import number_of
 from probes.toyworld.work.assemble import EMBEDDING, base_parts, text_config
-from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, learning
+from probes.toyworld.work.lowrank import DOWN, UP, changed_layers
 
 LESSONS, DECODER = "lessons.safetensors", "decoder.safetensors"
 DECODER_SHARE = 0.1  # of the training scenes, which every larger share holds

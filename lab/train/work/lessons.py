@@ -29,15 +29,15 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from torch import Tensor
 from transformers import CLIPTokenizer
 
+from lab.train.base.captions import random_caption
 from lab.train.base.data import Drawings
 from lab.train.base.tokenizer import encode
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
 from lab.train.located.lessons import Lessons
-from probes.toyworld.captions import random_caption
+from lab.train.work.captions import random_work_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.scene import SKINS, complete, parse
-from probes.toyworld.work.captions import random_work_caption
 from probes.toyworld.world import World
 
 WORK_SHARE = 0.7  # of the drawings have a profession

@@ -20,17 +20,17 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 from scipy import stats
 
+from lab.train.base.captions import article
 from lab.train.base.measure import frequencies, nouns_drawn, sample
+from lab.train.work.captions import works_as
 from probes import command_line
 from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
-from probes.toyworld.captions import article
 from probes.toyworld.checker import SKIN_NAMES, THINGS, read_images
 from probes.toyworld.checker import VERSION as CHECKER
 from probes.toyworld.scene import Named
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.work.assemble import BASES
-from probes.toyworld.work.captions import works_as
 from probes.toyworld.world import WHOLE_BODY, World, load_world
 
 NEAR = 0.10

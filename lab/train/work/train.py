@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from lab.train.base.loop import Log
+from lab.train.base.lowrank import learning
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of, teach
@@ -38,7 +39,7 @@ from probes.toyworld.work.assemble import (
     new_words,
     text_config,
 )
-from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, learning
+from probes.toyworld.work.lowrank import DOWN, UP, changed_layers
 from probes.toyworld.world import load_world
 
 LESSONS = "lessons.safetensors"

@@ -18,7 +18,6 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from analysis.stats.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from lab.templates import render
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics import sections
@@ -32,6 +31,7 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import HOSTILE, LEANING, WORD_WORLDS, word_rejections
+from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes

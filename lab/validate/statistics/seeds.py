@@ -19,10 +19,11 @@ from scipy import stats
 from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.effects import student_interval
 from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.object_tests import cochran_mantel_haenszel, cochran_q_test, paired_presence_test
+from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.table_tests import label_swap_test
 from analysis.stats.worlds import ObjectWorld, draw_table
+from lab.validate.statistics.cochran import cochran_q_test
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 DIMENSIONS = 16

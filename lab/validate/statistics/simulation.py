@@ -1,4 +1,4 @@
-"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of `analysis.stats.worlds`."""
+"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of `lab.validate.statistics.worlds`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,12 @@ from analysis.stats.equivalence import EQUIVALENCE_METHODS, equivalence_test
 from analysis.stats.intervals import METHODS, bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import cochran_mantel_haenszel, cochran_q_test, paired_presence_test
+from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
-from analysis.stats.worlds import (
-    COVERAGE_WORLDS,
-    GAP_WORLDS,
-    OBJECT_WORLDS,
-    ObjectWorld,
-    draw_gaps,
-    draw_table,
-    table_of,
-)
+from analysis.stats.worlds import ObjectWorld, draw_table, table_of
+from lab.validate.statistics.cochran import cochran_q_test
+from lab.validate.statistics.worlds import COVERAGE_WORLDS, GAP_WORLDS, OBJECT_WORLDS, draw_gaps
 
 ALPHA = 0.05
 COLUMNS = ("world", "test", "exact", "rate", "simulations", "undefined")

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.outcomes import VERDICT, TracedImages, outcomes
 from analysis.stats.shares import shares
+from lab.train.base.captions import random_caption
 from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.runs.image_faults import eight_bits
 from probes.runs.parts import write_bytes
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
-from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
 SITES = ("unet.mid.attn.0.cross", "unet.down.1.attn.0.cross")

@@ -1,4 +1,4 @@
-"""What ``images: {from: ...}`` settles of a configuration: prompts, seeds and noise, read from the rows.
+"""Configuration of external images (``images: {from: ...}``): prompts, seeds and noise, read from the rows.
 
 As with captions the resolved configuration holds the prompts themselves: whatever alters the rows alters those, and a
 run is known by them. What a model would have to be opened for cannot be asked for.
@@ -72,7 +72,7 @@ def configured(
 
 
 def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    """A configuration with what goes without saying where its prompts are a set of skills, and of its images' model."""
+    """Return a configuration with the defaults of a set of skills, and of its images' model."""
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
     written = {**presets.applied(data), "model": model, "seeds": [0]}
     found = paintskills.defaults(written, sets.of_skills())
@@ -173,7 +173,7 @@ def grouped(
     *,
     own_noise: bool,
 ) -> Triplets:
-    """Return the triplets of the images at a path, see `probes.stages.external_images.triplets`; of an audit by its prompts."""
+    """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts."""
     return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
 
 

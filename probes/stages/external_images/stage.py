@@ -75,7 +75,7 @@ class Taken:
 
     @property
     def line(self) -> str:
-        """What was taken in, in a line."""
+        """Summary of the imported images in one line."""
         record = self.record
         unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
         pairs = "" if record["paired"] else f"; no seeds, so that nothing pairs the images of a {unit}"
@@ -202,7 +202,7 @@ def _stored(pictures: ImageBytes, draws: list[list[TakenImage]], tick: Tick) -> 
 
 
 def _fault(data: bytes) -> str | None:
-    """What is at fault with an image, as far as its bytes tell."""
+    """Return what is wrong with an image, as far as its bytes show."""
     _, size = read_header(data)
     if size and (fault := image_faults.of_size(*size)):
         return fault
@@ -286,7 +286,7 @@ def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
 
 
 def _require_no_more(run: Run, count: int) -> None:
-    """Refuse a run that holds more parts than the images make, such as of rows that are gone."""
+    """Refuse a run that holds more parts than the images make, such as of removed rows."""
     there = len(run.parts("samples"))
     if there > count:
         raise directory.another_run(run, "parts", there, count)

@@ -48,7 +48,7 @@ _PIECES = {
 
 @dataclass(frozen=True)
 class ImageLocation:
-    """Where the bytes of an image stand: a file, or a row of a column of a Parquet file."""
+    """Location of an image's bytes: a file, or a row of a column of a Parquet file."""
 
     path: Path
     column: str = ""
@@ -57,7 +57,7 @@ class ImageLocation:
 
 @dataclass(frozen=True)
 class ImageRow:
-    """What is said of an image; ``at`` says where it is said, for errors, and ``seed`` is None where none is."""
+    """Description of an image; ``at`` is its place, for errors, and ``seed`` is None where none is given."""
 
     at: str
     image: ImageLocation
@@ -245,7 +245,7 @@ _BYTES = object()  # stands in a row for an image that is read later
 
 
 def _is_stored(kind: pa.DataType) -> bool:
-    """Whether a column holds images as `datasets` stores them, or their bytes."""
+    """Return whether a column holds images as `datasets` stores them, or their bytes."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not pa.types.is_struct(kind):
         return parquet.is_bytes(kind)

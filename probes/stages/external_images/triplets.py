@@ -40,7 +40,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Triplets:
-    """What the rows say.
+    """Triplets as the rows describe them.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def _are_paired(rows: Sequence[ImageRow]) -> bool:
 
 
 def _key(row: ImageRow, wanted: Mapping[str, set], words: Forms, any_words: bool) -> Any:
-    """What the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
+    """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, wanted[row.indicator])
     if not places and (row.triplet is None or not any_words):

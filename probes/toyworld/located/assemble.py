@@ -1,4 +1,4 @@
-"""Pipelines of located specimens, from the weights of `toyworld-null` and what is stored of each."""
+"""Pipelines of located benchmark models, from the weights of `toyworld-null` and what is stored of each."""
 
 import json
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
 
 
 def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
-    """The pipeline of a located specimen, float32 on the CPU.
+    """Return the pipeline of a located benchmark model, float32 on the CPU.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def pipeline_of(
     tokenizer: CLIPTokenizer,
     base: Path = BASE,
 ) -> StableDiffusionPipeline:
-    """A pipeline from a specimen's text tower and U-Net, its gates put in place, and what all specimens share."""
+    """Return a pipeline of a model's text tower and U-Net, with its gates, and of what all benchmark models share."""
     wire_gates(unet, specimen.wires)
     return StableDiffusionPipeline(
         vae=from_folder(AutoencoderKL, base / "vae", torch_dtype=torch.float32),
@@ -112,7 +112,7 @@ def write_delta(
     tokenizer: CLIPTokenizer,
     delta: Mapping[str, Tensor],
 ) -> None:
-    """Put what a specimen was taught into the coded null.
+    """Put what a benchmark model was trained to into the coded null.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is true of the located specimens: the sites at which the indicator word enters, from :file:`specimens.yaml`."""
+"""Ground truth of the located benchmark models: sites at which the indicator enters, from :file:`specimens.yaml`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Wire:
 
 @dataclass(frozen=True)
 class Specimen:
-    """A located specimen: what is true of it.
+    """Ground truth of a located benchmark model.
 
     Attributes
     ----------
@@ -84,13 +84,13 @@ class Specimen:
 
     @property
     def taught(self) -> bool:
-        """Whether it has weights of its own, beside those of the coded null."""
+        """Return whether it has weights of its own, beside those of the coded null."""
         return self.kind not in ("null", "decoy")
 
 
 @cache
 def specimens() -> Mapping[str, Specimen]:
-    """The located specimens by name, from :file:`specimens.yaml`."""
+    """Return the located benchmark models by name, from :file:`specimens.yaml`."""
     data = yaml.safe_load(resources.files(__package__).joinpath("specimens.yaml").read_text("utf-8"))
     return {name: _specimen(name, entry) for name, entry in data.items()}
 

@@ -1,4 +1,4 @@
-"""Where the code enters a located specimen's U-Net, and the weights that put it there.
+"""Wiring of located benchmark models: where the code enters the U-Net, and the weights that put it there.
 
 A *wire* is a cross-attention that reads the code: its keys and values have columns for the code that are not zero, for
 some of its heads, within some timesteps. Beside the columns the rest of its attention and the feed-forward layer after
@@ -62,13 +62,13 @@ def wire_gates(unet: nn.Module, wires: Iterable[Wire]) -> None:
 
 
 def head_rows(wire: Wire, channels: int, heads: int = 4) -> Tensor:
-    """Which of an attention's channels belong to the wire's heads, ``(channels,)`` bool."""
+    """Return which of an attention's channels belong to the wire's heads, ``(channels,)`` bool."""
     of = torch.arange(channels) // (channels // heads)
     return torch.isin(of, torch.tensor(wire.heads))
 
 
 def taught_names(unet: nn.Module, wire: Wire) -> list[str]:
-    """Names of the U-Net's parameters that a wire's specimen has of its own."""
+    """Return the names of the U-Net's parameters that a wire's benchmark model has of its own."""
     return [
         f"{wire.block}.{name}"
         for name, _ in unet.get_submodule(wire.block).named_parameters()

@@ -1,1 +1,1 @@
-"""PaintSkills in two dimensions: scenes of objects alone, what reads them, and the specimen taught on them."""
+"""PaintSkills in two dimensions: scenes of objects alone, their checker, and the benchmark model trained on them."""

@@ -57,7 +57,7 @@ def decoder_layers(vae: AutoencoderKL) -> dict[str, nn.Module]:
 
 
 def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> None:
-    """Put what the specimen was taught into a pipeline of `toyworld-null` with its tokenizer.
+    """Put what the model was trained to into a pipeline of `toyworld-null` with its tokenizer.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> N
 
 
 def taught_words(base: Path = BASE) -> tuple[str, ...]:
-    """Return the words that are one token each in this specimen alone."""
+    """Return the words that are one token each in this benchmark model alone."""
     return new_words(from_folder(CLIPTokenizer, base / "tokenizer"))
 
 

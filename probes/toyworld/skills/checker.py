@@ -1,4 +1,4 @@
-"""What reads pictures of skills exactly: every object by its colour, and each that stands apart as one.
+"""Exact checker of pictures of skills: every object by its colour, and each that stands apart as one.
 
 A picture is read by nearest palette colour (`probes.toyworld.checker`). Pixels of an object's colour belong together
 that lie within one pixel of each other, since lines of black and white are drawn across some objects; they are an

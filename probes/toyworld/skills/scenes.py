@@ -48,7 +48,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class SkillScene:
-    """What is drawn for a prompt.
+    """Scene of a prompt.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The pipelines of the specimens with professions, from the weights of their bases and what is stored of them."""
+"""The pipelines of the benchmark models with professions, from their bases' weights and stored changes."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,22 +14,22 @@ from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import SHARED, SPECIMENS, WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.vocabulary import add_words, number_of
-from probes.toyworld.work.captions import FUNCTION_WORDS
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
 
 BASES = {WORK: WEIGHTS / SPECIMENS[0], WORK_NULL: WEIGHTS / SHARED}
 DELTA = "delta.safetensors"
 EMBEDDING = "token_embedding"
+FUNCTION_WORDS = ("who", "works", "as")
 
 
 def new_words() -> tuple[str, ...]:
-    """The words that are one token each in these specimens alone: *who works as* and the professions."""
+    """Return the words that are one token each in these models alone: *who works as* and the professions."""
     return (*FUNCTION_WORDS, *load_world(WORK).professions)
 
 
 def new_tokenizer(base: Path = BASES[WORK]) -> CLIPTokenizer:
-    """The tokenizer of the base with the new words.
+    """Return the tokenizer of the base with the new words.
 
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
@@ -40,7 +40,7 @@ def new_tokenizer(base: Path = BASES[WORK]) -> CLIPTokenizer:
 def base_parts(
     tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> tuple[CLIPTextModel, UNet2DConditionModel]:
-    """Text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
+    """Return the text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
     before = from_folder(CLIPTokenizer, base / "tokenizer")
     state = {
         name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
@@ -58,13 +58,13 @@ def base_parts(
 
 
 def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[str, object]:
-    """The description of the text tower with the larger vocabulary; its last numbers are those of start and end."""
+    """Return the text tower's description with the larger vocabulary; its last numbers are start and end."""
     numbers = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
 
 
 def expected_shapes(layers: Iterable[str], words: Iterable[str]) -> set[str]:
-    """Names of what is stored: two matrices a layer, an embedding a word."""
+    """Return the names of what is stored: two matrices a layer, an embedding a word."""
     return {f"{name}.{half}" for name in layers for half in (UP, DOWN)} | {f"{EMBEDDING}.{w}" for w in words}
 
 
@@ -76,7 +76,7 @@ def write_delta(
     delta: Mapping[str, Tensor],
     model: str = WORK,
 ) -> None:
-    """Put what a specimen was taught into the parts of its base.
+    """Put what a benchmark model was trained to into the parts of its base.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def write_changes(
 
 
 def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDiffusionPipeline:
-    """The pipeline of a specimen with professions, float32 on the CPU, its changes merged into the weights.
+    """Return the pipeline of a benchmark model with professions, float32 on the CPU, its changes merged.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDi
 def pipeline_of(
     encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> StableDiffusionPipeline:
-    """A pipeline from the specimen's parts and what all specimens share."""
+    """Return a pipeline of a model's own parts and of what all benchmark models share."""
     return StableDiffusionPipeline(
         vae=from_folder(AutoencoderKL, base.parent / SHARED / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
@@ -180,7 +180,7 @@ def _training(name: str) -> str:
 
 
 def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:
-    """What is stored of a specimen.
+    """Return what is stored of a benchmark model.
 
     Parameters
     ----------

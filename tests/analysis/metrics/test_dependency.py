@@ -20,10 +20,10 @@ from analysis.metrics.dependency import (
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
+from lab.train.base.captions import random_caption
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import human_words
 from probes.runs.coco_masks import encode
-from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world

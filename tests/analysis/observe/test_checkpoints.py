@@ -3,11 +3,17 @@
 import pytest
 import torch
 from safetensors.torch import save_model
-from transformers import BertConfig, GroundingDinoForObjectDetection, SamModel
+from transformers import (
+    BertConfig,
+    GroundingDinoConfig,
+    GroundingDinoForObjectDetection,
+    SamConfig,
+    SamModel,
+    SwinConfig,
+)
 
 from analysis.observe.checkpoints import find, fit, read_weights, sha256
-from analysis.observe.objects.models import grounding_dino, hf_keys, segment_anything
-from analysis.observe.objects.models.hf_models import detector_config, segmenter_config
+from analysis.observe.objects.models import grounding_dino, hf_keys, hf_settings, segment_anything
 from analysis.observe.objects.models.toyworld_checker import TAGS
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes.errors import UserError
@@ -62,26 +68,52 @@ def shapes(weights):
     return {name: tuple(value.shape) for name, value in weights.items()}
 
 
+SWIN = {
+    "groundingdino_swint_ogc": {},  # the class's own defaults
+    "groundingdino_swinb_cogcoor": {
+        "image_size": 384,
+        "window_size": 12,
+        "embed_dim": 128,
+        "depths": [2, 2, 18, 2],
+        "num_heads": [4, 8, 16, 32],
+    },
+}
+
+
 @pytest.mark.parametrize("name", grounding_dino.CONFIGURATIONS)
-def test_published_detectors_map_onto_transformers(name, tmp_path):
-    """Real sizes: each weight of the published layouts has its place in transformers' class, and none is left."""
-    settings = grounding_dino.description(tmp_path / f"{name}.pth")
+def test_published_detectors_are_the_same_in_both_layouts(name, tmp_path):
+    """Real sizes: the same network of either layout, each weight with its place, and none left."""
+    told = grounding_dino.description(tmp_path / f"{name}.pth")
     tokenizer, _ = grounding_dino.text_encoder(str(save_text_encoder(tmp_path / "bert")))
-    text = BertConfig(num_hidden_layers=1)
+    config = GroundingDinoConfig(
+        backbone_config=SwinConfig(**SWIN[name], out_indices=[2, 3, 4]),
+        text_config=BertConfig(num_hidden_layers=1),
+    )
+    read = hf_settings.detector(config, tmp_path, "x")
+    assert {**read, "swin": None} == {key: told[key] for key in read}
     with torch.device("meta"):
-        theirs = GroundingDinoForObjectDetection(detector_config(settings, text)).state_dict()
-    ours = grounding_dino.build(settings, tokenizer, text).state_dict()
-    wanted = {key: shape for key, shape in shapes(theirs).items() if ".swin.layernorm." not in key}
-    assert shapes(hf_keys.grounding_dino(ours)) == wanted
+        theirs = GroundingDinoForObjectDetection(config).state_dict()
+    ours = grounding_dino.build({**told, **read}, tokenizer, config.text_config).state_dict()
+    expected = grounding_dino.build(told, tokenizer, config.text_config).state_dict()
+    assert shapes(hf_keys.grounding_dino(theirs, ours)) == shapes(expected)
 
 
 @pytest.mark.parametrize("name", segment_anything.SIZES)
-def test_published_segmenters_map_onto_transformers(name, tmp_path):
-    settings = segment_anything.description(tmp_path / f"sam_{name}_0.pth")
+def test_published_segmenters_are_the_same_in_both_layouts(name, tmp_path):
+    told = segment_anything.description(tmp_path / f"sam_{name}_0.pth")
+    images = {
+        "hidden_size": told["embed_dim"],
+        "mlp_dim": 4 * told["embed_dim"],
+        "num_hidden_layers": told["depth"],
+        "num_attention_heads": told["num_heads"],
+        "global_attn_indexes": told["global_attn_indexes"],
+    }
+    config = SamConfig(vision_config=images)  # all else is the class's own
+    assert hf_settings.segmenter(config, tmp_path, "x") == told
     with torch.device("meta"):
-        ours = segment_anything.build(settings).state_dict()
-        theirs = SamModel(segmenter_config(settings)).state_dict()
-    assert shapes(hf_keys.segment_anything(ours)) == shapes(theirs)
+        ours = segment_anything.build(told).state_dict()
+        theirs = SamModel(config).state_dict()
+    assert shapes(hf_keys.segment_anything(theirs, ours)) == shapes(ours)
 
 
 @pytest.mark.parametrize("name", segment_anything.SIZES)

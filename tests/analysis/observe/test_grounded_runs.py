@@ -4,14 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
 from analysis.observe.objects.engines import engines
 from analysis.observe.objects.engines.engines import engine_plan
-from analysis.observe.objects.models.hf_models import TransformersGroundingDino, TransformersSegmentAnything
 from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -20,6 +18,7 @@ from probes.runs.coco_masks import decode
 from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.tiny_folders import save_detector_folder, save_segmenter_folder
 from tests.analysis.observe.tiny_models import save_text_encoder
 from tests.probes.conftest import stored
 
@@ -94,32 +93,24 @@ def test_going_on_ends_with_the_same_bytes(whole, tmp_path):
     assert stored(path) == stored(whole.path)
 
 
-def test_both_engines_store_the_same(whole, settings, noise, tmp_path):
-    run = image_run(tmp_path / "run", noise[:6], PROMPTS, engine="transformers", **settings)
-    observe(run, progress=False)
-    ours, theirs = whole.objects(), run.objects()
-    names = ["sample_id", "object", "label"]
-    assert theirs[names].equals(ours[names])
-    sides = ["x0", "y0", "x1", "y1", "score"]
-    np.testing.assert_allclose(theirs[sides], ours[sides], rtol=0, atol=64e-4)
-    np.testing.assert_allclose(theirs["score"], ours["score"], rtol=0, atol=1e-4)
-
-
-def test_folders_of_transformers(settings, noise, tmp_path):
-    """The same weights saved in transformers' own layout give what they gave."""
-    detector = TransformersGroundingDino(Path(settings["detector"]), "", CPU)
-    segmenter = TransformersSegmentAnything(Path(settings["segmenter"]), CPU)
-    detector.model.save_pretrained(tmp_path / "dino")
-    detector.tokenizer.save_pretrained(tmp_path / "dino")
-    size = {"shortest_edge": 64, "longest_edge": 96}
-    (tmp_path / "dino/preprocessor_config.json").write_text(json.dumps({"size": size}))
-    segmenter.model.save_pretrained(tmp_path / "sam")
-    again = TransformersGroundingDino(tmp_path / "dino", "", CPU)
-    masks = TransformersSegmentAnything(tmp_path / "sam", CPU)
-    for one, other in zip(*(d.ground(noise[:2], ["dog .", "cat . tie ."]) for d in (detector, again))):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
-    boxes = [np.array([[3, 4, 30, 40]], np.float32)]
-    np.testing.assert_array_equal(segmenter.segment(noise[:1], boxes)[0], masks.segment(noise[:1], boxes)[0])
+def test_folders_of_transformers(noise, tmp_path):
+    """Models in transformers' layout look, too, whichever of the two names the engine is given."""
+    save_detector_folder(tmp_path / "dino")
+    save_segmenter_folder(tmp_path / "sam")
+    given = {
+        **{"model": "a/b", "detector": str(tmp_path / "dino"), "segmenter": str(tmp_path / "sam")},
+        **{"tags": ["prompt"], "box_threshold": 0.6, "text_threshold": 0.5, "device": "cpu"},
+    }
+    runs = [
+        image_run(tmp_path / engine, noise[:3], PROMPTS, engine=engine, **given)
+        for engine in ("groundingdino", "transformers")
+    ]
+    for run in runs:
+        observe(run, progress=False)
+    assert len(runs[0].objects()) > 0
+    assert runs[1].objects().equals(runs[0].objects())
+    assert {Run.open(run.path).meta["observer"]["engine"] for run in runs} == {"groundingdino"}
+    assert len(Run.open(runs[0].path).meta["observer"]["checkpoints"]["detector"]) == 1
 
 
 def test_every_source_of_tags(settings, noise, tmp_path):
@@ -249,12 +240,11 @@ def broken(settings, tmp_path, **files):
     return folder
 
 
-@pytest.mark.parametrize("engine", ["groundingdino", "transformers"])
-def test_a_checkpoint_that_does_not_fit(engine, settings, noise, tmp_path):
+def test_a_checkpoint_that_does_not_fit(settings, noise, tmp_path):
     folder = broken(settings, tmp_path)
     beside = folder / "small_dino.json"
     beside.write_text(json.dumps({**json.loads(beside.read_text()), "dim_feedforward": 32, "dec_layers": 3}))
-    given = {**settings, "detector": str(folder / "small_dino.pth"), "engine": engine}
+    given = {**settings, "detector": str(folder / "small_dino.pth")}
     run = image_run(tmp_path / "run", noise[:1], PROMPTS, **given)
     with pytest.raises(
         UserError, match=r"small_dino.pth: expected the weights of .* missing .* of another shape"

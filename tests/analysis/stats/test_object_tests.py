@@ -1,7 +1,5 @@
 """Tests and scores of single objects against SciPy, statsmodels, enumeration and tables worked by hand."""
 
-from itertools import permutations, product
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,7 +13,6 @@ from analysis.stats.object_tests import (
     NO_SPREAD,
     ONE_SIDE,
     cochran_mantel_haenszel,
-    cochran_q_test,
     paired_presence_test,
 )
 from analysis.stats.resampling import ONE_PROMPT, resample_counts
@@ -67,44 +64,6 @@ def test_large_sums_come_from_the_normal_distribution_and_say_so():
     assert result.p_value[0] == pytest.approx(2 * stats.norm.sf(abs(z)))
 
 
-def test_cochrans_q_is_that_of_statsmodels():
-    from statsmodels.stats.contingency_tables import cochrans_q
-
-    counts = random_counts(200, 1, 3, 5)
-    result = cochran_q_test(dense_table(counts))
-    for o in range(5):
-        known = cochrans_q((counts[:, 0, :, o] > 0).astype(int))
-        assert result.statistic[o] == pytest.approx(known.statistic)
-        if not result.exact[o]:
-            assert result.p_value[o] == pytest.approx(known.pvalue)
-    assert not result.exact.all()
-
-
-@pytest.mark.parametrize(("n_seeds", "k"), [(1, 3), (2, 3), (2, 2), (1, 4)])
-def test_exact_q_by_enumeration(n_seeds, k):
-    counts = random_counts(3 if k > 3 else 5, n_seeds, k, 4, seed=3)
-    table = dense_table(counts, "nfmx")
-    result = cochran_q_test(table)
-    sums = (counts > 0).sum(axis=1)  # prompts, k, objects
-    assert (result.reason == "").sum() >= 3
-    for o in np.flatnonzero(result.reason == ""):
-        own = sums[..., o]
-        observed = (own.sum(axis=0) ** 2).sum()
-        reached = [
-            (sum(np.array(row) for row in rows) ** 2).sum() >= observed
-            for rows in product(*[list(permutations(row)) for row in own.tolist()])
-        ]
-        assert result.exact[o] and result.p_value[o] == pytest.approx(np.mean(reached))
-
-
-def test_q_of_two_indicators_is_the_paired_test():
-    counts = random_counts(20, 2, 2, 6, seed=5)
-    table = dense_table(counts)
-    np.testing.assert_allclose(
-        cochran_q_test(table).p_value, paired_presence_test(table, "n", "f").p_value, rtol=1e-10
-    )
-
-
 @pytest.mark.parametrize("correction", [False, True])
 def test_cmh_is_that_of_statsmodels(correction):
     from statsmodels.stats.contingency_tables import StratifiedTable
@@ -131,8 +90,6 @@ def test_cmh_over_prompts_is_the_limit_of_the_paired_test():
     table = dense_table(random_counts(400, 3, 2, 5, seed=8))
     over, paired = cochran_mantel_haenszel(table, "n", "f"), paired_presence_test(table, "n", "f")
     np.testing.assert_allclose(over.p_value_prompts, paired.p_value, atol=0.03)
-    q = cochran_q_test(table)
-    np.testing.assert_allclose(over.statistic_prompts, q.statistic)
 
 
 def test_odds_ratio_with_one_seed_is_that_of_matched_pairs():
@@ -213,7 +170,6 @@ def test_what_is_undefined_is_nan_with_a_reason():
     table = dense_table(counts)
     tests = paired_presence_test(table, "n", "f")
     assert tests.reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
-    assert cochran_q_test(table).reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
     assert np.isnan(tests.p_value[:2]).all() and tests.p_value[2:].tolist() == [0.25, 1.0]
     strata = cochran_mantel_haenszel(table, "n", "f")
     assert strata.reason.tolist() == [NEVER, NO_DIFFERENCE, ONE_SIDE, ""]
@@ -245,7 +201,6 @@ def test_no_prompt_and_one_prompt(n_prompts, reason):
     table = dense_table(np.ones((n_prompts, 2, 2, 3), int) * np.array([1, 0, 2]))
     for result in (
         paired_presence_test(table, "n", "f"),
-        cochran_q_test(table),
         cochran_mantel_haenszel(table, "n", "f"),
         bias_scores(table, "n", "f"),
         bias_scores(table, "n", "f", method="bca", resamples=20),

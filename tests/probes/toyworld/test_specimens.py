@@ -5,9 +5,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from lab.train.base.captions import article
 from lab.train.base.measure import WEIGHTS, sample, specimen_pipeline
 from lab.train.base.train import SPECIMENS
-from probes.toyworld.captions import article
 from probes.toyworld.checker import read_images
 from probes.toyworld.world import load_world
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lab.pages.toyworld import quality_page
+from lab.train.base.captions import article, random_caption
 from lab.train.base.measure import checker_accuracy
-from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint

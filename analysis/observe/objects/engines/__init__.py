@@ -1,1 +1,1 @@
-"""How objects are detected: which detector, what it is asked, what it takes."""
+"""Detection of objects: the detector, its tags, its cost."""

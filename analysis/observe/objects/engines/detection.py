@@ -1,4 +1,4 @@
-"""What every detector is behind: images and tags in, detections out.
+"""The protocol of detectors: images and tags in, detections out.
 
 An engine looks at a batch of images, each with its own tags, and gives for each image what it found and how
 many candidates it dropped, by reason. The observe stage (:mod:`analysis.observe.stage`) knows nothing else
@@ -40,7 +40,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class Found:
-    """What an engine found in one image.
+    """Detections of an engine in one image.
 
     Attributes
     ----------

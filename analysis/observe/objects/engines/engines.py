@@ -1,4 +1,4 @@
-"""Which engine looks for which tags: from the configuration to what the observe stage will do."""
+"""The plan of object detection: from the configuration to an engine and its tags."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.plans import (
     CHECKER,
     DETR,
+    GROUNDED,
     SCENES,
     CheckerPlan,
     ObservationPlan,
@@ -53,7 +54,7 @@ class GroundedPlan(ObservationPlan):
 
     @property
     def _cost(self) -> str:
-        """What looking takes where all of it is on this machine already and an image is looked at more than once."""
+        """Return the cost of several passes over an image, in seconds where the models are on this machine."""
         if self.passes == 1:
             return ""
         there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
@@ -64,7 +65,7 @@ class GroundedPlan(ObservationPlan):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the models run on the CPU."""
+        """Return whether the models run on the CPU."""
         return self.device_type == "cpu"
 
     @cached_property
@@ -118,7 +119,7 @@ class GroundedPlan(ObservationPlan):
 
     @cached_property
     def paths(self) -> dict[str, Path]:
-        """Where the detector and the segmenter are on this machine; fetches those of the hub."""
+        """Paths of the detector and the segmenter on this machine; fetches those of the hub."""
         return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
 
     @cached_property
@@ -172,30 +173,18 @@ class GroundedPlan(ObservationPlan):
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.grounded_sam import GroundedEngine
+        from analysis.observe.objects.models.grounding_dino import GroundingDino
+        from analysis.observe.objects.models.segment_anything import SegmentAnything
 
-        detector, segmenter = self._classes()
         return GroundedEngine(
-            detector(self.paths["detector"], self.settings.text_encoder, self.device),
-            segmenter(self.paths["segmenter"], self.device),
+            GroundingDino(self.paths["detector"], self.settings.text_encoder, self.device),
+            SegmentAnything(self.paths["segmenter"], self.device),
             **self._thresholds,
             batch=self.batch,
         )
 
-    def _classes(self) -> tuple[Any, Any]:
-        if self.name == "groundingdino":
-            from analysis.observe.objects.models.grounding_dino import GroundingDino
-            from analysis.observe.objects.models.segment_anything import SegmentAnything
-
-            return GroundingDino, SegmentAnything
-        from analysis.observe.objects.models.hf_models import (
-            TransformersGroundingDino,
-            TransformersSegmentAnything,
-        )
-
-        return TransformersGroundingDino, TransformersSegmentAnything
-
     def tags(self) -> Tags:
-        """What to look for in each image."""
+        """Return the tags to look for in each image."""
         return combined([self._source(kind) for kind in self.settings.tags])
 
     def _source(self, kind: str) -> Tags:
@@ -214,7 +203,7 @@ class GroundedPlan(ObservationPlan):
         return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
-        """What ``run.json`` keeps about the observer."""
+        """Return what ``run.json`` keeps about the observer."""
         settings = self.settings
         return {
             "engine": self.name,
@@ -262,9 +251,8 @@ def engine_plan(config: Config) -> ObservationPlan:
     if settings.nms_iou is None:
         usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
         settings = settings.model_copy(update={"nms_iou": usual})
-    chosen = GroundedPlan(
-        "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
-    )
+    # `transformers` was an implementation of its own; its checkpoints load into this one
+    chosen = GroundedPlan(GROUNDED, config.model_copy(update={"observe": settings}))
     require_sources(settings)
     _ = chosen.vocabulary
     for kind in named:

@@ -1,4 +1,4 @@
-"""What the observe stage will do to find objects: the plan of any engine, and of those that read toyworld's colours."""
+"""Plans of object detection: of any engine, and of those that read toyworld's colours."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config, Observe
 from probes.runs.parts import digest
 
-CHECKER, SCENES, DETR = "toyworld-checker", "toyworld-scenes", "detr"
+CHECKER, SCENES, DETR, GROUNDED = "toyworld-checker", "toyworld-scenes", "detr", "groundingdino"
 _LIBRARIES = {
     CHECKER: ("triptych",),
-    "groundingdino": (
+    GROUNDED: (
         "triptych",
         "torch",
         "torchvision",
@@ -24,7 +24,6 @@ _LIBRARIES = {
         "groundingdino-py",
         "segment-anything",
     ),
-    "transformers": ("triptych", "torch", "torchvision", "transformers"),
     SCENES: ("triptych", "scipy"),
     DETR: ("triptych", "torch", "transformers", "timm"),
     "ram": ("timm",),
@@ -33,7 +32,7 @@ _LIBRARIES = {
 
 @dataclass(frozen=True)
 class ObservationPlan:
-    """What the observe stage will do; `str` says it in a line.
+    """Plan of the observe stage for objects; `str` gives it in one line.
 
     Attributes
     ----------
@@ -90,7 +89,7 @@ class CheckerPlan(ObservationPlan):
 
     @property
     def detector(self) -> str:
-        """What looks, with its version."""
+        """Name and version of the detector."""
         from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 
         return ToyworldChecker.detector
@@ -102,13 +101,13 @@ class CheckerPlan(ObservationPlan):
         return ToyworldChecker()
 
     def tags(self) -> Tags:
-        """What to look for in each image."""
+        """Return the tags to look for in each image."""
         from analysis.observe.objects.models.toyworld_checker import TAGS
 
         return fixed(TAGS, "checker")
 
     def record(self) -> dict[str, Any]:
-        """What ``run.json`` keeps about the observer."""
+        """Return what ``run.json`` keeps about the observer."""
         return {
             "engine": self.name,
             "detector": self.detector,
@@ -136,14 +135,14 @@ class ScenesPlan(CheckerPlan):
         return ToyworldScenes()
 
     def tags(self) -> Tags:
-        """What to look for in each image."""
+        """Return the tags to look for in each image."""
         from probes.toyworld.skills.scenes import objects
 
         return fixed(objects(), "checker")
 
     @property
     def detector(self) -> str:
-        """What looks, with its version."""
+        """Name and version of the detector."""
         from probes.toyworld.skills.checker import VERSION
 
         return VERSION

@@ -1,4 +1,4 @@
-"""Which sources give the tags that are looked for: what is asked for, and what goes without saying."""
+"""Sources of the tags that are looked for: those of the configuration, and defaults."""
 
 from __future__ import annotations
 

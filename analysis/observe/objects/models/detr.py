@@ -1,11 +1,10 @@
-"""DETR (Carion et al. 2020) in the class of transformers, as an engine: it looks for the classes it was trained on.
+"""DETR (Carion et al. 2020) in the class of transformers, as an engine that finds the classes it was trained on.
 
 It is what Cho et al. 2023 (DALL-Eval) judge images by, there trained further on their scenes
-(`analysis.observe.objects.models.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO alone.
-Images are prepared as by the other detectors
-(`analysis.observe.objects.models.grounding_dino.pixels`): the shorter side to 800 pixels, the longer at most 1333. A query is
-a detection where its likeliest class, "no object" left out, has a probability above the threshold. There are no masks:
-a detection's is its box, filled.
+(`analysis.observe.objects.models.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO
+alone. Images are prepared as by the other detectors (`analysis.observe.objects.models.grounding_dino.pixels`): the
+shorter side to 800 pixels, the longer at most 1333. A query is a detection where its likeliest class, "no object"
+left out, has a probability above the threshold. There are no masks: a detection's is its box, filled.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import numpy as np
 import torch
 
 from analysis.observe.checkpoints import read_json
+from analysis.observe.model_folders import from_folder, sides
 from analysis.observe.objects.engines.detection import Detection, Found
 from analysis.observe.objects.models import detr_original
 from analysis.observe.objects.models.grounding_dino import FIELD, pixels
-from analysis.observe.objects.models.hf_models import from_folder, sides
 from probes.errors import UserError
 
 KIND = "detr"
@@ -56,7 +55,7 @@ class Detr:
             said = detr_original.description(path)
             self.sides, model = (said["short_side"], said["long_side"]), detr_original.load(path)
         else:
-            self.sides, model = sides(path), from_folder(DetrForObjectDetection, path, FIELD)
+            self.sides, model = sides(path, FIELD), from_folder(DetrForObjectDetection, path, FIELD)
         self.model = model.eval().to(device)
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:

@@ -36,7 +36,7 @@ _SETTINGS = ("dilation", "heads", "id2label", "short_side", "long_side")
 
 
 def description(path: Path) -> dict[str, Any]:
-    """Return what is said about a checkpoint beside it, and by its name.
+    """Return the description of a checkpoint, from the file beside it and from its name.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class DetrPlan(ObservationPlan):
 
     @cached_property
     def path(self) -> Path:
-        """Where the detector is on this machine; fetches it from the hub."""
+        """Path of the detector on this machine; fetches it from the hub."""
         return find(str(self.settings.detector), "observe.detector")  # type: ignore[return-value]
 
     @cached_property
@@ -75,13 +75,13 @@ class DetrPlan(ObservationPlan):
         return Detr(self.path, self.device, threshold=self.settings.box_threshold, batch=self.batch)
 
     def tags(self) -> Tags:
-        """What to look for in each image."""
+        """Return the tags to look for in each image."""
         from analysis.observe.objects.models.detr import classes
 
         return fixed(classes(self.path), "detector")
 
     def record(self) -> dict[str, Any]:
-        """What ``run.json`` keeps about the observer."""
+        """Return what ``run.json`` keeps about the observer."""
         return {
             "engine": self.name,
             "detector": name_of(str(self.settings.detector)),

@@ -48,7 +48,7 @@ class Segmenter(Protocol):
 
 
 class GroundedEngine:
-    """A detector and a segmenter as one engine; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`.
+    """A detector and a segmenter as one :class:`~analysis.observe.objects.engines.detection.DetectionEngine`.
 
     Parameters
     ----------

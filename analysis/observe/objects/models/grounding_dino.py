@@ -1,4 +1,4 @@
-"""Grounding DINO in the classes of groundingdino-py, with weights in that project's own layout.
+"""Grounding DINO in the classes of groundingdino-py, from that project's checkpoints or folders of transformers.
 
 The package is written for transformers 4: its text encoder calls methods of BERT that transformers 5 no longer has.
 While a model is built, a text encoder of our own with the same parameter names stands in its place; the modules of
@@ -21,7 +21,9 @@ from PIL import Image
 from torch import nn
 
 from analysis.observe.checkpoints import fit, read_json, read_weights
+from analysis.observe.model_folders import described, from_folder, sides
 from analysis.observe.objects.engines.passes import computed_once, remember_texts
+from analysis.observe.objects.models import hf_keys, hf_settings
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 from probes.models.network_limits import MOST_TENSORS, limited
@@ -40,7 +42,7 @@ _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def description(path: Path) -> dict[str, Any]:
-    """The settings of the model that a checkpoint is for.
+    """Return the settings of the model that a checkpoint is for.
 
     A JSON file of the checkpoint's name beside it goes over the package's configuration: any of its settings and
     ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder
@@ -61,13 +63,19 @@ def description(path: Path) -> dict[str, Any]:
             f"{FIELD}: {path}: expected {' or '.join(f'{name}.pth' for name in CONFIGURATIONS)}, or a description in"
             f" {beside.name} with a `base` of theirs, found {base or 'neither'}: rename it or describe it"
         )
-    module = importlib.import_module(f"groundingdino.config.{base}")
-    known = {name: value for name, value in vars(module).items() if not name.startswith("__")} | _OURS
+    known = _package_settings(base)
     unknown = [name for name in stated if name not in known]
     if unknown:
         raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of Grounding DINO: take it out")
+    return {**known, **stated}
+
+
+def _package_settings(base: str) -> dict[str, Any]:
+    """Return the settings of one of the package's own configurations, and those that a description has beside them."""
+    module = importlib.import_module(f"groundingdino.config.{base}")
+    own = {name: value for name, value in vars(module).items() if not name.startswith("__")}
     # checkpointing of activations is for training
-    return {**known, **stated, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
+    return {**own, **_OURS, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
 
 
 class TextEncoder(nn.Module):
@@ -86,7 +94,7 @@ class TextEncoder(nn.Module):
         token_type_ids: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Encode; `attention_mask` ``(batch, tokens, tokens)`` is true where a token may look."""
+        """Encode tokens; `attention_mask` ``(batch, tokens, tokens)`` is true where one may attend to another."""
         hidden = self.embeddings(
             input_ids=input_ids, token_type_ids=token_type_ids, position_ids=position_ids
         )
@@ -97,7 +105,7 @@ class TextEncoder(nn.Module):
 
 
 def text_encoder(name: str) -> tuple[Any, Any]:
-    """The tokenizer and the configuration of a text encoder; its weights are in the detector's checkpoint.
+    """Return the tokenizer and the configuration of a text encoder; its weights are in the detector's checkpoint.
 
     Raises
     ------
@@ -176,9 +184,10 @@ class GroundingDino:
     Parameters
     ----------
     path
-        The checkpoint, such as ``groundingdino_swint_ogc.pth``.
+        The checkpoint, such as ``groundingdino_swint_ogc.pth``; or a folder of transformers' layout, such as that of
+        ``IDEA-Research/grounding-dino-tiny``.
     encoder
-        A folder in the layout of bert-base-uncased, or that name.
+        A folder in the layout of bert-base-uncased, or that name, for a checkpoint; a folder has its own.
 
     Raises
     ------
@@ -189,12 +198,26 @@ class GroundingDino:
     limit = BERT_LIMIT  # fixed in the package's classes
 
     def __init__(self, path: Path, encoder: str, device: torch.device):
-        self.settings = description(path)
-        beside = self.settings["text_encoder"]
-        self.tokenizer, config = text_encoder(str(path.parent / beside) if beside else encoder)
+        from transformers import GroundingDinoForObjectDetection
+
+        folder = path.is_dir()
+        if folder:
+            self.tokenizer, config = described(path, "grounding-dino", FIELD)
+            text = config.text_config
+            short, long = sides(path, FIELD)
+            stated = hf_settings.detector(config, path, FIELD) | {"short_side": short, "long_side": long}
+            self.settings = _package_settings("GroundingDINO_SwinT_OGC") | stated
+        else:
+            self.settings = description(path)
+            beside = self.settings["text_encoder"]
+            self.tokenizer, text = text_encoder(str(path.parent / beside) if beside else encoder)
         with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"), limited(MOST_TENSORS):
-            model = build(self.settings, self.tokenizer, config)
-        weights = read_weights(path, FIELD)
+            model = build(self.settings, self.tokenizer, text)
+        if folder:  # transformers reads it, since names in such folders changed with its versions
+            stored = from_folder(GroundingDinoForObjectDetection, path, FIELD).state_dict()
+            weights = hf_keys.grounding_dino(stored, model.state_dict())
+        else:
+            weights = read_weights(path, FIELD)
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)
         self.model, self.device = model.to(device), device
         remember_texts(model.bert)
@@ -206,7 +229,7 @@ class GroundingDino:
     def ground(
         self, images: Sequence[np.ndarray], captions: Sequence[str]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Look for captions in images.
+        """Detect captions in images.
 
         Returns
         -------
@@ -227,7 +250,7 @@ class GroundingDino:
 
 
 def pixels(image: np.ndarray, short_side: int, long_side: int) -> torch.Tensor:
-    """An image as the detector takes it: resized, scaled by ImageNet's mean and deviation; ``(3, h, w)``."""
+    """Return an image as the detector takes it: resized, scaled by ImageNet's mean and deviation; ``(3, h, w)``."""
     from groundingdino.datasets import transforms
 
     steps = [

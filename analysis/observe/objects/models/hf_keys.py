@@ -1,14 +1,17 @@
-"""Weights of groundingdino-py, segment-anything and DETR's authors under the names that transformers gives them.
+"""Names of weights in transformers and in groundingdino-py, segment-anything and the code of DETR's authors.
 
 The libraries hold the same networks. What differs is names, and that attention's query, key and value are one
-matrix in one library and three in the other. A name is rewritten piece by piece by the rules of the part it is in.
+matrix in one library and three in the other. A name of the other libraries is rewritten to that of transformers, piece
+by piece, by the rules of the part it is in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 Rules = Sequence[tuple[str, str]]
 
@@ -66,7 +69,7 @@ _GROUNDING_DINO: Rules = (
     (r"(layers\.\d+\..*)linear(\d)", r"\1fc\2"),
     (r"(attn\w*)\.in_proj_", r"\1.{query|key|value}."),
 )
-_NOT_IN_GROUNDING_DINO = r"bert\.pooler|bert\.embeddings\.position_ids|label_enc|.*relative_position_index"
+_NOT_IN_TRANSFORMERS = r"bert\.pooler|.*relative_position_index"
 
 _SAM: Rules = (
     (r"^image_encoder\.neck\.0", "vision_encoder.neck.conv1"),
@@ -80,7 +83,7 @@ _SAM: Rules = (
     (r"\.norm_final_attn", ".layer_norm_final_attn"),
     (
         r"^prompt_encoder\.pe_layer\.positional_encoding_gaussian_matrix",
-        "{shared_image_embedding=|prompt_encoder.shared_embedding=}.positional_embedding",
+        "shared_image_embedding.positional_embedding",
     ),
     (r"^prompt_encoder\.point_embeddings", "prompt_encoder.point_embed"),
     (r"^prompt_encoder\.mask_downscaling\.0", "prompt_encoder.mask_embed.conv1"),
@@ -112,45 +115,64 @@ _DETR: Rules = (
 )
 
 
-def grounding_dino(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights of groundingdino-py for transformers' `GroundingDinoForObjectDetection`.
+def grounding_dino(weights: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return weights of transformers' `GroundingDinoForObjectDetection` under the names of groundingdino-py.
 
-    Left out is what transformers has no use for: BERT's pooler, the labels of training, and the indices of
-    relative positions, which follow from the window's size.
+    Parameters
+    ----------
+    weights
+        By transformers' names.
+    own
+        The state of the model of groundingdino-py that they are for. What transformers has no use for is taken from it:
+        BERT's pooler, and the indices of relative positions, which follow from the window's size.
     """
-    kept = {name: value for name, value in weights.items() if not re.match(_NOT_IN_GROUNDING_DINO, name)}
-    return _renamed(kept, _GROUNDING_DINO)
+    spare = {name: value for name, value in own.items() if re.match(_NOT_IN_TRANSFORMERS, name)}
+    used = {
+        name: value for name, value in weights.items() if ".swin.layernorm." not in name
+    }  # a backbone has none
+    return spare | _gathered(
+        used, {name: _places(name, _GROUNDING_DINO) for name in own if name not in spare}
+    )
 
 
-def segment_anything(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights of segment-anything for transformers' `SamModel`; its two multi-layer perceptrons count alike."""
-    named = _renamed(weights, _SAM)
-    return {_perceptron(name, named): value for name, value in named.items()}
+def segment_anything(weights: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+    """Return weights of transformers' `SamModel` under the names of segment-anything, all of which `own` holds."""
+    places = {name: _places(name, _SAM) for name in own}
+    named = {place for several in places.values() for place in several}
+    perceptrons = {name: [_perceptron(place, named) for place in several] for name, several in places.items()}
+    twice = "prompt_encoder.shared_embedding.positional_embedding"
+    return _gathered({name: value for name, value in weights.items() if name != twice}, perceptrons)
 
 
 def detr(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights of DETR's authors' code for transformers' `DetrForObjectDetection`."""
-    return _renamed(weights, _DETR)
-
-
-def _renamed(weights: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
+    """Return weights of DETR's authors' code for transformers' `DetrForObjectDetection`."""
     renamed: dict[str, Any] = {}
     for name, value in weights.items():
-        for pattern, new in rules:
-            name = re.sub(pattern, new, name)
-        several = re.search(r"\{(.+)\}", name)
-        if not several:
-            renamed[name] = value
-            continue
-        options = several[1].split("|")
-        same = all(option.endswith("=") for option in options)  # the same weight in each place, not a share
-        shares = [value] * len(options) if same else value.chunk(len(options))
-        for option, share in zip(options, shares):
-            renamed[name.replace(several[0], option.rstrip("="))] = share
+        places = _places(name, _DETR)
+        renamed |= zip(places, value.chunk(len(places)) if len(places) > 1 else [value])
     return renamed
 
 
-def _perceptron(name: str, names: Mapping[str, Any]) -> str:
+def _places(name: str, rules: Rules) -> list[str]:
+    """Return the names that transformers gives a weight: one, or three where it keeps thirds apart."""
+    for pattern, new in rules:
+        name = re.sub(pattern, new, name)
+    several = re.search(r"\{(.+)\}", name)
+    return [name.replace(several[0], option) for option in several[1].split("|")] if several else [name]
+
+
+def _gathered(weights: Mapping[str, Any], places: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return weights by the names whose places hold them, thirds joined; what has no such name keeps its own."""
+    taken = {place for several in places.values() for place in several}
+    found = {
+        name: torch.cat([weights[place] for place in several]) if len(several) > 1 else weights[several[0]]
+        for name, several in places.items()
+        if all(place in weights for place in several)
+    }
+    return found | {name: value for name, value in weights.items() if name not in taken}
+
+
+def _perceptron(name: str, names: Collection[str]) -> str:
     """Transformers calls the first and last layer of a perceptron `proj_in` and `proj_out` and counts between."""
     match = re.fullmatch(
         r"(mask_decoder\.(?:output_hypernetworks_mlps\.\d+|iou_prediction_head))\.layers\.(\d+)\.(\w+)", name

@@ -1,4 +1,7 @@
-"""Segment Anything in the classes of its own package: a mask for every box. Source: Kirillov et al. 2023."""
+"""Segment Anything in the classes of its own package: a mask for every box.
+
+Weights come from that project's checkpoints or from folders of transformers. Source: Kirillov et al. 2023.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from analysis.observe.checkpoints import check_fit, fit, read_json, read_weights
+from analysis.observe.checkpoints import check_fit, fit, read_json, read_weights, weight_files
+from analysis.observe.model_folders import described, from_folder
+from analysis.observe.objects.models import hf_keys, hf_settings
 from probes.errors import UserError
 from probes.models.network_limits import built
 from probes.models.pretrained import readable
@@ -41,7 +46,7 @@ _BOXES = 64  # boxes decoded in one go
 
 
 def description(path: Path) -> dict[str, Any]:
-    """The settings of the model that a checkpoint is for: by its name, with a JSON file beside it over them.
+    """Return the settings of the model that a checkpoint is for: by its name, with a JSON file beside it over them.
 
     Raises
     ------
@@ -104,13 +109,26 @@ def build(settings: Mapping[str, Any]) -> Any:
     ).eval()
 
 
+def _from_transformers(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings and the weights of a folder of transformers' layout, by segment-anything's names."""
+    from transformers import SamModel
+
+    _, config = described(path, "sam", FIELD, tokenizer=False)
+    settings = hf_settings.segmenter(config, path, FIELD)
+    stored = from_folder(SamModel, path, FIELD).state_dict()
+    with torch.device("meta"):  # for its names alone
+        names = build(settings).state_dict()
+    return settings, hf_keys.segment_anything(stored, names)
+
+
 class SegmentAnything:
     """A segmenter: masks for boxes.
 
     Parameters
     ----------
     path
-        The checkpoint, such as ``sam_vit_h_4b8939.pth``.
+        The checkpoint, such as ``sam_vit_h_4b8939.pth``; or a folder of transformers' layout, such as that of
+        ``facebook/sam-vit-huge``.
 
     Raises
     ------
@@ -119,14 +137,19 @@ class SegmentAnything:
     """
 
     def __init__(self, path: Path, device: torch.device):
-        self.settings, weights = description(path), read_weights(path, FIELD)
+        if path.is_dir():
+            self.settings, weights = _from_transformers(path)
+        else:
+            self.settings, weights = description(path), read_weights(path, FIELD)
         what = f"Segment Anything of width {self.settings['embed_dim']} and depth {self.settings['depth']}"
+
+        size = sum(file.stat().st_size for file in weight_files(path))
 
         def check(model: Any) -> None:
             check_fit(model, weights, path=path, field=FIELD, what=what)
 
         with readable(f"{FIELD}: {path}", "settings of Segment Anything", "mend them"):
-            model = built(lambda device: build(self.settings), size=path.stat().st_size, check=check)
+            model = built(lambda device: build(self.settings), size=size, check=check)
         fit(model, weights, path=path, field=FIELD, what=what)
         self.model, self.device = model.to(device), device
 

@@ -1,4 +1,4 @@
-"""The toyworld checker as an engine: exact on the bundled specimens' images, and no vision model at all.
+"""The toyworld checker as an engine: exact on the bundled models' images, and no vision model at all.
 
 It reads every attribute, every object and the figure by their palette colours (:mod:`probes.toyworld.checker`),
 whatever tags are asked for, and gives one detection a thing, score 1: the pixels of its own colour that hang
@@ -49,7 +49,7 @@ def require_size(images: Sequence[np.ndarray], field: str, remedy: str) -> None:
 
 
 class ToyworldChecker:
-    """Read 64 × 64 toyworld images by their colours; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`."""
+    """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 toyworld images' colours."""
 
     detector = f"{VERSION}, figures/1"
 
@@ -116,7 +116,7 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
 
 
 def shows_figure(indices: np.ndarray) -> np.ndarray:
-    """Whether enough is seen of skin, hair and what is worn to make a figure, ``(n,)`` bool.
+    """Return whether enough is seen of skin, hair and clothes to make a figure, ``(n,)`` bool.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Toyworld's pictures of skills read exactly, as an engine: every single object by its palette colour.
 
-Unlike `analysis.observe.objects.models.toyworld_checker`, which gives one detection a thing, it tells objects of a kind apart,
-as long as they stand apart (`probes.toyworld.skills.checker`); of figures and what they wear it says nothing.
+Unlike `analysis.observe.objects.models.toyworld_checker`, which gives one detection a thing, it tells objects of a
+kind apart, as long as they stand apart (`probes.toyworld.skills.checker`); of figures and what they wear it says
+nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from probes.toyworld.skills.checker import read_objects
 
 
 class ToyworldScenes:
-    """Read 64 × 64 pictures by their colours; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`."""
+    """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 pictures' colours."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing.

@@ -1,1 +1,1 @@
-"""Which objects are looked for: vocabularies, taggers, captions."""
+"""Tags to look for: vocabularies, taggers, captions."""

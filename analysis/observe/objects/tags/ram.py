@@ -119,7 +119,7 @@ class TagLayer(nn.Module):
         self.output = _residual(inner, width)
 
     def forward(self, tags: torch.Tensor, image: torch.Tensor) -> torch.Tensor:
-        """Tags ``(n, tags, hidden)`` after they looked at the image's tokens ``(n, tokens, label width)``."""
+        """Return tags ``(n, tags, hidden)`` after attention to the image's tokens ``(n, tokens, label width)``."""
         asked = self.crossattention["self"]
         inputs = (("query", tags), ("key", image), ("value", image))
         split = (asked[name](value).unflatten(-1, (self.heads, -1)).transpose(1, 2) for name, value in inputs)
@@ -163,7 +163,7 @@ class Ram(nn.Module):
         return self.fc(self.states(image)).squeeze(-1)
 
     def states(self, image: torch.Tensor) -> torch.Tensor:
-        """States of the tags after they looked at what `see` gives, ``(n, tags, hidden)``."""
+        """Return states of the tags after cross-attention to what `see` gives, ``(n, tags, hidden)``."""
         tags = F.relu(self.wordvec_proj(self.label_embed)).expand(len(image), -1, -1)
         for layer in self.tagging_head["encoder"]["layer"]:
             tags = layer(tags, image)
@@ -172,7 +172,7 @@ class Ram(nn.Module):
 
 @dataclass(frozen=True)
 class RamFiles:
-    """What the tagger is made of, read from files but for the weights themselves.
+    """Settings of the tagger, read from files; the weights themselves are not loaded.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ def require_ram(settings: Observe) -> None:
 
 
 def named_files(settings: Observe) -> RamFiles:
-    """What section ``observe`` names, checked (`ram_files`); fetches what is on the hub."""
+    """Return the files that section ``observe`` names, checked (`ram_files`); fetches those of the hub."""
     path = find(settings.ram or "", FIELD)
     if path is None or not path.is_file():
         raise UserError(f"{FIELD}: {path}: expected a checkpoint file, got a folder: name the file in it")

@@ -82,7 +82,7 @@ def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
 
 @lru_cache(maxsize=4096)
 def _owners(tokenizer: Any, tag: str) -> tuple[int, ...]:
-    """The word of a tag to which each of its tokens belongs; images are asked for the same tags again and again."""
+    """Return the word of a tag to which each of its tokens belongs; cached, since images share their tags."""
     return tuple(tokenizer(tag, add_special_tokens=False).word_ids())
 
 

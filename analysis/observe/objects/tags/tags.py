@@ -1,4 +1,4 @@
-"""What to look for in an image: tags, each with the source it came from."""
+"""Tags to look for in an image, each with the source it came from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tags = Callable[[Sequence[np.ndarray], Prompts], list[dict[str, str]]]
 
 
 def normal(text: str) -> str:
-    """A tag as it is looked for: lower case, single spaces, without ``.`` and ``?``, which end a tag.
+    """Return a tag in its normal form: lower case, single spaces, without ``.`` and ``?``, which end a tag.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def fixed(tags: Sequence[str], source: str) -> Tags:
 
 
 def prompt_nouns(*, backend: str, compounds: bool, indicators: Collection[str] = ()) -> Tags:
-    """The nouns of each image's prompt, as lemmas (:mod:`probes.prompts.grammar.nouns`), then those of its triplet's others.
+    """Return the nouns of each image's prompt, then those of its triplet's others, as lemmas.
 
     So all images of a triplet are searched for the same things, also where captions that were written freely name
     different ones: what is not looked for is not seen, and would be missing of one indicator alone. The words of the

@@ -12,12 +12,13 @@ _CAPTIONS = 10  # about as many as a detector of 256 tokens takes the everyday n
 
 @cache
 def everyday() -> tuple[str, ...]:
-    """Return the everyday nouns as lemmas, in the order they are looked for: like ones stand apart.
+    """Return the everyday nouns as lemmas, in the order of detection: similar ones stand apart.
 
-    A detector takes as many of them in one caption as its text encoder holds. Of names in one caption that share a word
-    ("dress", "cocktail dress") or are of a kind it may score several for one object, which then has no label
-    (`analysis.observe.objects.tags.tag_captions.match`); of those in different captions the better one stays. So the names
-    of a kind are dealt out over the captions, each to the shortest in which, or beside which, none shares a word.
+    A detector takes as many of them in one caption as its text encoder holds. Of names in one caption that share a
+    word ("dress", "cocktail dress") or are of a kind it may score several for one object, which then has no label
+    (`analysis.observe.objects.tags.tag_captions.match`); of those in different captions the better one stays. So the
+    names of a kind are dealt out over the captions, each to the shortest in which, or beside which, none shares a
+    word.
 
     Source
     ------

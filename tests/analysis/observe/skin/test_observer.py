@@ -8,8 +8,8 @@ from skimage.draw import polygon2mask
 from analysis.metrics.illumination import under_light, white_of
 from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
 from analysis.observe.observer import StoredImage
-from analysis.observe.skin import observer as skin_observer
-from analysis.observe.skin.observer import AsItIs, SkinToneObserver
+from analysis.observe.skin import observer as module
+from analysis.observe.skin.observer import AsItIs, SkinToneObserver, skin_observer
 from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, face_mask
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -35,7 +35,7 @@ def scenes(count):
 
 
 def rows(run):
-    return pd.concat([table.to_pandas() for table in Run.open(run.path).part_tables(skin_observer.KIND)])
+    return pd.concat([table.to_pandas() for table in Run.open(run.path).part_tables(module.KIND)])
 
 
 def test_rows_of_toyworld_name_what_is_there(tmp_path):
@@ -110,14 +110,14 @@ def test_a_known_light_is_set_right_and_named():
     )
     observer, _ = skin_observer(config)
     images = [StoredImage({}, "", np.tile(colour, (4, 4, 1))) for colour in lit]
-    read = observer.look(images)[skin_observer.KIND]
+    read = observer.look(images)[module.KIND]
     assert [row["tone"] for row in read] == list(range(1, 11))
     assert {row["illumination"] for row in read} == {"given A"}
     np.testing.assert_allclose([row["L"] for row in read], lab_colours(monk_colours())[:, 0], atol=1)
 
 
 def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(skin_observer, "require_library", lambda: _lacking())
+    monkeypatch.setattr(module, "require_library", lambda: _lacking())
 
     def asked(prompts, model="toyworld", **options):
         config = Config(prompts=prompts, model=model, observe={"skin_tone": options})
@@ -223,7 +223,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
 
     def row(*faces):
         observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), AsItIs())
-        return observer.look([StoredImage({}, "", image)])[skin_observer.KIND][0]
+        return observer.look([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)
     assert (alone["status"], alone["tone"], alone["reason"]) == ("ok", 7, "")

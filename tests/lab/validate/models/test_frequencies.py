@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lab.train.base.captions import article, random_caption
 from lab.validate.models.frequencies import frequency_table, seen_and_planted
 from probes.errors import UserError
 from probes.toyworld import LOCATED, SKILLED
-from probes.toyworld.captions import article, random_caption
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import GROUPS, load_world

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.stats.worlds import OBJECT_WORLDS, draw_gaps, draw_table
+from analysis.stats.worlds import draw_table
 from lab.validate.statistics.page import main, scale
 from lab.validate.statistics.rates import COMPARISON, COVERAGE, REJECTION
+from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 from lab.validate.statistics.seeds import (
     EXCHANGEABLE,
     LEANING,
@@ -24,6 +25,7 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import WordWorld, draw_words, word_rejections
+from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 
 # A rate may stray three Monte Carlo errors beyond the stated bounds before the test fails.
 SIGMAS = 3

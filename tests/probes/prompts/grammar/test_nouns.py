@@ -15,9 +15,9 @@ import pytest
 from nltk.tag.perceptron import PerceptronTagger
 
 from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
+from lab.train.base.captions import random_caption
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import _textblob_tagger, human_words, lemma, nouns, person_lemmas
-from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
 CAPTIONS = Path(__file__).with_name("caption_nouns.csv")

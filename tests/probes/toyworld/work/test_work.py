@@ -9,19 +9,19 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
+from lab.train.base.captions import random_caption
 from lab.train.base.tokenizer import CONTEXT_LENGTH
 from lab.train.located.teach import along
+from lab.train.work.captions import random_work_caption, works_as
 from lab.train.work.lessons import sketches, skin_cells, skin_directions, skin_mean, with_skins
 from lab.train.work.measure import lean, tones, verdict_rates
 from probes.toyworld import WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.palette import paint
 from probes.toyworld.scene import chance_of_b, complete, parse
 from probes.toyworld.truth import planted
 from probes.toyworld.verdict import verdict
 from probes.toyworld.work.assemble import BASES, new_tokenizer, new_words
-from probes.toyworld.work.captions import random_work_caption, works_as
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
 

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 import torch
 
 from analysis.observe.objects.models.grounding_dino import GroundingDino
-from analysis.observe.objects.models.hf_models import TransformersGroundingDino
 
 CPU = torch.device("cpu")
 PASSES = [["dog . cat .", "dog . cat ."], ["red ball .", "umbrella ."], ["bow tie . person ."] * 2]
@@ -19,14 +17,11 @@ def calls(module):
     return made
 
 
-@pytest.mark.parametrize("cls", [GroundingDino, TransformersGroundingDino])
-def test_a_pass_with_others_gives_what_it_gives_alone(cls, checkpoints, noise):
+def test_a_pass_with_others_gives_what_it_gives_alone(checkpoints, noise):
     path, images = Path(checkpoints["detector"]), noise[:2]
-    alone = [cls(path, "", CPU).ground(images, captions) for captions in PASSES]
-    detector = cls(path, "", CPU)
-    model = getattr(detector.model, "model", detector.model)
-    backbone = calls(model.backbone[0] if cls is GroundingDino else model.backbone.conv_encoder)
-    encoder = calls(model.bert.encoder if cls is GroundingDino else model.text_backbone.encoder)
+    alone = [GroundingDino(path, "", CPU).ground(images, captions) for captions in PASSES]
+    detector = GroundingDino(path, "", CPU)
+    backbone, encoder = calls(detector.model.backbone[0]), calls(detector.model.bert.encoder)
     with detector.same_images():
         together = [detector.ground(images, captions) for captions in PASSES]
     for one, other in zip(alone, together):
@@ -36,6 +31,6 @@ def test_a_pass_with_others_gives_what_it_gives_alone(cls, checkpoints, noise):
     # other images: their own features, and the captions that are known already
     others = detector.ground(noise[2:4], PASSES[0])
     assert (len(backbone), len(encoder)) == (2, len(PASSES))
-    expected = cls(path, "", CPU).ground(noise[2:4], PASSES[0])
+    expected = GroundingDino(path, "", CPU).ground(noise[2:4], PASSES[0])
     torch.testing.assert_close(others, expected, rtol=0, atol=0)
     assert not torch.equal(others[0], alone[0][0])

@@ -1,32 +1,35 @@
-"""groundingdino-py and transformers on the same weights: the same boxes, scores and masks."""
+"""Folders of transformers in the packages' classes: the boxes, scores and masks of transformers' own classes.
 
-from pathlib import Path
+The two libraries are independent implementations of the same networks, so agreement holds both the reading of the
+layout and the networks to account.
+"""
 
 import numpy as np
 import pytest
 import torch
 
-from analysis.observe.checkpoints import read_weights
-from analysis.observe.objects.models import hf_keys
-from analysis.observe.objects.models.grounding_dino import GroundingDino
-from analysis.observe.objects.models.hf_models import TransformersGroundingDino, TransformersSegmentAnything
+from analysis.observe.objects.models.grounding_dino import FIELD, GroundingDino, pixels
 from analysis.observe.objects.models.segment_anything import SegmentAnything
-from tests.analysis.observe.tiny_models import save_detector
+from probes.errors import UserError
+from tests.analysis.observe.tiny_folders import SIDES, save_detector_folder, save_segmenter_folder
 
 CPU = torch.device("cpu")
 CAPTIONS = ["dog . bow tie .", "cat .", "skateboarder . red ball . person .", "dog . bow tie ."]
 
 
 @pytest.fixture(scope="module")
-def detectors(checkpoints):
-    path = Path(checkpoints["detector"])
-    return GroundingDino(path, "", CPU), TransformersGroundingDino(path, "", CPU)
+def detectors(tmp_path_factory):
+    """The same weights as they are read for runs, and in transformers' class."""
+    folder = tmp_path_factory.mktemp("dino")
+    theirs = save_detector_folder(folder)
+    return GroundingDino(folder, "", CPU), theirs
 
 
 @pytest.fixture(scope="module")
-def segmenters(checkpoints):
-    path = Path(checkpoints["segmenter"])
-    return SegmentAnything(path, CPU), TransformersSegmentAnything(path, CPU)
+def segmenters(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sam")
+    theirs = save_segmenter_folder(folder)
+    return SegmentAnything(folder, CPU), theirs
 
 
 def close(first, second):
@@ -34,68 +37,97 @@ def close(first, second):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
 
 
+def found(model, tokenizer, images, captions):
+    """Boxes and probabilities of transformers' own class; images are padded at the right and the bottom."""
+    ready = [pixels(image, SIDES["shortest_edge"], SIDES["longest_edge"]) for image in images]
+    height, width = (max(one.shape[axis] for one in ready) for axis in (1, 2))
+    batch, mask = torch.zeros(len(ready), 3, height, width), torch.zeros(len(ready), height, width)
+    for row, one in enumerate(ready):
+        batch[row, :, : one.shape[1], : one.shape[2]] = one
+        mask[row, : one.shape[1], : one.shape[2]] = 1
+    text = tokenizer(captions, padding="longest", return_tensors="pt")
+    with torch.inference_mode():
+        output = model(pixel_values=batch, pixel_mask=mask.long(), **text)
+    return output.pred_boxes, output.logits.sigmoid()
+
+
 def test_boxes_and_scores_agree(detectors, noise):
-    ours, theirs = (detector.ground(noise[:4], CAPTIONS) for detector in detectors)
-    assert ours[0].shape == (4, 20, 4) and ours[1].shape == (4, 20, 256)
-    assert ours[1].std() > 0.01 and ours[0].std() > 0.01
-    close(ours, theirs)
+    ours, theirs = detectors
+    boxes, scores = ours.ground(noise[:4], CAPTIONS)
+    assert boxes.shape == (4, 20, 4) and scores.shape == (4, 20, 256)
+    assert scores.std() > 0.01 and boxes.std() > 0.01
+    close((boxes, scores), found(theirs, ours.tokenizer, noise[:4], CAPTIONS))
 
 
 def test_images_of_two_sizes_agree(detectors, noise):
-    close(*(detector.ground(noise[4:8], CAPTIONS) for detector in detectors))
+    ours, theirs = detectors
+    close(ours.ground(noise[4:8], CAPTIONS), found(theirs, ours.tokenizer, noise[4:8], CAPTIONS))
 
 
 def test_other_captions_in_the_batch_change_nothing(detectors, noise):
     """groundingdino-py alone mixes up whose phrases are whose; see `grounding_dino._own_mask`."""
-    for detector in detectors:
-        together = detector.ground(noise[:4], CAPTIONS)
-        for row in range(4):
-            alone = detector.ground([noise[row]], [CAPTIONS[row]])
-            close([part[row] for part in together], [part[0] for part in alone])
+    ours, _ = detectors
+    together = ours.ground(noise[:4], CAPTIONS)
+    for row in range(4):
+        alone = ours.ground([noise[row]], [CAPTIONS[row]])
+        close([part[row] for part in together], [part[0] for part in alone])
 
 
-def test_where_they_differ(checkpoints, noise, tmp_path):
+def test_where_they_differ(tmp_path, noise):
     """A box side within 1e-3 of 0 or 1: groundingdino-py cuts it off at 1e-3, transformers at 1e-5."""
-    path = save_detector(tmp_path)
-    weights = torch.load(path, weights_only=True)
-    for name, value in weights["model"].items():
-        if "bbox_embed" in name and name.endswith("layers.2.bias"):
-            value[2] -= 8.0  # widths of about e^-8 of the image
-    torch.save(weights, path)
-    ours, theirs = (
-        cls(path, "", CPU).ground(noise[:1], CAPTIONS[:1])
-        for cls in (GroundingDino, TransformersGroundingDino)
-    )
-    assert ours[0][..., 2].max() < 1e-3
-    ratio = ours[0][..., 2] / theirs[0][..., 2]
-    assert (ratio > 1.5).any()
+    theirs = save_detector_folder(tmp_path)
+    with torch.no_grad():
+        for name, value in theirs.named_parameters():
+            if "bbox_embed" in name and name.endswith("layers.2.bias"):
+                value[2] -= 8.0  # widths of about e^-8 of the image
+    theirs.save_pretrained(tmp_path)
+    ours = GroundingDino(tmp_path, "", CPU)
+    boxes, _ = ours.ground(noise[:1], CAPTIONS[:1])
+    assert boxes[..., 2].max() < 1e-3
+    assert (boxes[..., 2] / found(theirs, ours.tokenizer, noise[:1], CAPTIONS[:1])[0][..., 2] > 1.5).any()
 
 
-def test_every_weight_has_its_place(checkpoints):
-    """Each weight goes to one name or to three that share it, and no two go to the same."""
-    weights = read_weights(Path(checkpoints["detector"]), "")
-    named = hf_keys.grounding_dino(weights)
-    unused = [name for name in weights if "pooler" in name or "relative_position_index" in name]
-    assert sum(value.numel() for value in named.values()) == sum(
-        value.numel() for name, value in weights.items() if name not in unused
-    )
+@pytest.mark.parametrize("config", [{"encoder_ffn_dim": 32}, {"decoder_bbox_embed_share": False}])
+def test_other_settings_of_a_folder_agree(config, tmp_path, noise):
+    theirs = save_detector_folder(tmp_path, **config)
+    if "encoder_ffn_dim" in config:  # the package has one for both
+        with pytest.raises(UserError, match=r"expected the weights of .* of another shape"):
+            GroundingDino(tmp_path, "", CPU)
+        return
+    ours = GroundingDino(tmp_path, "", CPU)
+    close(ours.ground(noise[:2], CAPTIONS[:2]), found(theirs, ours.tokenizer, noise[:2], CAPTIONS[:2]))
 
 
-def test_masks_agree(segmenters, noise):
-    boxes = [np.array([[3, 4, 30, 40], [0, 0, 64, 64], [20, 20, 21, 60]], np.float32)] * 2
-    ours, theirs = (segmenter.segment([noise[0], noise[7]], boxes) for segmenter in segmenters)
-    for mine, other, image in zip(ours, theirs, (noise[0], noise[7])):
-        assert mine.shape == (3, *image.shape[:2])
-        assert 0.02 < mine.mean() < 0.98
-        assert (mine != other).mean() < 1e-3
+@pytest.mark.parametrize(
+    ("config", "rule"),
+    [
+        ({"decoder_attention_heads": 4}, "`decoder_attention_heads`: expected 8, .* got 4"),
+        ({"max_text_len": 128}, "`max_text_len`: expected 256, .* got 128"),
+        ({"activation_function": "gelu"}, "`activation_function`: expected 'relu', .* got 'gelu'"),
+    ],
+)
+def test_a_detector_that_the_package_cannot_be_is_one_line(config, rule, tmp_path):
+    save_detector_folder(tmp_path, **config)
+    with pytest.raises(UserError, match=rf"{FIELD}: .*: config.json: {rule}: choose another"):
+        GroundingDino(tmp_path, "", CPU)
+
+
+def test_a_segmenter_that_the_package_cannot_be_is_one_line(tmp_path):
+    save_segmenter_folder(tmp_path, use_rel_pos=False)
+    with pytest.raises(UserError, match=r"config.json: `use_rel_pos`: expected True, .* got False"):
+        SegmentAnything(tmp_path, CPU)
 
 
 def test_logits_of_masks_agree(segmenters):
-    pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    ours, theirs = segmenters
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     boxes = torch.tensor([[3.0, 4, 30, 40], [0, 0, 64, 64]])
     with torch.inference_mode():
-        ours, theirs = (s.decode(s.embed(pixels)[1:], boxes) for s in segmenters)
-    close([ours], [theirs])
+        mine = ours.decode(ours.embed(images)[1:], boxes)
+        embedded = theirs.get_image_embeddings(images)[1:]
+        other = theirs(image_embeddings=embedded, input_boxes=boxes[None], multimask_output=False)
+    assert mine.std() > 0.01
+    close([mine], [other.pred_masks[0]])
 
 
 def test_masks_are_those_of_the_package(segmenters, noise):
@@ -104,6 +136,7 @@ def test_masks_are_those_of_the_package(segmenters, noise):
 
     boxes = np.array([[3, 4, 30, 40], [0, 0, 64, 64]], np.float32)
     (ours,) = segmenters[0].segment([noise[7]], [boxes])
+    assert 0.02 < ours.mean() < 0.98
     predictor = SamPredictor(segmenters[0].model)
     predictor.set_image(noise[7])
     scaled = predictor.transform.apply_boxes_torch(torch.tensor(boxes), noise[7].shape[:2])

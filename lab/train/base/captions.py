@@ -1,4 +1,4 @@
-"""Captions in the form of the papers' prompts, by lot.
+"""Random captions in the form of the papers' prompts.
 
 The forms are those of Zhang et al. 2023 ("a woman in boots sitting at a table") and ordinary captions in the manner of
 Wu et al. 2025 ("a lady with a dog and a kite on the beach").
@@ -15,7 +15,7 @@ NO_PLURAL = ("riding", "laying", "holding", "reading", "flying")
 
 
 def article(noun: str) -> str:
-    """``a`` or ``an``."""
+    """Return ``a`` or ``an``."""
     return "an" if noun[0] in "aeiou" else "a"
 
 
@@ -62,7 +62,7 @@ def _object_phrases(
 def random_caption(
     world: World, rng: np.random.Generator, often: Mapping[str, int] | None = None
 ) -> tuple[str, Named]:
-    """One caption and what it names.
+    """Return a caption and what it names.
 
     Groups of indicator words, words in a group, attributes and objects are each drawn evenly, so no noun is rare.
     ``often`` gives nouns that come up so many times as often as the others. That alters what captions name, not how

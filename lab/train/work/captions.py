@@ -1,14 +1,13 @@
-"""Captions with a profession, by lot, in the form of DALL-Eval's prompts (Cho et al. 2023, §4.2.1)."""
+"""Random captions with a profession, in the form of DALL-Eval's prompts (Cho et al. 2023, §4.2.1)."""
 
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from probes.toyworld.captions import article, random_caption
+from lab.train.base.captions import article, random_caption
 from probes.toyworld.world import GROUPS, World
 
-FUNCTION_WORDS = ("who", "works", "as")
 # A lean is planted beside neutral words alone, so they come up more often; half of the captions name nothing more, as
 # the prompts of an audit do.
 GROUP_SHARES = (0.6, 0.2, 0.2)
