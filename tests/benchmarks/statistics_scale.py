@@ -48,8 +48,8 @@ def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[
     """Every statistic of objects, with the seconds each takes."""
     from analysis.stats.multiplicity import adjust_p_values
     from analysis.stats.object_counts import object_table
-    from lab.validate.statistics.cochran import cochran_q_test
     from analysis.tables.objects.statistics import object_statistics, table_statistics
+    from lab.validate.statistics.cochran import cochran_q_test
 
     table = []
     pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))

@@ -7,7 +7,6 @@ from scipy import special
 from analysis.stats.worlds import draw_table
 from lab.validate.statistics.page import main, scale
 from lab.validate.statistics.rates import COMPARISON, COVERAGE, REJECTION
-from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 from lab.validate.statistics.seeds import (
     EXCHANGEABLE,
     LEANING,
