@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from probes.errors import UserError
-from probes.runs import parts, recorded_files
+from probes.runs import parts, recorded_files, recorded_paths
 from probes.storage import cache, locations, objects
 from probes.storage.locations import run_path
 from probes.storage.objects import ChangedError, ObjectPath
@@ -330,3 +330,4 @@ def test_what_a_run_on_object_storage_was_called_is_read_from_its_copy(store, tm
     assert recorded_files.found_configuration({"model": "sd-1"}, root)["model"] == "sd-1"  # no copy
     parts.write_bytes(root / "triplets.yaml", b"model: ./sd\n")
     assert recorded_files.found_configuration({"model": "sd-1"}, root)["model"] == "./sd"
+    assert recorded_paths.sentence("found none in /data/sd: check it", root) == "found none in sd: check it"
