@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from probes.config.schema import Config
 from probes.config.types import MayBePath
-from probes.config.yaml import read_yaml
+from probes.config.yaml import parse_yaml, read_yaml
 from probes.errors import UserError
 from probes.runs.recorded_paths import hides_nothing, name_of, out, resolve_path, same, sentence, written
 
@@ -119,8 +119,9 @@ def _said(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Iterator
     line = passed.get("command_line")
     if isinstance(line, Mapping):
         yield line.get(f"--{'.'.join(at)}")
-    with contextlib.suppress(UserError):
-        data = read_yaml(run / "triplets.yaml").data
+    copy = run / "triplets.yaml"
+    with contextlib.suppress(UserError, FileNotFoundError, UnicodeDecodeError):
+        data = (read_yaml(copy) if isinstance(run, Path) else parse_yaml(copy.read_text(), copy.name)).data
         for name in at:
             data = data.get(name) if isinstance(data, Mapping) else None
         yield data

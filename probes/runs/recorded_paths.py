@@ -147,7 +147,7 @@ def sentence(text: str, run: Path) -> str:
     'found none in sd: check it'
     """
     for folder, short in (
-        *((f"{folder}/", "") for folder in (run, os.path.abspath(run)) if isinstance(run, Path)),
+        *((f"{folder}/", "") for folder in ((run, os.path.abspath(run)) if isinstance(run, Path) else ())),
         (f"{WEIGHTS}/", BUNDLED),
         *((str(home), "~") for home in _homes()),
     ):

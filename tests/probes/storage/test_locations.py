@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from probes.errors import UserError
-from probes.runs import parts
+from probes.runs import parts, recorded_files, recorded_paths
 from probes.storage import cache, locations, objects
 from probes.storage.locations import run_path
 from probes.storage.objects import ChangedError, ObjectPath
@@ -320,3 +320,14 @@ def test_without_the_extra_there_is_one_line(tmp_path, monkeypatch, capsys):
         objects._obstore.cache_clear()
     line = "expected the libraries that reach object storage, found no `obstore`: pip install 'triptych[storage]'"
     assert capsys.readouterr().err.strip() == f"s3://bucket: {line}"
+
+
+def test_what_a_run_on_object_storage_was_called_is_read_from_its_copy(store, tmp_path, monkeypatch):
+    """A model in the current directory is recorded by its relative path, and looked for as the YAML names it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sd").mkdir()
+    root = run_path("s3://bucket/run")
+    assert recorded_files.found_configuration({"model": "sd-1"}, root)["model"] == "sd-1"  # no copy
+    parts.write_bytes(root / "triplets.yaml", b"model: ./sd\n")
+    assert recorded_files.found_configuration({"model": "sd-1"}, root)["model"] == "./sd"
+    assert recorded_paths.sentence("found none in /data/sd: check it", root) == "found none in sd: check it"
