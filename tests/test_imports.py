@@ -32,7 +32,7 @@ BELOW = {
     "observe": ("metrics",),
     "tables": ("metrics", "stats", "study"),
     "report": ("tables", "metrics", "stats", "study"),
-    "studies": ("report", "tables", "metrics", "stats", "study", "methods"),
+    "studies": ("report", "tables", "metrics", "stats", "study"),
     "methods": ("studies", "report", "tables", "metrics", "stats", "study", "observe"),
 }
 FILES = sorted(

@@ -66,7 +66,8 @@ class LoadedRun:
         A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
     `pairs` gives the similarities of a site, and `table` any other table that `tables` lists, such as
-    ``gap_prompts`` with the gap of each triplet. Each of them raises `probes.errors.UserError` where the run does not hold it (yet).
+    ``gap_prompts`` with the gap of each triplet. Each of them raises `probes.errors.UserError` where the run does not
+    hold it (yet).
     """
 
     def __init__(self, run: Run):

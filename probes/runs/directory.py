@@ -1,4 +1,5 @@
-"""What is done with a run directory that is held (`probes.storage.claim`): whether it can be gone on with, what is recorded.
+"""What is done with a run directory that is held (`probes.storage.claim`): whether it can be gone on with, what is
+recorded.
 
 And what a new run clears away.
 """

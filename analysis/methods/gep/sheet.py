@@ -1,20 +1,19 @@
-"""What people are asked of an audit's images, chosen by lot: a folder with the images and a CSV to fill in."""
+"""Questions to people about an audit's images, chosen at random: a folder with the images and a CSV to fill in."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from analysis.studies.labelling import FILE, write_images
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.prompts.audit import attributes, places
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
-FILE = "labels.csv"
 COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
 
 
@@ -67,14 +66,3 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
         f"{len(table)} questions about {len(files)} images: fill in yes or no under label in {out / FILE}, then"
         f" triptych gep labels {run.path} {out / FILE}"
     )
-
-
-def write_images(run: Run, out: Path, samples: Collection[str], *, seed: int) -> dict[str, str]:
-    """Write images into a folder under names that say nothing of their prompts; return these by sample."""
-    names = sorted(samples)
-    numbers = np.random.default_rng(seed).permutation(len(names))
-    files = {name: f"images/{number:05d}.png" for name, number in zip(names, numbers)}
-    stored = run.samples(["sample_id", "image"])
-    for row in stored[stored["sample_id"].isin(names)].itertuples():
-        write_bytes(out / files[row.sample_id], row.image["bytes"])
-    return files

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from analysis.methods.gep.sheet import FILE, write_images
 from analysis.metrics.skin_tone import monk_colours
+from analysis.studies.labelling import FILE, write_images
 from analysis.tables.objects.human_answers import UNDECIDED
 from probes.config.question_options import TONE
 from probes.config.questions import people_questions

@@ -259,8 +259,8 @@ class StoredSimilarities(Similarities):
         Returns
         -------
         DataFrame
-            A row a similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is NaN with a
-            ``reason``.
+            A row a similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is
+            NaN with a ``reason``.
         """
         return pd.concat([_TIDY, *map(self._tidy, self._chosen)], ignore_index=True)
 

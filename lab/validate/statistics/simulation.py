@@ -1,4 +1,6 @@
-"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of `lab.validate.statistics.worlds`."""
+"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of
+`lab.validate.statistics.worlds`.
+"""
 
 from __future__ import annotations
 

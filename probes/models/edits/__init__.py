@@ -9,7 +9,8 @@
         images = pipe("a person with a dog").images
     edited.record["left_over"]
 
-The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn (`probes.config.edit_options`).
+The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
+(`probes.config.edit_options`).
 """
 
 from __future__ import annotations

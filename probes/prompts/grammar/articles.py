@@ -2,8 +2,8 @@
 
 Spelling misleads in four places, each a rule here: numbers (*an 80-year-old*), letters read out (*an MBA student*),
 vowel letters that begin with the sound of *you* or *one* (*a European*), and an *h* that is silent (*an heir*). The
-library `inflect` was tried: of the 261 cases in ``tests/probes/prompts/grammar/articles.csv`` it has 38 wrong, nearly every number
-among them, and importing it takes seconds.
+library `inflect` was tried: of the 261 cases in ``tests/probes/prompts/grammar/articles.csv`` it has 38 wrong, nearly
+every number among them, and importing it takes seconds.
 """
 
 from __future__ import annotations

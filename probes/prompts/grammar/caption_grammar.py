@@ -1,6 +1,7 @@
 """Which words of a caption are nouns, by a short grammar over what a dictionary says they can be.
 
-A dictionary lists the parts of speech of a word, without saying which one stands here (`probes.prompts.grammar.lexicon`). What
+A dictionary lists the parts of speech of a word, without saying which one stands here
+(`probes.prompts.grammar.lexicon`). What
 stands around it says that: determiners, prepositions and adjectives announce a noun, subjects and "to" a verb; a form
 in -ing is what somebody does unless it is announced like a thing; after "a" and its noun a form in -s is a verb. Made
 for captions ("a person holding up a smartphone"), not for prose.
@@ -8,8 +9,8 @@ for captions ("a person holding up a smartphone"), not for prose.
 Its tokens are not the words of a prompt (`hooks.prompt.spans`): marks of punctuation are tokens, since they end
 phrases, and the possessive stands apart from its noun. A noun meets its word by their characters.
 
-The rules were tuned on one half of the labelled captions of `tests/probes/prompts/grammar`; `docs/nouns.md` says what they reach
-on the other.
+The rules were tuned on one half of the labelled captions of `tests/probes/prompts/grammar`; `docs/nouns.md` says what
+they reach on the other.
 """
 
 from __future__ import annotations

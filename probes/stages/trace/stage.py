@@ -49,7 +49,7 @@ _PLAIN = StageCall()
 
 @dataclass(frozen=True)
 class Tracing:
-    """Draws batches of variants (`probes.execution.team.Work`) with the model that is loaded; a helper loads its own."""
+    """Draws batches of variants (`probes.execution.team.Work`) with the loaded model; a helper loads its own."""
 
     source: loading.Source
     config: Config

@@ -184,7 +184,7 @@ def test_each_loads_by_name_with_its_card(name):
 
 
 def test_one_that_was_not_taught_or_of_another_wiring_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="train it with python -m lab.train.located.train"):
+    with pytest.raises(UserError, match="train it with python -m lab"):
         located_pipeline("toyworld-cross-1", tmp_path)
     (tmp_path / DELTA).write_bytes((FOLDER / "toyworld-cross-4" / DELTA).read_bytes())
     with pytest.raises(UserError, match="expected what its wires have, which differs in"):
