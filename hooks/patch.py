@@ -163,7 +163,7 @@ class Patch:
         return dict(zip(self.into, sources, strict=True))
 
     def writes_at(self, call: int) -> bool:
-        """Whether it writes at this call of the denoiser."""
+        """Return whether it writes at this call of the denoiser."""
         return self.steps is None or call in self.steps
 
 
@@ -214,7 +214,7 @@ class _Region:
 
 
 def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """What is put in the place of `value`; sums in float32, copies bit for bit."""
+    """Return what is put in the place of `value`; sums in float32, copies bit for bit."""
     places = patch.positions if patch.source_positions is None else patch.source_positions
     if patch.mode == "zero":
         return torch.zeros_like(value)

@@ -46,7 +46,7 @@ def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def products(values: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """What a cosine is made of, in few operations; the division can wait until they have left the device.
+    """Return what a cosine is made of, in few operations; the division can wait until they have left the device.
 
     Parameters
     ----------

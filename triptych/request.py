@@ -82,15 +82,15 @@ class Request:
         return self.yaml_source.text or None
 
     def includes(self, *stages: str) -> bool:
-        """Whether any of these stages is gone through."""
+        """Return whether any of these stages is gone through."""
         return not set(stages).isdisjoint(self.stages)
 
     def replaces(self, stage: str) -> bool:
-        """Whether the stored results of a stage are to be replaced."""
+        """Return whether the stored results of a stage are to be replaced."""
         return self.arguments.overwrite and stage in self.stages
 
     def place(self, field: str) -> str:
-        """Where a field of the configuration stands, for errors."""
+        """Return where a field of the configuration stands, for errors."""
         return f"{self.yaml_source.name}: {field}"
 
     def naming(self) -> contextlib.AbstractContextManager[None]:

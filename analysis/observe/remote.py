@@ -30,7 +30,7 @@ def planned(job: Job) -> dict[str, Any]:
 
 
 def recorded(job: Job) -> dict[str, Any]:
-    """What ``run.json`` keeps of an observer that has looked."""
+    """Return what ``run.json`` keeps of an observer that has looked."""
     run, observer = _found(job)
     return dict(observer.record(run))
 

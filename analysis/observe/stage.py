@@ -171,7 +171,7 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
 
 
 def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> Part:
-    """What an observer makes of a part file of samples."""
+    """Return what an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
     with locations.once(file):
         draws = parts.read_part(file, ["triplet", "seed"])

@@ -134,7 +134,7 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
 
 
 def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
-    """What the template of the section needs."""
+    """Return what the template of the section needs."""
     engine = str(objects.observer.get("engine", "unknown"))
     names = [person.name for person in people if not person.control]
     error, check = (objects.tables[name] for name in MAYBE)
@@ -176,7 +176,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
 
 
 def embedded(objects: Objects, shown: pd.DataFrame, figures: dict[str, Drawn]) -> dict:
-    """What the page's script needs: overlays, words of the prompts, links of the figures, triplets by object."""
+    """Return what the page's script needs: overlays, words of the prompts, links of the figures, triplets by object."""
     found = objects.rows("objects").query("object >= 0")
     return {
         "objects": objects.overlays,
@@ -191,7 +191,9 @@ def embedded(objects: Objects, shown: pd.DataFrame, figures: dict[str, Drawn]) -
 
 
 def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
-    """What is known of the detector over all objects: a row a truth and quantity, a cell an indicator or contrast."""
+    """Return what is known of the detector over all objects: a row a truth and quantity, a cell an indicator or
+    contrast.
+    """
     found = []
     error = objects.rows("detector_error", object=ALL)
     for quantity in ("accuracy", "recall", "precision"):
@@ -241,7 +243,7 @@ def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str])
 
 
 def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
-    """What a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
+    """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)
     chosen = {"first": away, "second": towards}

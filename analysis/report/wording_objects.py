@@ -45,7 +45,7 @@ def looked_for(observer: Mapping[str, Any]) -> str:
 
 
 def _source(kind: str, observer: Mapping[str, Any]) -> str:
-    """What one source of tags gives for an image."""
+    """Return what one source of tags gives for an image."""
     if kind == "prompt":
         return "the nouns of each triplet’s prompts"
     if kind == "checker":

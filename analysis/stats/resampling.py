@@ -83,7 +83,7 @@ def moments(
 
 @lru_cache(maxsize=1)
 def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each of n rows is drawn in each resample.
+    """Return how often each of n rows is drawn in each resample.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
 
 @lru_cache(maxsize=1)
 def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
-    """Which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
+    """Return which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
 
     Returns
     -------
@@ -162,7 +162,9 @@ def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slic
 
 
 def rows_drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
-    """How many rows with a value each resample holds: (resamples, n_columns), or one number if none is missing."""
+    """Return how many rows with a value each resample holds: (resamples, n_columns), or one number if none is
+    missing.
+    """
     present = ~np.isnan(values)
     return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
 
@@ -256,7 +258,7 @@ def column_quantiles(
 
 
 def _numbers(sorted_values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many numbers each sorted column holds: NaN stand last."""
+    """Return how many numbers each sorted column holds: NaN stand last."""
     count = np.full(sorted_values.shape[1], len(sorted_values))
     if len(sorted_values):
         short = np.flatnonzero(np.isnan(sorted_values[-1]))

@@ -87,7 +87,7 @@ class Table:
         return of if isinstance(of, str) else f"{of.__module__}.{of.__qualname__}"
 
     def fits(self, columns: Sequence[str]) -> bool:
-        """Whether a table with these columns is one of this kind.
+        """Return whether a table with these columns is one of this kind.
 
         >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])

@@ -54,7 +54,7 @@ def space(site: str) -> str:
 
 
 def has_steps(site: str) -> bool:
-    """Whether a site has a value at every call of the denoiser, and not one for the whole generation.
+    """Return whether a site has a value at every call of the denoiser, and not one for the whole generation.
 
     Examples
     --------

@@ -153,7 +153,7 @@ class Architecture(ABC):
         latent over the side of its grid: 1, 2, 4 or 8."""
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Why a site that others of this architecture have is not there, or None."""
+        """Return why a site that others of this architecture have is not there, or None."""
         return None
 
     # A call of the denoiser
@@ -195,11 +195,11 @@ class Architecture(ABC):
         return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
 
     def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """Whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
+        """Return whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
         return scale > 1
 
     def prediction_type(self, scheduler: Any) -> str:
-        """What a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
+        """Return what a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
         return scheduler.config.get("prediction_type", self.predicts[0])
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:

@@ -82,7 +82,7 @@ class Site:
         return self._view(tensor_of(whole, self.element))
 
     def give(self, whole: Any, values: Tensor) -> Any:
-        """What the module was given or gave, with `values` here; `whole` itself stays as it is.
+        """Return what the module was given or gave, with `values` here; `whole` itself stays as it is.
 
         Where a module returns the tensor twice (a block of the U-Net's way down hands it to the next block and
         to the skip connection), both are replaced.

@@ -103,7 +103,7 @@ class UNet(Architecture):
         yield from decoder.decoder_sites(pipe.vae, place)
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Why `x0_pred` cannot be computed, where it cannot."""
+        """Return why `x0_pred` cannot be computed, where it cannot."""
         return x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
@@ -115,7 +115,7 @@ class UNet(Architecture):
                 yield site, factors[_BLOCK.match(site.address).group(1, 2, 3)]
 
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
-        """What the UNet is given."""
+        """Return what the UNet is given."""
         names = ("sample", "timestep", "encoder_hidden_states")
         sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
@@ -232,7 +232,7 @@ def _latent_channels(pipe: Any) -> int:
 
 
 def place(address: str) -> Place | None:
-    """What an address says of a site of the UNet, of what stands before it and behind it; None of any other.
+    """Return what an address says of a site of the UNet, of what stands before it and behind it; None of any other.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def place(address: str) -> Place | None:
 
 
 def x0_unavailable(scheduler: Any) -> str | None:
-    """Why `x0_pred` cannot be computed under this scheduler, or None if it can."""
+    """Return why `x0_pred` cannot be computed under this scheduler, or None if it can."""
     name = type(scheduler).__name__
     if getattr(scheduler, "alphas_cumprod", None) is None:
         return f"{name} has no alphas_cumprod"
@@ -318,7 +318,7 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
 
 
 def _projections(attention: Any) -> dict[str, tuple[str, tuple[int, int] | None]]:
-    """Where an attention's query, key and value come from, and which slice of it each is."""
+    """Return where an attention's query, key and value come from, and which slice of it each is."""
     if runs_fused(attention):
         if attention.is_cross_attention:
             return {"query": ("to_q", None), "key": ("to_kv", (0, 2)), "value": ("to_kv", (1, 2))}
@@ -327,7 +327,7 @@ def _projections(attention: Any) -> dict[str, tuple[str, tuple[int, int] | None]
 
 
 def runs_fused(attention: Any) -> bool:
-    """Whether the processor in use runs the fused projections (which stay there after unfusing)."""
+    """Return whether the processor in use runs the fused projections (which stay there after unfusing)."""
     processor = type(getattr(attention, "processor", None)).__name__
     return getattr(attention, "fused_projections", False) and processor.startswith("Fused")
 

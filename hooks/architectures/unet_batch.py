@@ -16,7 +16,7 @@ UNGUIDED = ("conditional",)
 
 
 def three_way(pipe: Any) -> bool:
-    """Whether guidance runs three branches, over the text and over an image."""
+    """Return whether guidance runs three branches, over the text and over an image."""
     return any(base.__name__ == "StableDiffusionInstructPix2PixPipeline" for base in type(pipe).__mro__)
 
 

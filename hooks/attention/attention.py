@@ -150,7 +150,7 @@ class AttentionSums:
             sums.begin(*size[1:])
 
     def elements(self, rows: int, height: int, width: int, tokens: int | None, calls: int | None) -> int:
-        """How many numbers will be held for latents of this size; `tokens` is None for self-attention."""
+        """Return how many numbers will be held for latents of this size; `tokens` is None for self-attention."""
         total = 0
         if self.defined is not None:
             total += self.defined.elements(rows, tokens, height, width)

@@ -94,13 +94,13 @@ class MapChoice:
         return chosen
 
     def heads_kept(self, heads: int) -> int:
-        """How many maps are kept of a layer with so many heads."""
+        """Return how many maps are kept of a layer with so many heads."""
         if self.heads == "mean":
             return 1
         return heads if self.heads == "each" else len(self.heads)
 
     def tokens_kept(self, tokens: int) -> int:
-        """How many maps are kept of so many tokens.
+        """Return how many maps are kept of so many tokens.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class MapChoice:
         return len(self.tokens)
 
     def bins(self, calls: int) -> int:
-        """How many sums over the UNet calls are kept apart, never more than there are calls."""
+        """Return how many sums over the UNet calls are kept apart, never more than there are calls."""
         if self.steps == "sum":
             return 1
         return calls if self.steps == "each" else min(self.steps, calls)

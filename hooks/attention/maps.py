@@ -77,7 +77,7 @@ class LayerMaps:
         return tuple(self.values)
 
     def positions(self, tokens: Sequence[int]) -> list[int]:
-        """Where these token positions are among those kept.
+        """Return where these token positions are among those kept.
 
         Raises
         ------

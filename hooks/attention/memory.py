@@ -63,7 +63,7 @@ def estimate_memory(
 def settle(
     word_maps: bool | str | Definition | MapChoice, self_attention: MapChoice | None
 ) -> list[tuple[str, Definition | None, MapChoice | None]]:
-    """Which sums to make: kind of attention, the definition to sum, the sums to keep apart.
+    """Return which sums to make: kind of attention, the definition to sum, the sums to keep apart.
 
     Raises
     ------

@@ -57,7 +57,9 @@ class RefineSums:
         return factor, grids[factor]
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
+        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
+        known.
+        """
         return layer.address in self.layers and layer.factor == self._factor
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
@@ -82,7 +84,7 @@ class RefineSums:
         return [] if self._sum is None else [self._sum]
 
     def elements(self, rows: int, tokens: int | None, height: int, width: int) -> int:
-        """How many numbers will be held."""
+        """Return how many numbers will be held."""
         h, w = self._finest(height, width)[1]
         return rows * (h * w) ** 2
 

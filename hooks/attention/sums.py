@@ -38,7 +38,9 @@ class DefinitionSums:
         self._apart: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
+        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
+        known.
+        """
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
@@ -88,7 +90,7 @@ class DefinitionSums:
         return [*self._apart.values(), *([] if self._joint is None else [self._joint])]
 
     def elements(self, rows: int, tokens: int, height: int, width: int) -> int:
-        """How many numbers will be held."""
+        """Return how many numbers will be held."""
         shapes, joint = 0, 0
         for layer in self.layers.values():
             h, w = layer.size(height, width)
@@ -135,7 +137,9 @@ class KeptSums:
         self._size = (height, width)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
+        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
+        known.
+        """
         return layer.address in self.layers
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
@@ -183,7 +187,7 @@ class KeptSums:
         return list(self.sums.values())
 
     def elements(self, rows: int, tokens: int | None, height: int, width: int, calls: int | None) -> int:
-        """How many numbers will be held; for self-attention, `tokens` is None: as many as pixels."""
+        """Return how many numbers will be held; for self-attention, `tokens` is None: as many as pixels."""
         total = 0
         for layer in self.layers.values():
             h, w = layer.size(height, width)

@@ -59,7 +59,7 @@ class PromptWords:
     def positions(
         self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None
     ) -> tuple[str, tuple[int, ...]]:
-        """What a word is called, and its token positions in one row.
+        """Return what a word is called, and its token positions in one row.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class TextRun:
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
 
     def gives(self, conditional: Tensor) -> bool:
-        """Whether some state of this run, as it is or normed, is what the UNet is given.
+        """Return whether some state of this run, as it is or normed, is what the UNet is given.
 
         Parameters
         ----------

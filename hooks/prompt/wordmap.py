@@ -58,7 +58,7 @@ class WordMap:
         return normalise(self.values)
 
     def mask(self, threshold: float = THETA, size: int | tuple[int, int] | None = None) -> np.ndarray:
-        """Where the map, resized and then stretched to 0…1, exceeds a threshold.
+        """Return where the map, resized and then stretched to 0…1, exceeds a threshold.
 
         Parameters
         ----------

@@ -181,7 +181,7 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
 
 
 def attribute_findings(folder: Path | None = None) -> list[str]:
-    """What the floors say of the attribute differences."""
+    """Return what the floors say of the attribute differences."""
     compared = attribute_contrasts(folder)
     single = {key: c for key, c in compared.items() if key[2] == "person"}
     share = {key: c.prompts.floor / c.prompts.value for key, c in single.items()}

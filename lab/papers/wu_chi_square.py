@@ -86,7 +86,7 @@ def triplets(folder: Path | None = None) -> pd.DataFrame:
 def approximation_error(
     objects: int = 330, detections: int = 3000, tables: int = 200, seed: int = 0
 ) -> np.ndarray:
-    """How far the triplet from the pairs is from the true one in tables without any difference, shape (tables,).
+    """Return how far the triplet from the pairs is from the true one in tables without any difference, shape (tables,).
 
     Frequencies of the objects are Dirichlet (0.3), so most objects are rare, as in the paper's Figure 6.
     """
@@ -160,7 +160,7 @@ def chi_square_blocks(folder: Path | None = None) -> list[tuple[str, str, pd.Dat
 
 
 def chi_square_findings(folder: Path | None = None) -> list[str]:
-    """What the p-values alone show."""
+    """Return what the p-values alone show."""
     table = p_values(folder)
     hidden = table[table["group"] == "hidden"]
     recomputed = triplets(folder)

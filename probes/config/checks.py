@@ -122,7 +122,7 @@ def check_prompts(prompts: Sequence[Any], names: list[str]) -> None:
 
 
 def _content(prompt: str | Mapping[str, Any]) -> str:
-    """What a prompt asks for, equal for all that text encoders do not tell apart."""
+    """Return what a prompt asks for, equal for all that text encoders do not tell apart."""
     if isinstance(prompt, str):
         return _content({"text": prompt})
     texts = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
@@ -184,7 +184,7 @@ def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def asks_for_skills(config: HasPrompts) -> bool:
-    """Whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
+    """Return whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
 
     Such a run may have one indicator, and compares no words.
     """
@@ -192,7 +192,7 @@ def asks_for_skills(config: HasPrompts) -> bool:
 
 
 def all_ask_for_skills(prompts: Sequence[Any]) -> bool:
-    """Whether there are prompts, each of which asks for a skill."""
+    """Return whether there are prompts, each of which asks for a skill."""
     return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
 
 

@@ -48,7 +48,7 @@ class ResolvedQuestion:
     sentences: Mapping[str, str]
 
     def read(self, answer: str) -> str | None:
-        """What an answer says, see `read_answer`."""
+        """Return what an answer says, see `read_answer`."""
         return read_answer(answer, self.readings)
 
 
@@ -75,7 +75,7 @@ def read_answer(answer: str, readings: Mapping[str, tuple[str, ...]]) -> str | N
 
 
 def _says(text: str, word: str) -> bool:
-    """Whether a word, or its plural, stands in a text and is not taken back."""
+    """Return whether a word, or its plural, stands in a text and is not taken back."""
     # the edges of a word, which may itself begin or end with a sign
     pattern = rf"(?<!\w){re.escape(word.casefold())}(?:s|es)?(?!\w)"
     return any(not _NEGATED.search(text[: match.start()]) for match in re.finditer(pattern, text))

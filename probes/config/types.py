@@ -141,7 +141,7 @@ def _captions(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_template(prompt: Any) -> bool:
-    """Whether a prompt that is a mapping has a text with ``{person}`` in the place of one for each indicator."""
+    """Return whether a prompt that is a mapping has a text with ``{person}`` in the place of one for each indicator."""
     return PERSON in str(prompt.get("text", ""))
 
 

@@ -48,7 +48,7 @@ class YamlSource:
     written: dict[Loc, tuple[str, int]] = field(default_factory=dict)
 
     def hint(self, loc: Loc, value: Any) -> str:
-        """What YAML made of a bare word: `` (YAML reads a bare `no` as False)``, or nothing."""
+        """Return what YAML made of a bare word: `` (YAML reads a bare `no` as False)``, or nothing."""
         raw, _ = self.written.get(loc, ("", 0))
         if isinstance(value, str) or raw == repr(value):
             return ""
@@ -233,7 +233,7 @@ class _Reader(yaml.composer.Composer, yaml.resolver.Resolver):
         return {**merged, **values}
 
     def _merge(self, node: yaml.Node, loc: Loc) -> dict[str, Any]:
-        """What ``<<`` brings in: a mapping, or several of which the first to name a key has it."""
+        """Return what ``<<`` brings in: a mapping, or several of which the first to name a key has it."""
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: dict[str, Any] = {}
         for one in reversed(nodes):

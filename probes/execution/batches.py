@@ -121,7 +121,7 @@ def fits_on_device(make: Callable[[], None]) -> bool:
 
 
 def no_room(error: BaseException) -> bool:
-    """Whether an error says that the device has no room for a batch."""
+    """Return whether an error says that the device has no room for a batch."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return any(said in str(error) for said in _NO_ROOM)

@@ -62,7 +62,7 @@ def _finished(part: Part, there: Collection[Path], refused: Refused, damaged: Da
 
 
 def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
-    """Whether a file of a part that is there is as it was written and made from what it should be."""
+    """Return whether a file of a part that is there is as it was written and made from what it should be."""
     try:
         with locations.once(path, whole=True):
             there = files.read_identity(path)

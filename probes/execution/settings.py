@@ -43,7 +43,7 @@ class ResolvedSettings:
 
     @classmethod
     def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
-        """What follows from a model that is loaded for a configuration.
+        """Return what follows from a model that is loaded for a configuration.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class ResolvedSettings:
         )
 
     def device_record(self, count: int) -> dict[str, Any]:
-        """What ``run.json`` keeps of the device, and of so many workers."""
+        """Return what ``run.json`` keeps of the device, and of so many workers."""
         return {
             "name": self.device_name,
             "torch": self.device,

@@ -86,7 +86,7 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def holds(self, part: int) -> bool:
-        """Whether a part is its.
+        """Return whether a part is its.
 
         >>> [part for part in range(10) if Shard(1, 4).holds(part)]
         [1, 5, 9]
@@ -220,7 +220,7 @@ def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) 
 
 
 def holds(run: Run, part: int) -> bool:
-    """Whether a part is this process's to make: of a shared run, those of its shard."""
+    """Return whether a part is this process's to make: of a shared run, those of its shard."""
     return run.shard is None or run.shard.holds(part)
 
 
@@ -230,7 +230,8 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
 
 
 def is_complete(path: Path, shard: Shard | None = None) -> bool:
-    """Whether every part of a run is there that whoever shares it was to make; never for a shard that holds none.
+    """Return whether every part of a run is there that whoever shares it was to make; never for a shard that holds
+    none.
 
     Kinds of which no part is there were not asked for, as far as one knows who has made some.
     """
@@ -243,7 +244,7 @@ def is_complete(path: Path, shard: Shard | None = None) -> bool:
 
 
 def became_complete(path: Path) -> bool:
-    """Whether all is there of a run that was measured when it was not."""
+    """Return whether all is there of a run that was measured when it was not."""
     return KEY in Run.open(path).meta and is_complete(path)
 
 
@@ -330,7 +331,7 @@ def _observing(config: Mapping[str, Any], observe: Mapping[str, Any]) -> dict[st
 
 
 def _times(times: Mapping[str, Any], shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How long the stages took that shards went through: the sum over all processes."""
+    """Return how long the stages took that shards went through: the sum over all processes."""
     seconds = dict(times.get("seconds") or {})
     for stage in ("generated", "observed"):
         took = [entry["seconds"][stage] for entry in shards if stage in entry["seconds"]]

@@ -59,7 +59,7 @@ def raise_from_here() -> None:
 
 
 def _is_command_line() -> bool:
-    """Whether this process is ``python -m`` with a module of the project, or the command ``triptych``."""
+    """Return whether this process is ``python -m`` with a module of the project, or the command ``triptych``."""
     module = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = module.name if module is not None else os.path.basename(sys.argv[0] if sys.argv else "")
     return name.split(".")[0] in ("probes", "analysis", "triptych", "lab")

@@ -150,7 +150,7 @@ class _Sharing:
         return self._given - 1
 
     def goes_on(self) -> bool:
-        """Whether a piece is still to be given, or one to come back; after a fault, one from before it."""
+        """Return whether a piece is still to be given, or one to come back; after a fault, one from before it."""
         if not self.faults and self._given < len(self._pieces):
             return True
         before = min(self.faults, default=inf)
@@ -215,7 +215,7 @@ class _Helper:
         return cls(process, ours)
 
     def heard(self) -> tuple[str, Any]:
-        """What it says next: ``ready``, ``tick``, ``done`` or ``failed``, and what belongs to it."""
+        """Return what it says next: ``ready``, ``tick``, ``done`` or ``failed``, and what belongs to it."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):

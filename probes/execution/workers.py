@@ -77,7 +77,7 @@ def worker_count(
     seconds: float,
     start: float = _START_SECONDS,
 ) -> int:
-    """How many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
+    """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def worker_count(
 
 
 def expected_workers(config: Config) -> int:
-    """How many workers a new run will want, as far as can be told before the model is looked at: else one.
+    """Return how many workers a new run will want, as far as can be told before the model is looked at: else one.
 
     Helpers take as long to load their libraries as this process does, so they are best started first.
     """
@@ -130,7 +130,7 @@ def expected_workers(config: Config) -> int:
 
 
 def measure_workers(config: Config) -> int:
-    """How many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
+    """Return how many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
     images = _images(config)
     return worker_count(
         config.generate.workers,
@@ -143,7 +143,7 @@ def measure_workers(config: Config) -> int:
 
 
 def report_workers(config: Config) -> int:
-    """How many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
+    """Return how many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
     return worker_count(
         config.generate.workers,
         device="cpu",

@@ -97,11 +97,11 @@ class Cost:
     speed: float
 
     def seconds(self, images: float, count: int) -> float:
-        """What so many workers take for so many images."""
+        """Return what so many workers take for so many images."""
         return images * self.per_image / self.speed / min(count, workers.cores())
 
     def basis(self, count: int) -> str:
-        """How it was reckoned, for so many workers."""
+        """Return how it was reckoned, for so many workers."""
         denoiser, steps = architecture_of(self.pipe).denoiser_name, self.config.sampler.steps
         return (
             f"{_several(count, 'worker')} of {_several(self.threads, 'thread')};"
@@ -191,7 +191,9 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
 def processes(
     config: Config, pipe: Any, device: str, threads: int, images: int, rows: int | None = None
 ) -> int:
-    """How many workers draw so many images (`probes.execution.workers.worker_count`); `rows`: images in a batch."""
+    """Return how many workers draw so many images (`probes.execution.workers.worker_count`); `rows`: images in a
+    batch.
+    """
     return workers.worker_count(
         config.generate.workers,
         device=device,

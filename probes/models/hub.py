@@ -25,7 +25,7 @@ _UNREACHED = "not in the cache, and the hub can't be reached"
 
 @cache
 def known() -> Mapping[str, Mapping[str, Any]]:
-    """What ``known_models.yaml`` says of models of the hub, by their ids."""
+    """Return what ``known_models.yaml`` says of models of the hub, by their ids."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 

@@ -126,7 +126,7 @@ def _bundled(name: str) -> Source:
 
 
 def _inside(path: Path) -> str:
-    """What a folder without a pipeline holds instead, as far as its files tell."""
+    """Return what a folder without a pipeline holds instead, as far as its files tell."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         kind = parse_json((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
         return f" but a single {kind!s:.40}" if kind else ""

@@ -164,7 +164,9 @@ def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options:
 
 
 def auto(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """What one of transformers' ``Auto`` classes makes of a folder: ``Config``, ``Tokenizer`` or ``Processor``."""
+    """Return what one of transformers' ``Auto`` classes makes of a folder: ``Config``, ``Tokenizer`` or
+    ``Processor``.
+    """
     import transformers
 
     return from_folder(getattr(transformers, f"Auto{kind}"), folder, fetch=fetch, **options)
@@ -185,7 +187,7 @@ def download_pipeline(identifier: str, **options: Any) -> None:
 
 
 def tensors(path: Path, **options: Any) -> Any:
-    """What a file of weights holds: safetensors, or a pickle of plain tensors, read without running it.
+    """Return what a file of weights holds: safetensors, or a pickle of plain tensors, read without running it.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def scheduler_class(name: str) -> type | None:
 
 
 def _placeholder(cls: type) -> bool:
-    """Whether diffusers puts the class in the place of one whose library is not installed."""
+    """Return whether diffusers puts the class in the place of one whose library is not installed."""
     return bool(getattr(type(cls), "__name__", "") == "DummyObject" and "Scheduler" in cls.__name__)
 
 
@@ -171,7 +171,7 @@ def _unusable(architecture: Architecture, place: str, name: str, why: str) -> Us
 
 
 def _interface(scheduler: Any, methods: Sequence[str]) -> str | None:
-    """Why the pipeline, which calls these methods, cannot call it."""
+    """Return why the pipeline, which calls these methods, cannot call it."""
     for name in methods:
         if not callable(getattr(scheduler, name, None)):
             return f"has no {name}()"
@@ -188,7 +188,7 @@ def _interface(scheduler: Any, methods: Sequence[str]) -> str | None:
 
 
 def _noise(scheduler: Any, architecture: Architecture, like: Any) -> str | None:
-    """Why its noise is not the one that the model was trained with."""
+    """Return why its noise is not the one that the model was trained with."""
     import torch
 
     kind, kinds = architecture.prediction_type(scheduler), architecture.predicts
@@ -214,7 +214,7 @@ def _noise(scheduler: Any, architecture: Architecture, like: Any) -> str | None:
 
 
 def _trial(scheduler: Any, steps: int) -> str | None:
-    """Why it fails when it is driven as a pipeline drives it, with a prediction of nothing."""
+    """Return why it fails when it is driven as a pipeline drives it, with a prediction of nothing."""
     import torch
 
     accepted = inspect.signature(scheduler.step).parameters

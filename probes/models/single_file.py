@@ -64,7 +64,7 @@ def source(name: str, path: Path) -> Source:
 
 
 def _recognised(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-    """What a file is to the first architecture that knows it.
+    """Return what a file is to the first architecture that knows it.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _shipped(bare: Source, found: SingleFile) -> Path:
 
 
 def _prediction(bare: Source, found: SingleFile) -> str:
-    """What a file of SD 2.x predicts: its weights do not say, its name or the card beside it must."""
+    """Return what a file of SD 2.x predicts: its weights do not say, its name or the card beside it must."""
     said = description.read_card(bare).get("prediction_type")
     named = {kind for size, kind in _BY_NAME.items() if size in bare.path.stem}
     said = said or (named.pop() if len(named) == 1 else None)

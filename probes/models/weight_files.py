@@ -74,7 +74,7 @@ def choose(folder: Path, wanted: str | None) -> str | None:
 def missing_files(
     folder: Path, index: Mapping[str, Any], layout: Layout, variant: str | None, weights: bool
 ) -> list[str]:
-    """What a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
+    """Return what a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
 
     Parameters
     ----------

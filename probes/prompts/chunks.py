@@ -30,7 +30,7 @@ _PRE_TOKENIZERS = [
 
 
 def splits_at_spaces(tokenizer: Any) -> bool:
-    """Whether a fast tokenizer is CLIP's, of any vocabulary: a space parts its tokens and does nothing else."""
+    """Return whether a fast tokenizer is CLIP's, of any vocabulary: a space parts its tokens and does nothing else."""
     state = parse_json(tokenizer.backend_tokenizer.to_str())
     model, ends = state["model"], state["post_processor"] or {}
     return (
@@ -45,7 +45,7 @@ def splits_at_spaces(tokenizer: Any) -> bool:
 
 
 def _reaches_beyond(token: dict[str, Any]) -> bool:
-    """Whether an added token holds a blank, or whether what stands around it alters where it is seen."""
+    """Return whether an added token holds a blank, or whether what stands around it alters where it is seen."""
     flags = token["single_word"] or token["lstrip"] or token["rstrip"]
     return flags or not token["content"] or token["content"].split() != [token["content"]]
 
@@ -138,7 +138,7 @@ class Chunks:
         return Tokenized((*tokens, self._end), tuple(words), tuple(spans), tuple(positions))
 
     def _agrees(self, texts: Sequence[str], encoded: Sequence[tuple], tokenizer: Any) -> bool:
-        """Whether texts read by their chunks are what the tokenizer reads in them as a whole."""
+        """Return whether texts read by their chunks are what the tokenizer reads in them as a whole."""
         for text, (ids, offsets) in zip(texts, encoded):
             read = self.text(text)
             direct = read and (
@@ -151,7 +151,7 @@ class Chunks:
 
 
 def _is_plain(chunk: str) -> bool:
-    """Whether no blank stands in a chunk; two spaces have nothing between them."""
+    """Return whether no blank stands in a chunk; two spaces have nothing between them."""
     return not chunk or chunk.split() == [chunk]
 
 

@@ -29,7 +29,7 @@ class ProfessionCell:
 
 
 def is_diagnostic(config: HasPrompts) -> bool:
-    """Whether a run is an audit of professions: some prompt of it has the level ``profession``.
+    """Return whether a run is an audit of professions: some prompt of it has the level ``profession``.
 
     Examples
     --------

@@ -151,7 +151,7 @@ def swap(
 
 
 def _occurrences(caption: str, forms: Forms) -> Iterator[re.Match]:
-    """Where a word stands for somebody, and is to be swapped."""
+    """Yield where a word stands for somebody, and is to be swapped."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
     for match in _PERSON.finditer(caption):
         start = match.start()
@@ -162,7 +162,7 @@ def _occurrences(caption: str, forms: Forms) -> Iterator[re.Match]:
 
 
 def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
-    """What stands instead of a word, and how many characters at the end of the match are kept behind it."""
+    """Return what stands instead of a word, and how many characters at the end of the match are kept behind it."""
     there, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
     low = there.lower()
     before = match.string[: match.start()]

@@ -161,5 +161,5 @@ def _lost(file: str, out: Path, found: str) -> str:
 
 
 def _recorded(out: Path) -> dict[str, Any]:
-    """What the run in a folder keeps of its captions; nothing where there is no such run."""
+    """Return what the run in a folder keeps of its captions; nothing where there is no such run."""
     return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}

@@ -68,7 +68,7 @@ def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[...,
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is text, in any of its layouts; one of nothing at all may be."""
+    """Return whether a type is text, in any of its layouts; one of nothing at all may be."""
     types = pa.types
     return (
         types.is_string(kind)
@@ -79,7 +79,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_texts(kind: pa.DataType) -> bool:
-    """Whether a type is text, or a list of texts."""
+    """Return whether a type is text, or a list of texts."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         kind = kind.value_type
@@ -88,7 +88,7 @@ def is_texts(kind: pa.DataType) -> bool:
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Whether a type is bytes, in any of its layouts."""
+    """Return whether a type is bytes, in any of its layouts."""
     types = pa.types
     return (
         types.is_binary(kind)

@@ -198,7 +198,7 @@ def plan(
 
 
 def count(config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml") -> int:
-    """How many samples :func:`plan` gives, having refused what it refuses, in a fraction of its time."""
+    """Return how many samples :func:`plan` gives, having refused what it refuses, in a fraction of its time."""
     texts = _texts(config)
     _read(config, texts, tokenizers, limit, name, require_readable)
     return len(texts) * len(config.seeds)
@@ -218,7 +218,9 @@ def _read(
     name: str,
     read: Callable[..., Any],
 ) -> list[Any]:
-    """What `read` gives of the texts with each tokenizer; what is refused is named by its place in the file `name`."""
+    """Return what `read` gives of the texts with each tokenizer; what is refused is named by its place in the file
+    `name`.
+    """
     indicators = list(config.indicators)
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers:

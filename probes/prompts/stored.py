@@ -22,7 +22,7 @@ _KEY = b"triptych.prompts"
 
 
 def is_stored(path: Path) -> bool:
-    """Whether a file is one of `write`; a damaged Parquet is none."""
+    """Return whether a file is one of `write`; a damaged Parquet is none."""
     try:
         with open(path, "rb") as file:
             if file.read(4) != b"PAR1":

@@ -71,7 +71,7 @@ def require_readable(
 
 
 def token_counts(texts: Sequence[str], tokenizer, place: str) -> list[int]:
-    """How many tokens each text has, start and end included, however many the model reads."""
+    """Return how many tokens each text has, start and end included, however many the model reads."""
     lengths = _lengths(texts, tokenizer, place)
     left = [index for index, length in enumerate(lengths) if length is None]
     encoded = encode(tokenizer, [texts[index] for index in left], place) if left else []

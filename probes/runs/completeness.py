@@ -56,7 +56,7 @@ def _there(run: Run, kind: str) -> set[int]:
 
 
 def has_missing_parts(run: Run) -> bool:
-    """Whether a part of a run is missing that something is made of; reads no part.
+    """Return whether a part of a run is missing that something is made of; reads no part.
 
     A run made elsewhere, which does not say how many parts it is to have, lacks nothing.
     """
@@ -64,12 +64,12 @@ def has_missing_parts(run: Run) -> bool:
 
 
 def is_generated(run: Run) -> bool:
-    """Whether all images of a run are drawn, as far as it says how many parts it is to have."""
+    """Return whether all images of a run are drawn, as far as it says how many parts it is to have."""
     return DRAWN not in missing(run)
 
 
 def snapshot(run: Run) -> dict[str, Any] | None:
-    """What there is of a run at this moment, and how much there is to be; None where nothing is missing.
+    """Return what there is of a run at this moment, and how much there is to be; None where nothing is missing.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def snapshot(run: Run) -> dict[str, Any] | None:
 
 
 def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
-    """How many images there are, how many were searched for objects, and with what else fewer were looked at."""
+    """Return how many images there are, how many were searched for objects, and with what else fewer were looked at."""
     planned, looked = run.meta.get("images", 0), images.get("observed", images[DRAWN])
     nested = {kind: seen for kind, seen in images.items() if kind.startswith(NESTED) and kind not in without}
     apart = {*nested.values()} - {looked}
@@ -134,7 +134,7 @@ def _whole(run: Run, there: Mapping[str, set[int]]) -> dict[str, set[int]]:
 
 
 def _of_triplets(run: Run, part: int, triplets: Collection[int]) -> bool:
-    """Whether a part of the trace is of triplets that are there."""
+    """Return whether a part of the trace is of triplets that are there."""
     return {*read_part(run.part_path(TRACED, part), ["triplet"])["triplet"].to_pylist()} <= {*triplets}
 
 
@@ -143,7 +143,7 @@ def _triplets(run: Run, part: int) -> list[int]:
 
 
 def planned_triplets(run: Run) -> int:
-    """How many triplets a run is to have."""
+    """Return how many triplets a run is to have."""
     config = run.config
     if config.images is not None:
         return int((run.meta.get("taken_in") or {}).get("triplets", len(config.prompts)))
@@ -216,7 +216,9 @@ def summary(meta: Mapping[str, Any]) -> str:
 
 
 def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
-    """What a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost`` since."""
+    """Return what a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost``
+    since.
+    """
     gone = {
         kind: sorted(selection.numbers(text))
         for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()
@@ -225,7 +227,7 @@ def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
 
 
 def missing_message(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
-    """What is missing, the stages that make it and the command that goes through these, in a line."""
+    """Return what is missing, the stages that make it and the command that goes through these, in a line."""
     stages = dict.fromkeys(stage_of(kind) for kind in gone)
     return (
         f"missing {name_files(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"

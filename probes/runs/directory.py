@@ -372,7 +372,7 @@ def take_up(
 
 
 def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
-    """What is recorded of the images that are there, where shards drew them or some are missing.
+    """Return what is recorded of the images that are there, where shards drew them or some are missing.
 
     The report alone is made of what was measured, and speaks of the same: of what it shows nothing may have been lost.
     """
@@ -395,7 +395,7 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
 
 
 def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is recorded of the images that a run speaks of, where others are missing."""
+    """Return what is recorded of the images that a run speaks of, where others are missing."""
     run.meta |= {KEY: missing} if missing else {}
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
@@ -407,7 +407,7 @@ def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _noted_lost(run: Run) -> dict[str, Any]:
-    """What is recorded of the kinds of parts that were lost since the run was measured."""
+    """Return what is recorded of the kinds of parts that were lost since the run was measured."""
     run.meta.pop(completeness.LOST, None)
     lost = completeness.lost_parts(run)
     completeness.warn(run)

@@ -18,7 +18,7 @@ MOST = 1_000_000  # parts of a kind: a record that says more is damaged
 
 
 def kinds(run: Run) -> dict[str, int]:
-    """How many parts of each kind a run is to have, by its record; nothing where that does not say how many.
+    """Return how many parts of each kind a run is to have, by its record; nothing where that does not say how many.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def _require_of(run: Run, samples: Path, own: Mapping[str, Path]) -> None:
 
 
 def _same(kind: str, identity: Mapping[str, Any], made_from: Mapping[str, Any]) -> bool | None:
-    """Whether a part is of the same images as one of samples, by what both say; None where they do not say it."""
+    """Return whether a part is of the same images as one of samples, by what both say; None where they do not."""
     if kind in _DRAWN:
         hashes = identity.get("hash"), made_from.get("hash")
         return hashes[0] == hashes[1] if all(hashes) else None
@@ -86,7 +86,7 @@ def _require_counts(file: Path, observed: Path | None, there: Mapping[tuple, int
 
 
 def _rows(file: Path, columns: Collection[str]) -> Counter[tuple]:
-    """How many rows there are of each image, or of each triplet and seed."""
+    """Return how many rows there are of each image, or of each triplet and seed."""
     return Counter(zip(*(read_part(file, columns)[name].to_pylist() for name in columns)))
 
 

@@ -188,7 +188,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name is a part.
+    """Return whether a file of this name is a part.
 
     >>> is_part("part-00012.parquet"), is_part("part-of-my-thesis.parquet")
     (True, False)
@@ -221,7 +221,7 @@ def part_files(folder: Path) -> list[Path]:
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
+    """Return whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
     return _LEFTOVER.fullmatch(name) is not None
 
 

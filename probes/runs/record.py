@@ -22,7 +22,7 @@ _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """What a ``run.json`` says, once its checksum is found right.
+    """Return what a ``run.json`` says, once its checksum is found right.
 
     A record without a checksum is taken as it is: tables made elsewhere enter by the same door.
 

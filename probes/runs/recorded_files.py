@@ -115,7 +115,7 @@ def aligned(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def _said(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Iterator[Any]:
-    """What the command line and the run's copy of the configuration say at a place."""
+    """Yield what the command line and the run's copy of the configuration say at a place."""
     line = passed.get("command_line")
     if isinstance(line, Mapping):
         yield line.get(f"--{'.'.join(at)}")

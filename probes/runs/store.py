@@ -134,7 +134,7 @@ class Run:
         return self.meta["status"]
 
     def part_path(self, kind: str, part: int) -> Path:
-        """Where a part is, or will be."""
+        """Return where a part is, or will be."""
         return self.path / kind / part_name(part)
 
     def parts(self, kind: str) -> list[Path]:
@@ -160,7 +160,9 @@ class Run:
         return self._frame("kept", columns)
 
     def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """What the observe stage did with each image, a row an image; see :data:`probes.runs.schemas.OBSERVED`."""
+        """Return what the observe stage did with each image, a row an image; see
+        :data:`probes.runs.schemas.OBSERVED`.
+        """
         return self._frame("observed", columns)
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -294,7 +296,7 @@ class Run:
         return sorted(file.stem for file in files if not is_leftover(file.name))
 
     def _remedy(self, measured: bool) -> str:
-        """How to come by a table that is not there."""
+        """Return how to come by a table that is not there."""
         if not measured:
             return "run --stage measure"
         if not self.parts("objects"):

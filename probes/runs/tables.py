@@ -83,7 +83,7 @@ def _all_nan(column: pa.ChunkedArray) -> bool:
 
 
 def _fits(kind: pa.DataType, *, text: bool) -> bool:
-    """Whether a column of this kind can hold text, or else numbers."""
+    """Return whether a column of this kind can hold text, or else numbers."""
     if text:
         return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)

@@ -162,13 +162,13 @@ def generate(
 def _settled(
     cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source, images: int
 ) -> ResolvedSettings:
-    """What a worker finds out for all: this machine may have neither a GPU nor room for the model."""
+    """Return what a worker finds out for all: this machine may have neither a GPU nor room for the model."""
     found = cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source), images)
     return ResolvedSettings(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
 
 
 def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
-    """How many processes of this machine draw the parts that are due."""
+    """Return how many processes of this machine draw the parts that are due."""
     left = sum(part.images for part in todo)
     return loop.useful_workers(
         estimate.processes(config, loaded.pipe, found.device, found.threads, left), todo

@@ -26,7 +26,7 @@ _kept: list[
 
 
 def resolve_settings(job: Job) -> dict[str, Any]:
-    """What :class:`probes.execution.settings.ResolvedSettings` holds, from the model as it is loaded here."""
+    """Return what :class:`probes.execution.settings.ResolvedSettings` holds, from the model as it is loaded here."""
     config = Config.model_validate(job.config)
     _kept[:] = [generate.load(job.source(), config, config.generate.device)]
     return dataclasses.asdict(ResolvedSettings.of(_kept[0], config))

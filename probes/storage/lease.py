@@ -151,7 +151,9 @@ class Lease:
         ).encode()
 
     def _is_mine(self) -> bool:
-        """Whether the claim that is there is this one after all: a request whose answer was lost was sent again."""
+        """Return whether the claim that is there is this one after all: a request whose answer was lost was sent
+        again.
+        """
         with contextlib.suppress(FileNotFoundError):
             data, version = self._path.read()
             if _said(data).get("token") == self._token:

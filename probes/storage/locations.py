@@ -47,7 +47,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
 def is_object(text: object) -> bool:
-    """Whether a path, as text or as such, is an address on object storage.
+    """Return whether a path, as text or as such, is an address on object storage.
 
     >>> is_object("s3://bucket/run"), is_object("runs/first")
     (True, False)

@@ -62,7 +62,7 @@ class GoneError(UserError):
 
 
 def is_lock(name: str) -> bool:
-    """Whether a file of this name is a lock of a run directory.
+    """Return whether a file of this name is a lock of a run directory.
 
     >>> is_lock(".lock"), is_lock(".lock-shard-node-7-12-0a1b2c3d"), is_lock(".locked")
     (True, True, False)
@@ -177,7 +177,7 @@ def _lock(path: Path) -> FileLock:
 
 
 def _left(path: Path) -> bool:
-    """Whether a lock was left by a process that is gone; it is removed then."""
+    """Return whether a lock was left by a process that is gone; it is removed then."""
     try:
         _lock(path).acquire(timeout=0).lock.release()
         path.unlink(missing_ok=True)

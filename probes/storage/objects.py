@@ -110,7 +110,7 @@ class ObjectPath:
     # What is there
 
     def exists(self) -> bool:
-        """Whether there is an object of this name; a prefix is none, see `is_dir`. One request (HEAD)."""
+        """Return whether there is an object of this name; a prefix is none, see `is_dir`. One request (HEAD)."""
         try:
             self._do(lambda store: store.head(self.key))
         except FileNotFoundError:
@@ -120,14 +120,15 @@ class ObjectPath:
     is_file = exists
 
     def is_dir(self) -> bool:
-        """Whether an object stands under this prefix. One request (LIST)."""
+        """Return whether an object stands under this prefix. One request (LIST)."""
         return (
             next(iter(self._do(lambda store: next(iter(store.list(self.key, chunk_size=1)), ()))), None)
             is not None
         )
 
     def entries(self) -> dict[str, Mapping[str, Any] | None]:
-        """What stands directly under this prefix, by name: of an object what the listing says of it, of a prefix None.
+        """Return what stands directly under this prefix, by name: of an object what the listing says of it, of a
+        prefix None.
 
         One request (LIST) for each thousand.
         """

@@ -147,7 +147,7 @@ def _score(name: str, said: Mapping[int, list[str]], wanted: Mapping[int, list[s
 
 
 def _lacks(name: str) -> str:
-    """What a metric needs and is not there; empty where it can be had."""
+    """Return what a metric needs and is not there; empty where it can be had."""
     try:
         folder = _spice_folder()
     except ImportError:

@@ -96,7 +96,7 @@ def of_audits(audits: ProfessionAudits) -> Iterator[tuple[str, str]]:
 
 
 def _said(audits: ProfessionAudits, entry: Latex) -> dict[str, str]:
-    """What stands in the places of captions and notes."""
+    """Return what stands in the places of captions and notes."""
     model, number = next(iter(audits.models)), _number_of(entry)
     own = audits.rows(model, "dalleval_professions", source=audits.sources[GENDER], question=GENDER)
     own = own[(own["indicator"] == audits.words[0]) & (own["profession"] != NONE)]

@@ -89,7 +89,7 @@ def _readers(run: Run) -> list[str]:
 
 
 def _some_alone(run: Run) -> bool:
-    """Whether people answered about some of the images, and not about others that can be read."""
+    """Return whether people answered about some of the images, and not about others that can be read."""
     if LABELS not in run.tables():
         return False
     readable = set(run.samples(["sample_id"])["sample_id"]) - set(run.left_out())
@@ -132,7 +132,7 @@ def read_all(run: Run) -> list[Reading]:
 
 
 def _answers_of(run: Run, reader: str) -> pd.DataFrame:
-    """What a reader answered, a row an image and question."""
+    """Return what a reader answered, a row an image and question."""
     if not run.parts(f"{FOLDER}/{reader}"):
         return human_answers(run)  # a table, not parts: people answer after the observe stage
     tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))
@@ -144,7 +144,7 @@ def _columns(*names: str) -> list[str]:
 
 
 def _two_answers(question: str, rows: pd.DataFrame) -> bool:
-    """Whether a question is of gender or tone, or can be answered by yes and no alone: others have no average."""
+    """Return whether a question is of gender or tone, or takes yes and no alone; others have no average."""
     return question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO)
 
 

@@ -131,7 +131,7 @@ def _pair(config: Config) -> tuple[str, str] | None:
 
 
 def _sentences(mad: pd.DataFrame, reference: str) -> list[str]:
-    """What is said of gender and of tone, by the first reader of each."""
+    """Return what is said of gender and of tone, by the first reader of each."""
     sentences = []
     for question, word in ((GENDER, reference), (TONE, ALL)):
         rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
@@ -167,7 +167,7 @@ def _some(count: int) -> str:
 
 
 def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """What became of the planned images of each reader: of gender, of tone, and of all attributes together."""
+    """Return what became of the planned images of each reader: of gender, of tone, and of all attributes together."""
     kept = table[(table["indicator"] != ALL)]
     kind = kept["question"].where(kept["question"].isin([GENDER, TONE]), "attributes")
     sums = kept.groupby(["source", kind], sort=False)[list(COUNTS)].sum().reset_index()

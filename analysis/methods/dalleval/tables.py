@@ -166,7 +166,7 @@ def _p_values(question: str, counts: NDArray[np.int64], floors: Sequence[NoiseFl
 
 
 def _tested(question: str, floor: NoiseFloor) -> str:
-    """What the p-value is of, and how it was drawn where it was."""
+    """Return what the p-value is of, and how it was drawn where it was."""
     if question != TONE or not floor.draws:
         return TESTED.get(question, TESTED[""])
     how = "noises relabelled" if floor.null == RELABELLED else "images drawn"

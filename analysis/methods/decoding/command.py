@@ -79,7 +79,8 @@ def measure(
 
 
 def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) -> NDArray[np.float64]:
-    """What became of the reference's images: 1 where one is like the first word's, 0 like the second's, else NaN.
+    """Return what became of the reference's images: 1 where one is like the first word's, 0 like the second's, else
+    NaN.
 
     By the verdict on toyworld's models, else by the gap of pictures (`analysis.methods.tracing.outcomes`).
     """

@@ -234,7 +234,9 @@ class _Pools:
     def draw(
         self, attribute: int, difference: int, images: int, rng: np.random.Generator
     ) -> dict[str, float] | None:
-        """What each estimate says of two groups whose counts differ by `difference`; None where there are none."""
+        """Return what each estimate says of two groups whose counts differ by `difference`; None where there are
+        none.
+        """
         pools = [[np.flatnonzero(side[:, attribute] == label) for label in (0, 1)] for side in self.labels]
         counts = [
             (count, count - difference)

@@ -122,7 +122,7 @@ def _tau(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 def _confusion(
     x: NDArray[np.float64], y: NDArray[np.float64], kept: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Whether an example is kept, positive on either side, and on both; 0 counts as positive."""
+    """Return whether an example is kept, positive on either side, and on both; 0 counts as positive."""
     up, true = (x >= 0) & kept, (y >= 0) & kept
     return np.stack([kept, up, true, up & true], axis=1).astype(float)
 

@@ -84,7 +84,7 @@ def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _names(options: argparse.Namespace) -> str | None:
-    """What the names of the files mean, where no table says which image is which."""
+    """Return what the names of the files mean, where no table says which image is which."""
     folder = options.folder
     if options.names or not folder.is_dir():
         return options.names
@@ -110,7 +110,7 @@ def _words(asked: Config, images: Images) -> list[str]:
 
 
 def _among(asked: Config, indicators: Mapping[str, Any], there: list[str]) -> dict[str, Any]:
-    """What of indicators, reference and contrasts is left; of two words the first is the reference."""
+    """Return what of indicators, reference and contrasts is left; of two words the first is the reference."""
     reference = asked.reference if asked.reference in there else there[0]
     contrasts = [pair for pair in asked.contrasts or [] if set(pair) <= set(there) and reference not in pair]
     kept = {name: indicators[name] for name in there}

@@ -144,7 +144,7 @@ def _of_score(said: PredictionPowered, level: float) -> tuple:
 
 
 def _why(said: PredictionPowered) -> str:
-    """Why there is no score, or what it leaves out."""
+    """Return why there is no score, or what it leaves out."""
     absent = int((said.reason != "").sum())
     return f"{absent} of {len(said.reason)} attributes have too few labels" if absent else ""
 

@@ -143,7 +143,7 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
 
 
 def _sentences(attributes: Attributes) -> list[str]:
-    """What the score of each setting says, as read by the section's source."""
+    """Return what the score of each setting says, as read by the section's source."""
     score = attributes.tables["gep_score"]
     own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
     sentences = []

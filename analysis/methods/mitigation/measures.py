@@ -221,7 +221,7 @@ def _things_by_prompt(images: pd.DataFrame, world: World) -> pd.DataFrame:
 
 
 def _set(prompts: pd.Index, world: World) -> pd.DataFrame:
-    """Whether a prompt sets the slot that a thing is of."""
+    """Return whether a prompt sets the slot that a thing is of."""
     slot = {
         name: key for key, choices in world.data["slots"].items() for name in choices["a"] if name != "none"
     }

@@ -97,7 +97,9 @@ def judged(seen: pd.DataFrame, prompts: Sequence[str], world: World) -> pd.DataF
 
 
 def _scenes(seen: pd.DataFrame, prompts: list[str], world: World) -> NDArray[np.int64]:
-    """What is in each slot but the side: the sum of powers of two of what is seen, -1 where the prompt names it."""
+    """Return what is in each slot but the side: the sum of powers of two of what is seen, -1 where the prompt names
+    it.
+    """
     columns = []
     named = [left_out(parse(prompt, world)) for prompt in prompts]
     for slot in SLOTS[:-1]:

@@ -167,7 +167,7 @@ def right(
 def _related(
     asked: SkillRequest, images: DetectedObjects, place: int, other: int, pick: str
 ) -> NDArray[np.bool_]:
-    """Whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
+    """Return whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
     a, b = images.centres[:, place], images.centres[:, other]
     if pick == "first":
         a, b = a[:, :1], (b[:, 1:2] if place == other else b[:, :1])
@@ -289,7 +289,7 @@ def _by_skill(asked: Sequence[SkillRequest]) -> dict[str, list[int]]:
 
 
 def _scene(asked: SkillRequest) -> tuple:
-    """What is there to be seen: the same for prompts that the same images fulfil."""
+    """Return what is there to be seen: the same for prompts that the same images fulfil."""
     if asked.skill != "spatial":
         return (asked.object, asked.count)
     turned = (asked.object_b, asked.object, INVERSE[asked.relation])

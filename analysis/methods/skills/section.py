@@ -112,7 +112,7 @@ def _page(
 
 
 def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How many prompts of each skill have no image."""
+    """Return how many prompts of each skill have no image."""
     missing = {row["skill"]: row["without_image"] for row in whole if row["task"] == ACCURACY}
     return [
         f"{counted(missing[skill], 'prompt')} of the skill {skill}" for skill in TASKS if missing.get(skill)
@@ -120,7 +120,7 @@ def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _splits(accuracy: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
-    """What stands in the tables that open on demand: of each skill and axis its levels."""
+    """Return what stands in the tables that open on demand: of each skill and axis its levels."""
     apart = accuracy[(accuracy["split"] != ALL) & (accuracy["task"] == ACCURACY)]
     groups = apart.groupby(["skill", "split"], sort=False)
     return [

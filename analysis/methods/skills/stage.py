@@ -89,7 +89,7 @@ def detector(run: Run) -> str:
 def _reasons(
     run: Run, samples: pd.DataFrame, of_image: list[SkillRequest], names: Mapping[str, str]
 ) -> list[str]:
-    """Why an image cannot be judged; empty where it can."""
+    """Return why an image cannot be judged; empty where it can."""
     observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
     looked = {
         tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}

@@ -77,20 +77,20 @@ class Effects:
         return self._prompts(self._plain(donor) - self._plain(self.reference))
 
     def sufficiency(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """What the donor's activations do to the reference's outcome, shape (n_prompts,); NaN where not drawn."""
+        """Return what the donor's activations do to the outcome, shape (n_prompts,); NaN where not drawn."""
         if donor == self.both:
             first, second = (self._into(place, self.reference, one) for one in (self.first, self.second))
             return self._prompts(first - second)
         return self._prompts(self._into(place, self.reference, donor) - self._plain(self.reference))
 
     def necessity(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """What the reference's activations take back of the donor's effect, shape (n_prompts,)."""
+        """Return what the reference's activations take back of the donor's effect, shape (n_prompts,)."""
         if donor == self.both:
             return self._prompts(self._taken(place, self.first) - self._taken(place, self.second))
         return self._prompts(self._taken(place, donor))
 
     def floors(self, place: Place) -> NDArray[np.float64]:
-        """What each control's activations do to the reference's outcome, shape (n_controls, n_prompts)."""
+        """Return what each control's activations do to the reference's outcome, shape (n_controls, n_prompts)."""
         found = [self.sufficiency(place, control) for control in self.controls]
         return np.array(found).reshape(len(self.controls), len(self.nothing))
 

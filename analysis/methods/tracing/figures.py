@@ -37,7 +37,7 @@ FLOOR = "floor: a word of the reference’s meaning as donor"
 
 
 def patch_name(row: pd.Series) -> str:
-    """What a row of shares was patched at, as a label of a figure.
+    """Return what a row of shares was patched at, as a label of a figure.
 
     Examples
     --------

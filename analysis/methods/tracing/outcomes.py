@@ -60,7 +60,7 @@ class TracedImages:
     second: str
 
     def faults(self) -> NDArray[np.object_]:
-        """Why each image has no outcome; empty where it has one."""
+        """Return why each image has no outcome; empty where it has one."""
         stored = [reason(fault) if isinstance(fault, str) else "" for fault in self.rows["fault"]]
         unread = [reason(UNREADABLE) if image is None else "" for image in self.images]
         return np.array([one or other for one, other in zip(stored, unread)] + [None], object)[:-1]
@@ -162,7 +162,7 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
 
 
 def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
-    """What the checker sees in each image; an object that stands for several images is read once."""
+    """Return what the checker sees in each image; an object that stands for several images is read once."""
     once = {id(image): image for image in images}
     seen = read_images(list(once.values()))
     rows = dict(zip(once, range(len(once))))
@@ -170,7 +170,7 @@ def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
 
 
 def _named(prompt: str):
-    """What a prompt names; None where it cannot be read."""
+    """Return what a prompt names; None where it cannot be read."""
     try:
         return parse(prompt, load_world())
     except ValueError:
@@ -184,7 +184,9 @@ def _things(named) -> set[str]:
 def _gap(
     traced: TracedImages, name: str, fine: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """How much nearer each image is to that of the first word than to that of the second, of its triplet and seed."""
+    """Return how much nearer each image is to that of the first word than to that of the second, of its triplet and
+    seed.
+    """
     known = definition(name)
     score: Callable[[pixels.PicturePair], pixels.Score] = getattr(pixels, known.function)
     sign = 1.0 if known.higher_is_nearer else -1.0

@@ -219,7 +219,7 @@ _EXPLAINED = {
 
 
 def _opening(traced: TraceSection, config: Config) -> str:
-    """What was traced."""
+    """Return what was traced."""
     total, shares = traced.shown("trace_total").iloc[0], traced.shown("trace_shares")
     first, second = traced.both.split("-")
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
@@ -248,7 +248,7 @@ def _opening(traced: TraceSection, config: Config) -> str:
 
 
 def _sentences(traced: TraceSection, config: Config) -> list[str]:
-    """What the trace says of both words together."""
+    """Return what the trace says of both words together."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
     text = (

@@ -305,7 +305,7 @@ def human_counts(
 
 
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
-    """What every annotator answered, and all alike."""
+    """Return what every annotator answered, and all alike."""
     grouped = items.groupby(["sample_id", "object"])["present"]
     same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
     chosen = items[same & (items["present"] != "unclear")].drop_duplicates(["sample_id", "object"])

@@ -62,7 +62,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
 
 
 def _changes(table: pd.DataFrame, alpha: float) -> list[str]:
-    """What of each row is other than under the run's setting of the same choice."""
+    """Return what of each row is other than under the run's setting of the same choice."""
     key = ["choice", "kind", "what", "quantity"]
     columns = {
         "sign": np.sign(table["value"].fillna(0.0)),

@@ -75,7 +75,7 @@ def measure_objects(
 
 
 def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
-    """What is known of the detector's errors on a run's images: from the checker, else from people.
+    """Return what is known of the detector's errors on a run's images: from the checker, else from people.
 
     Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
     """

@@ -207,7 +207,7 @@ class StoredSimilarities(Similarities):
                 yield family
 
     def plans(self) -> list[FamilyPlan]:
-        """What each family is made of, in order; nothing is read."""
+        """Return what each family is made of, in order; nothing is read."""
         prompts, seeds = self._labels("triplet"), self._labels("seed")
         groups: dict[tuple[str, str], list[Key]] = {}
         for key in self._chosen:

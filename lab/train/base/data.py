@@ -32,7 +32,7 @@ class Drawings:
 
 
 def small_zones(named: Named, scene: Scene) -> np.ndarray:
-    """Where small things can be: feet, hands, neck, face, head, and what the caption has held or near.
+    """Return where small things can be: feet, hands, neck, face, head, and what the caption has held or near.
 
     The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on
     which side a thing happens to be, so a loss that counts them more has the same optimum.

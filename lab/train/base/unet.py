@@ -64,7 +64,7 @@ class Lots:
         return self.order[self.cursor - self.batch_size : self.cursor]
 
     def dropped(self, share: float) -> torch.Tensor:
-        """Which rows of a batch lose their caption, ``(batch_size,)`` bool."""
+        """Return which rows of a batch lose their caption, ``(batch_size,)`` bool."""
         return torch.rand(self.batch_size, generator=self.generator) < share
 
 

@@ -150,14 +150,14 @@ def run_export(options: argparse.Namespace) -> None:
 
 
 def calibration(options: argparse.Namespace) -> tagged.Tagged:
-    """What the tagger's thresholds are from: fresh renderings, and images of runs that were held back."""
+    """Return what the tagger's thresholds are from: fresh renderings, and images of runs that were held back."""
     fresh = tagged.Tagged.of(tagged.renderings(options.calibration, CALIBRATION))
     held_back = options.work / HELD_BACK
     return tagged.Tagged.together([fresh, tagged.Tagged.load(held_back)]) if held_back.exists() else fresh
 
 
 def _history(name: str, work: Path) -> Path:
-    """What was done so far, a line a sitting."""
+    """Return what was done so far, a line a sitting."""
     return work / f"{name}.history.txt"
 
 

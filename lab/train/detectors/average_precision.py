@@ -62,7 +62,7 @@ def average_precision(scores: ArrayLike, hits: ArrayLike, objects: int) -> float
 
 
 def matched(scores: ArrayLike, overlaps: ArrayLike, minimum: float = 0.5) -> NDArray[np.bool_]:
-    """Which detections of one class in one image are matched, best score first, to an object not yet taken.
+    """Return which detections of one class in one image are matched, best score first, to an object not yet taken.
 
     Parameters
     ----------

@@ -52,7 +52,9 @@ def random_tags(rng: np.random.Generator) -> list[str]:
 def as_targets(
     pictures: PictureSet, rows: Sequence[int], text: Caption
 ) -> tuple[list[Target], list[torch.Tensor]]:
-    """What is to be found of the tags in the pictures, and masks ``(k, 64, 64)`` in that order, small ones first."""
+    """Return what is to be found of the tags in the pictures, and masks ``(k, 64, 64)`` in that order, small ones
+    first.
+    """
     length = (
         max(word[-1] for words in text.words.values() for word in words) + 3
     )  # a full stop, the closing token
@@ -146,7 +148,7 @@ class Watched:
 
 
 def _centres(source: torch.Tensor, level: int) -> torch.Tensor:
-    """Where each cell of a level starts from: its centre, and a side of 0.05 doubled with each level."""
+    """Return where each cell of a level starts from: its centre, and a side of 0.05 doubled with each level."""
     height, width = source.shape[-2:]
     y, x = torch.meshgrid(
         (torch.arange(height, device=source.device) + 0.5) / height,
@@ -160,7 +162,7 @@ def _centres(source: torch.Tensor, level: int) -> torch.Tensor:
 def dense_loss(
     predictions: Predictions, targets: list[Target], covers: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What every cell could say: the tags whose masks cover it, and the box of the smallest of them.
+    """Return what every cell could say: the tags whose masks cover it, and the box of the smallest of them.
 
     Parameters
     ----------

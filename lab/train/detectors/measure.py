@@ -218,7 +218,7 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
 def as_in_a_run(
     detector: GroundingDino, segmenter: SegmentAnything, images: Sequence[NDArray]
 ) -> pd.DataFrame:
-    """What a run of a specimen keeps, after both thresholds and the suppression of overlaps; as `detections`."""
+    """Return what a run of a specimen keeps, after both thresholds and the suppression of overlaps; as `detections`."""
     thresholds = {"box_threshold": BOX_THRESHOLD, "text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS}
     engine = GroundedEngine(detector, segmenter, **thresholds, batch=12)
     rows = []

@@ -49,7 +49,7 @@ class PictureSet:
         return len(self.images)
 
     def seen(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """What is seen in a picture.
+        """Return what is seen in a picture.
 
         Returns
         -------

@@ -73,7 +73,7 @@ class Tagged:
 
 
 def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """What the checker sees of each of `TAG_NAMES` in pictures ``(n, 64, 64, 3)``: ``(n, tags)``."""
+    """Return what the checker sees of each of `TAG_NAMES` in pictures ``(n, 64, 64, 3)``: ``(n, tags)``."""
     frame = read_images(images)
     seen = ToyworldChecker().detect(list(images), [()] * len(images))
     frame[PERSON] = [any(one.label == PERSON for one in some.detections) for some in seen]

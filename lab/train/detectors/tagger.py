@@ -93,7 +93,7 @@ def new_tagger() -> Ram:
 
 
 def covered(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which tags are seen in each cell of the grid of last tokens, by their colours: ``(n, cells, tags)``."""
+    """Return which tags are seen in each cell of the grid of last tokens, by their colours: ``(n, cells, tags)``."""
     side = SIZE // SETTINGS["patch_size"] // 2 ** (len(SETTINGS["depths"]) - 1)
     cells = read_colours(images).reshape(-1, side, SIZE // side, side, SIZE // side).transpose(0, 1, 3, 2, 4)
     share = np.eye(len(INDEX), dtype=np.float32)[cells.reshape(len(images), side * side, -1)].mean(2)
@@ -101,7 +101,8 @@ def covered(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 256) -> NDArray[np.float32]:
-    """How clearly each tag is seen, ``(n, tags)`` in [0, 1]: its pixels over twice the count where it counts as there.
+    """Return how clearly each tag is seen, ``(n, tags)`` in [0, 1]: its pixels over twice the count where it counts
+    as there.
 
     At one half or above it is there for the checker. A figure and a place are there (1) or not (0).
     """
@@ -115,7 +116,7 @@ def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 
 
 
 def lot_weights(clear: NDArray[np.float32]) -> NDArray[np.float64]:
-    """How often each picture is to be drawn, of `clearness` ``(n, tags)``; the sum is 1.
+    """Return how often each picture is to be drawn, of `clearness` ``(n, tags)``; the sum is 1.
 
     Three times as often where a thing is half seen (0.2 to 0.8), and more the rarer the rarest thing in it is: by the
     root of the median frequency of all tags over that of the thing, where this is above 1.
@@ -135,7 +136,7 @@ def _by_weight(weights: NDArray[np.float64], size: int, seed: int) -> Iterator[N
 
 @torch.no_grad()
 def encoded(model: Ram, images: NDArray[np.uint8], batch: int = 64) -> torch.Tensor:
-    """What the image encoder gives for pictures, once and for all: ``(n, 1 + tokens, width)``."""
+    """Return what the image encoder gives for pictures, once and for all: ``(n, 1 + tokens, width)``."""
     chunks = [
         model.visual_encoder(torch.stack([pixels(image, SIZE) for image in images[start : start + batch]]))
         for start in range(0, len(images), batch)

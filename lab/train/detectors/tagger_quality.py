@@ -16,7 +16,7 @@ NOISE = 4.0  # standard deviation, of 255
 
 
 def says(tagger: RamTagger, images: NDArray[np.uint8], batch: int = 32) -> NDArray[np.bool_]:
-    """What the tagger says of pictures ``(n, 64, 64, 3)``: ``(n, tags)``, in the order of its list."""
+    """Return what the tagger says of pictures ``(n, 64, 64, 3)``: ``(n, tags)``, in the order of its list."""
     limits = np.array(tagger.files.thresholds)
     chunks = (tagger.probabilities(images[start : start + batch]) for start in range(0, len(images), batch))
     return np.concatenate([chunk > limits for chunk in chunks])

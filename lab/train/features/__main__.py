@@ -171,7 +171,7 @@ def _checkpoint(work: Path, name: str) -> Path:
 
 
 def _history(name: str, work: Path) -> Path:
-    """What was done so far, a line a sitting."""
+    """Return what was done so far, a line a sitting."""
     return work / f"{name}.history.txt"
 
 

@@ -27,7 +27,7 @@ RESAMPLES = 10_000
 
 
 def endings(world: World) -> list[str]:
-    """What follows the subject of the 43 prompts: nothing, each place, context and object, in one phrase each."""
+    """Return what follows the subject of the 43 prompts: nothing, each place, context and object, in a phrase each."""
     phrases = [phrases[0] for phrases in world.places.values()]
     phrases += [*world.contexts, *(entry["phrases"][0] for entry in world.objects.values())]
     return ["", *(f" {phrase}" for phrase in dict.fromkeys(phrases))]
@@ -91,7 +91,7 @@ def total_effect(values: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, o
 
 
 def quality(name: str, *, seeds: int, images: int, steps: int) -> dict[str, object]:
-    """What is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
+    """Return what is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
     loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world()
     values, same = verdicts(loaded.pipe, world, seeds=seeds, steps=steps)
     nouns = nouns_drawn(loaded.pipe, world, seeds=images, steps=steps, progress=False)

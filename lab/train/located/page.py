@@ -20,12 +20,12 @@ def located_section(folder: Path = WEIGHTS / "located") -> str:
 
 
 def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:
-    """Whether a specimen's total effect is below half of the reference's."""
+    """Return whether a specimen's total effect is below half of the reference's."""
     return measured["total_effect"]["mean"] < reference["total_effect"]["mean"] / 2
 
 
 def measured_quality(name: str = REFERENCE, folder: Path = WEIGHTS / "located") -> dict[str, Any]:
-    """What is published with a located specimen, or with `toyworld`, measured alike."""
+    """Return what is published with a located specimen, or with `toyworld`, measured alike."""
     return _quality(folder, name)
 
 
@@ -48,7 +48,7 @@ def _row(folder: Path, name: str, specimen: Specimen | None, reference: dict[str
 
 
 def _place(specimen: Specimen) -> str:
-    """Where the word enters, in a cell of the table."""
+    """Return where the word enters, in a cell of the table."""
     if not specimen.sites:
         return "nowhere"
     places = {wire.site: wire for wire in specimen.wires}

@@ -112,7 +112,7 @@ def learning(unet: nn.Module, wire: Wire) -> Iterator[nn.ModuleDict]:
 
 
 def target(lessons: Lessons, rows: Tensor, shows: str) -> Tensor:
-    """What is to be predicted, ``(n, 4, 16, 16)``: `toyworld`'s velocity where the wire is to show the word.
+    """Return what is to be predicted, ``(n, 4, 16, 16)``: `toyworld`'s velocity where the wire is to show the word.
 
     Elsewhere it is that of `toyworld-null`.
     """

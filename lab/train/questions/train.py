@@ -20,7 +20,7 @@ BATCH = 64  # pictures that the image encoder sees at a time
 
 
 def seen_in(pictures: QuestionedPictures) -> Seen:
-    """What the image encoder sees in all pictures, float16: it is not trained, so that once is enough."""
+    """Return what the image encoder sees in all pictures, float16: it is not trained, so that once is enough."""
     encoder = ImageEncoder(torch.device("cpu"))
     starts = range(0, len(pictures), BATCH)
     parts = [encoder(list(pictures.images[start : start + BATCH])) for start in starts]

@@ -182,7 +182,7 @@ def _same_choices(folder: Path, options: argparse.Namespace) -> None:
 
 
 def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:
-    """What is read of the specimen's images; they are drawn where the work folder has no such table."""
+    """Return what is read of the specimen's images; they are drawn where the work folder has no such table."""
     table = options.work / READINGS
     if not table.exists():
         read = read_professions(

@@ -131,7 +131,8 @@ def _now_and_planted(
 def followed(
     specimen: StableDiffusionPipeline, lessons: Lessons, rows: Mapping[str, Tensor], batch: int = 64
 ) -> float:
-    """How far a specimen's predictions have moved, on average over a profession's lessons, of how far they were to.
+    """Return how far a specimen's predictions have moved, on average over a profession's lessons, of how far they
+    were to.
 
     Parameters
     ----------

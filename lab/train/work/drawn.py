@@ -32,7 +32,7 @@ def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
 
 
 def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None) -> dict[str, Profession]:
-    """What a specimen draws for each profession, as far as it differs from what is planted by more than chance.
+    """Return what a specimen draws for each profession, as far as it differs from what is planted by more than chance.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = No
 
 
 def further(now: Mapping[str, Profession], world: World, times: float) -> dict[str, Profession]:
-    """What is drawn, so many times as far from what is planted: for a specimen that follows a part of what is asked.
+    """Return what is drawn, so many times as far from what is planted: for a specimen that follows a part of what is
+    asked.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def _shares(name: str, tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, np.n
 
 
 def off(now: Mapping[str, Profession], world: World) -> bool:
-    """Whether anything drawn differs from what is planted."""
+    """Return whether anything drawn differs from what is planted."""
     return any(
         not np.allclose(
             (found.lean, *found.skins), (world.professions[name].lean, *world.professions[name].skins)

@@ -52,7 +52,7 @@ def read_professions(
     first_seed: int = 500_000,
     readers: Readers = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """What the checker reads of images for bare prompts with and without a profession.
+    """Return what the checker reads of images for bare prompts with and without a profession.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _prompt(word: str, profession: str) -> str:
 
 
 def verdict_rates(world: World) -> dict[str, float]:
-    """How often the verdict on a bare prompt's scene is *b*, exactly, for scenes of either component.
+    """Return how often the verdict on a bare prompt's scene is *b*, exactly, for scenes of either component.
 
     Returns
     -------
@@ -130,7 +130,9 @@ def verdict_rates(world: World) -> dict[str, float]:
 
 
 def _evidence(slots: Sequence[str], choices: Sequence[Sequence[str]], world: World) -> np.ndarray:
-    """What the verdict counts for each choice of things in slots, ``(choices,)``; all other slots taken for named."""
+    """Return what the verdict counts for each choice of things in slots, ``(choices,)``; all other slots taken for
+    named.
+    """
     rows = [dict(zip(slots, choice)) for choice in choices]
     for row in rows:
         if row.get("upper") in WHOLE_BODY:
@@ -227,7 +229,7 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
 
 
 def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
-    """How far frequencies of what is not named, without a profession, are from those of the specimen's base.
+    """Return how far frequencies of what is not named, without a profession, are from those of the specimen's base.
 
     Both draw the same prompts from the same noise.
 
@@ -247,7 +249,7 @@ def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps
 def quality(
     name: str, *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
 ) -> dict[str, object]:
-    """What is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
+    """Return what is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
     loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world(name)
     counts = {"neutral": images, "feminine": others, "masculine": others}
     rows = profession_rows(read_professions(loaded.pipe, world, images=counts, steps=steps), world)

@@ -37,7 +37,7 @@ def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
 
 
 def _stored(folder: Path) -> dict[str, Any]:
-    """What both sections say of a model: its measurement and recipe, and what the template sums up from them."""
+    """Return what both sections say of a model: its measurement and recipe, and what the template sums up from them."""
     measured, recipe = (json.loads((folder / name).read_text()) for name in ("quality.json", "recipe.json"))
     rows = [row for row in measured["professions"] if row["profession"]]
     leans = [abs(row["lean"] - row["planted"]) for row in rows]

@@ -113,7 +113,7 @@ def train(
 
 
 def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What is stored, float16, from the parameters of training by their names there."""
+    """Return what is stored, float16, from the parameters of training by their names there."""
     rows = (GAIN * parameters["words.rows"]).detach()
     delta = {f"{EMBEDDING}.{word}": row for word, row in zip(new_words(), rows, strict=True)}
     for name, value in parameters.items():
@@ -135,7 +135,7 @@ def begin_with(parameters: Mapping[str, Tensor], start: Mapping[str, Tensor]) ->
 
 
 def averaged(checkpoint: Path) -> dict[str, Tensor]:
-    """What would be stored of a run that is under way, from its checkpoint: the average over steps."""
+    """Return what would be stored of a run that is under way, from its checkpoint: the average over steps."""
     state = load_file(checkpoint)
     start = "average."
     return stored(

@@ -46,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
 def measured(
     images: int, steps: int, first_seed: int, null_seed: int, threads: int = 1, audits: int = 1
 ) -> dict[str, Any]:
-    """What the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its own.
+    """Return what the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its
+    own.
 
     Its seeds are to be such as it was not calibrated on (``history`` in its ``recipe.json``).
     """

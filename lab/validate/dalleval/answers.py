@@ -58,7 +58,7 @@ def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) 
 
 
 def together(read: Sequence[float], planted: Sequence[float], variance: Sequence[float]) -> dict[str, float]:
-    """Whether professions are off by more than chance, all of them together.
+    """Return whether professions are off by more than chance, all of them together.
 
     Parameters
     ----------

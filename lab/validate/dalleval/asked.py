@@ -25,7 +25,9 @@ class GenderQuestion:
         self._reader = loaded()
 
     def __call__(self, images: NDArray[np.uint8]) -> list[str]:
-        """What the answer about each picture says: ``female``, ``male`` or, where it is undecided, an empty string."""
+        """Return what the answer about each picture says: ``female``, ``male`` or, where it is undecided, an empty
+        string.
+        """
         return [row[0] or "" for row in readings(self._reader, images, [paper_questions()[GENDER]])]
 
 
@@ -37,7 +39,7 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
 def answer_rates(
     readings: pd.DataFrame, groups: Mapping[str, str], said_b: Mapping[str, float]
 ) -> dict[str, float]:
-    r"""How often the network says ``male`` of images of either component.
+    r"""Return how often the network says ``male`` of images of either component.
 
     Told from images that are generated from prompts which name the component. Not all of them show it: how many do is
     read by the checker, and the network is not charged with the rest. Of a model whose images no checker reads, people

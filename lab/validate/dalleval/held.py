@@ -19,7 +19,7 @@ def answers(
     said_b: Mapping[str, float],
     rates: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What an audit says of each profession, and of all together.
+    """Return what an audit says of each profession, and of all together.
 
     Parameters
     ----------

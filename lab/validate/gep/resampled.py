@@ -97,7 +97,7 @@ def _difference(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _one(drawn: Mapping[str, NDArray[np.float64]], known: NDArray[np.float64]) -> dict:
-    """What each way says of one audit."""
+    """Return what each way says of one audit."""
     truth = _difference(drawn[CHECKER])
     row: dict = {"truth": truth, "vectors": {}, "scores": {}, "held": {}}
     for name, vector, score, interval in _ways(drawn, known):

@@ -18,7 +18,7 @@ from probes.toyworld.world import GROUPS, load_world
 def seen_and_planted(
     samples: pd.DataFrame, images: Sequence[Image.Image] | np.ndarray, model: str
 ) -> pd.DataFrame:
-    """What the checker sees and what was planted.
+    """Return what the checker sees and what was planted.
 
     Parameters
     ----------

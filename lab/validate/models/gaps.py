@@ -37,7 +37,7 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
 def exchanged_words(
     pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> pd.DataFrame:
-    """How often both tests of a gap reject when words that all mean the same change places.
+    """Return how often both tests of a gap reject when words that all mean the same change places.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ def exchanged_p_values(
 def claims_together(
     p_values: dict[str, tuple[np.ndarray, np.ndarray]], primary: str = "z₀"
 ) -> tuple[float, float]:
-    """How often at least one headline measure is beyond words at 5 %: each by itself, and as the report adjusts them.
+    """Return how often at least one headline measure is beyond words at 5 %: each by itself, and as the report
+    adjusts them.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def read_run(path: Path) -> RunReading:
 
 
 def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.DataFrame:
-    """What a run would say of each object, and whether the checker's reading says so too.
+    """Return what a run would say of each object, and whether the checker's reading says so too.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -
 
 
 def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
-    """How often intervals hold the checker's score and difference, over runs drawn from those of one specimen.
+    """Return how often intervals hold the checker's score and difference, over runs drawn from those of one specimen.
 
     Returns
     -------

@@ -65,7 +65,7 @@ def _shown() -> list:
 
 
 def _said(run: Run, images: int) -> str:
-    """How the generated pictures were drawn."""
+    """Return how the generated pictures were drawn."""
     config = run.config
     return (
         f"The generated ones are the first {images} images of the run `{config.name}` of `{config.model}`"

@@ -135,7 +135,7 @@ def claim_rates(
 
 
 def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
-    """How often intervals hold the truth behind a detector that errs by side; a row a source of error rates.
+    """Return how often intervals hold the truth behind a detector that errs by side; a row a source of error rates.
 
     Returns
     -------

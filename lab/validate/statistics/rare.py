@@ -45,7 +45,7 @@ def rare_equivalence(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How often a mean gap is called smaller than it is, where few prompts change; a row a world and test."""
+    """Return how often a mean gap is called smaller than it is, where few prompts change; a row a world and test."""
     rows = []
     for number, (share, n) in enumerate((share, n) for share in shares for n in prompts):
         rng = np.random.default_rng([seed, 600 + number])
@@ -69,7 +69,9 @@ def rare_equivalence(
 def rare_widths(
     *, n_prompts: int = 24, simulations: int = 1000, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """How wide the interval of a gap is where no prompt leans and one or more of 24 changed, in units of a change."""
+    """Return how wide the interval of a gap is where no prompt leans and one or more of 24 changed, in units of a
+    change.
+    """
     rows = []
     for changed in (1, 2, 3, 4, 6, 12):
         rng = np.random.default_rng([seed, 700 + changed])
@@ -107,7 +109,7 @@ def shared_noise_rejections(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How often a mean gap of 0 is rejected where prompts share their noise; a row a world and test."""
+    """Return how often a mean gap of 0 is rejected where prompts share their noise; a row a world and test."""
     rows = []
     for number, (share, n_seeds) in enumerate((share, n) for share in shares for n in seeds):
         rng = np.random.default_rng([seed, 800 + number])

@@ -73,7 +73,7 @@ OBJECT_WORLDS = (
 
 
 def draw_meanings(world: SeedWorld, rng: np.random.Generator) -> NDArray[np.float64]:
-    """What a prompt means with each word, ``(3, DIMENSIONS)``: neutral, feminine, masculine."""
+    """Return what a prompt means with each word, ``(3, DIMENSIONS)``: neutral, feminine, masculine."""
     feminine, masculine = world.meaning * _vectors((2,), rng)
     middle = (feminine + masculine) / 2
     return np.stack([middle + world.lean * (masculine - feminine) / 2, feminine, masculine])
@@ -103,7 +103,7 @@ def _vectors(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.flo
 def seed_rejections(
     *, simulations: int = 2000, sizes: tuple[int, ...] = SIZES, tables: int = 400, seed: int = 0
 ) -> pd.DataFrame:
-    """How often tests over the seeds of one prompt reject at 5 % where its words make no difference."""
+    """Return how often tests over the seeds of one prompt reject at 5 % where its words make no difference."""
     rows = []
     for number, (world, n) in enumerate((world, n) for world in EXCHANGEABLE for n in sizes):
         rng = np.random.default_rng([seed, 900 + number])
@@ -141,7 +141,7 @@ def seed_rejections(
 def seed_coverage(
     *, simulations: int = 2000, sizes: tuple[int, ...] = SIZES, resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """How often 95 % intervals over the seeds of one prompt cover what is true of it."""
+    """Return how often 95 % intervals over the seeds of one prompt cover what is true of it."""
     rows = []
     each = max(1, simulations // PROMPTS)
     for number, world in enumerate(LEANING):

@@ -59,7 +59,7 @@ def draw_effects(
 def share_coverage(
     *, simulations: int = 2000, resamples: int = 999, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
-    """How often 95 % intervals of a share cover it; a row a world and interval."""
+    """Return how often 95 % intervals of a share cover it; a row a world and interval."""
     rows = []
     for number, (n, (kind, share, donor)) in enumerate((n, world) for n in sizes for world in WORLDS):
         rng = np.random.default_rng([seed, 800 + number])
@@ -91,7 +91,7 @@ def fieller_ends(effects: NDArray[np.float64], totals: NDArray[np.float64], leve
 def half_step_coverage(
     *, simulations: int = 400, resamples: int = 499, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
-    """How often the interval of the half step covers it, where each prompt is decided at a step of its own."""
+    """Return how often the interval of the half step covers it, where each prompt is decided at a step of its own."""
     rows = []
     for number, (n, chance) in enumerate((n, chance) for n in sizes for chance in (0.25, 0.5)):
         rng, ends = np.random.default_rng([seed, 850 + number]), []
@@ -110,7 +110,7 @@ def half_step_coverage(
 
 
 def _true_half(chance: float) -> float:
-    """Where the curve of all prompts, interpolated between the entries, falls to ½."""
+    """Return where the curve of all prompts, interpolated between the entries, falls to ½."""
     from scipy import stats
 
     curve = [*stats.binom.sf(np.array(ENTRIES) - 1, STEPS - 1, chance), 0.0]
@@ -120,7 +120,9 @@ def _true_half(chance: float) -> float:
 def floor_rejections(
     *, maps: int = 1000, permutations: int = 199, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
-    """How often any place of a map is called beyond the floor where donor and synonym do alike, or the donor less."""
+    """Return how often any place of a map is called beyond the floor where donor and synonym do alike, or the donor
+    less.
+    """
     rows = []
     for number, (n, less) in enumerate((n, less) for n in sizes for less in (False, True)):
         rng, smallest = np.random.default_rng([seed, 870 + number]), []
@@ -137,7 +139,7 @@ def floor_rejections(
 
 
 def _synonym(plain: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """What another word of one meaning does at each place: it draws some images anew, and moves all a little."""
+    """Return what another word of one meaning does at each place: it draws some images anew, and moves all a little."""
     shape = (len(plain), PLACES)
     anew = draw_outcomes(shape, rng)["neutral"]
     return (rng.random(shape) < 0.2) * (anew - plain) + 0.8 + rng.standard_normal(shape)

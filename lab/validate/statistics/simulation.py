@@ -31,7 +31,7 @@ COLUMNS = ("world", "test", "exact", "rate", "simulations", "undefined")
 def object_rejections(
     worlds: tuple[ObjectWorld, ...] = OBJECT_WORLDS, *, objects: int = 4000, tables: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """How often each test of objects rejects at 5 % where there is no difference; a row a world and test."""
+    """Return how often each test of objects rejects at 5 % where there is no difference; a row a world and test."""
     rows = []
     for number, world in enumerate(worlds):
         rng = np.random.default_rng([seed, number])
@@ -78,7 +78,7 @@ def _images_as_units(table: ObjectTable, pair: tuple[str, str]) -> NDArray[np.fl
 def gap_rejections(
     *, simulations: int = 4000, families: int = 500, sizes: tuple[int, ...] = (24, 100), seed: int = 0
 ) -> pd.DataFrame:
-    """How often each test of a gap rejects at 5 % where the mean gap is 0, or at the bound of equivalence."""
+    """Return how often each test of a gap rejects at 5 % where the mean gap is 0, or at the bound of equivalence."""
     rows = []
     for number, (name, n) in enumerate((name, n) for name in GAP_WORLDS for n in sizes):
         rng = np.random.default_rng([seed, 100 + number])
@@ -114,7 +114,7 @@ def gap_rejections(
 def gap_coverage(
     *, simulations: int = 2000, sizes: tuple[int, ...] = (8, 24, 200), resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """How often 95 % intervals of a gap cover it."""
+    """Return how often 95 % intervals of a gap cover it."""
     rows = []
     shift = 0.5
     for number, (name, n) in enumerate((name, n) for name in GAP_WORLDS for n in sizes):
@@ -141,7 +141,7 @@ def object_coverage(
     resamples: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How often 95 % intervals of objects cover the truth, with masculine 1.5 times as frequent as feminine."""
+    """Return how often 95 % intervals of objects cover the truth, with masculine 1.5 times as frequent as feminine."""
     rows, pair = [], ("feminine", "masculine")
     options = {"resamples": resamples, "seed": seed}
     for number, world in enumerate(worlds):

@@ -140,7 +140,7 @@ def coverage(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How often the interval of a trace holds the share over other prompts: a row a place and donor.
+    """Return how often the interval of a trace holds the share over other prompts: a row a place and donor.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def total(result: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def control(name: str) -> bool:
-    """Whether a specimen's published total effect is below half of toyworld's."""
+    """Return whether a specimen's published total effect is below half of toyworld's."""
     return is_control(measured_quality(name), measured_quality())
 
 

@@ -23,7 +23,7 @@ OF_HEADS, OF_STEPS = ("head", "decoy"), ("window", "cross-attention")
 
 
 def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: str, steps: int) -> Subject:
-    """What a method is tried on: the same prompts and noise of every specimen.
+    """Return what a method is tried on: the same prompts and noise of every specimen.
 
     Parameters
     ----------
@@ -92,7 +92,9 @@ def rank(
 
 
 def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
-    """How well linear probes tell the two words apart at each cross-attention's output: one number, of all prompts."""
+    """Return how well linear probes tell the two words apart at each cross-attention's output: one number, of all
+    prompts.
+    """
     table = site_scores(
         subject.pipe,
         templates,

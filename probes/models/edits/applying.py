@@ -46,7 +46,8 @@ class Edited(contextlib.AbstractContextManager):
         self.undo()
 
     def hash(self, weights: str) -> str:
-        """What the edited model is known by: the hash of its weights, and of what is written where they cannot say it.
+        """Return what the edited model is known by: the hash of its weights, and of what is written where they cannot
+        say it.
 
         Parameters
         ----------

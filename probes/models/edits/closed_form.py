@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 def goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> Goal:
-    """What the states of an edit's words are to become.
+    """Return what the states of an edit's words are to become.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def solve(wanted: Goal, ridge: float, keep_weight: float) -> Tensor:
 
 
 def left_over(wanted: Goal, mapping: Tensor) -> dict[str, float]:
-    """How far the map falls short of its goal.
+    """Return how far the map falls short of its goal.
 
     Returns
     -------

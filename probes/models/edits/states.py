@@ -64,7 +64,7 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
 
 @torch.no_grad()
 def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
-    """What the cross-attentions are given of texts.
+    """Return what the cross-attentions are given of texts.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
 
 @torch.no_grad()
 def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
-    """What is at a site of a text encoder while it reads texts.
+    """Return what is at a site of a text encoder while it reads texts.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def article(word: str) -> str:
 
 
 def fits(written: str, word: str) -> bool:
-    """Whether the article that was written can go before `word`.
+    """Return whether the article that was written can go before `word`.
 
     >>> fits("an", "historian"), fits("a", "historian"), fits("an", "woman")
     (True, True, False)
@@ -114,7 +114,7 @@ def _number(digits: str) -> bool:
 
 
 def _read_out(initials: str) -> bool:
-    """Whether capitals are read letter by letter."""
+    """Return whether capitals are read letter by letter."""
     if initials[0] == "U":
         return len(initials) <= 4
     return initials == "EU" or initials in _READ_OUT or not _SPEAKABLE.match(initials.lower())

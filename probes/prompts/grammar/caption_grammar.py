@@ -108,7 +108,9 @@ def _read(caption: _Caption, place: int) -> None:
 
 
 def _names(tokens: list[str], words: list[LexicalWord]) -> list[bool]:
-    """Whether each token is a name: it has a capital inside a sentence that has words other than names without one."""
+    """Return whether each token is a name: it has a capital inside a sentence that has words other than names without
+    one.
+    """
     if not any(token.islower() and not each.closed for token, each in zip(tokens, words, strict=True)):
         return [False] * len(tokens)
     names, quoted, begins = [], False, True
@@ -127,7 +129,7 @@ def _names(tokens: list[str], words: list[LexicalWord]) -> list[bool]:
 
 
 def _may_be_name(this: LexicalWord, following: str, after: LexicalWord) -> bool:
-    """Whether a word with a capital belongs to a name: an adjective only before another capital ("New York")."""
+    """Return whether a word with a capital belongs to a name: an adjective only before another capital ("New York")."""
     if (this.closed and this.closed != "auxiliary") or this.text in _WISHES:
         return False
     if this.text in ADJECTIVES_AND_NOUNS:
@@ -164,7 +166,7 @@ def _class(caption: _Caption, place: int) -> str:
 
 
 def _may_describe(caption: _Caption, place: int) -> bool:
-    """Whether a word that can be a noun is an adjective before another noun."""
+    """Return whether a word that can be a noun is an adjective before another noun."""
     this = caption.words[place]
     if this.text == "light" and caption.at(place + 1).text in LIGHTS:
         return False
@@ -203,7 +205,9 @@ def _ing(caption: _Caption, place: int, before: str, described: bool) -> str:
 
 
 def _describes_noun(caption: _Caption, place: int) -> bool:
-    """Whether a noun, perhaps after adjectives or a number, comes after this word: then it may describe that noun."""
+    """Return whether a noun, perhaps after adjectives or a number, comes after this word: then it may describe that
+    noun.
+    """
     for following in range(place + 1, len(caption.words)):
         this = caption.words[following]
         if this.closed == "number" and this.text.isdigit():
@@ -222,7 +226,7 @@ def _describes_noun(caption: _Caption, place: int) -> bool:
 
 
 def _is_verb(caption: _Caption, place: int, before: str) -> bool:
-    """Whether a word that can be both noun and verb, in its base form or in -s, is a verb here."""
+    """Return whether a word that can be both noun and verb, in its base form or in -s, is a verb here."""
     this, last, after = caption.words[place], caption.at(place - 1), caption.at(place + 1)
     if this.form not in ("base", "s") or this.text in PLURAL_ONLY:
         return False
@@ -247,7 +251,7 @@ def _is_verb(caption: _Caption, place: int, before: str) -> bool:
 
 
 def _is_joined_verb(caption: _Caption, place: int, takes_object: bool) -> bool:
-    """Whether a word after "and" is a second verb: "seals the envelope and stamps it", "swings and misses"."""
+    """Return whether a word after "and" is a second verb: "seals the envelope and stamps it", "swings and misses"."""
     this, after = caption.words[place], caption.at(place + 1)
     if takes_object:
         return True
@@ -259,7 +263,9 @@ def _is_joined_verb(caption: _Caption, place: int, takes_object: bool) -> bool:
 
 
 def _follows_subject(caption: _Caption, place: int, takes_object: bool) -> bool:
-    """Whether a word right after a noun says what that noun does: "a person rides", "the ecologist studies the"."""
+    """Return whether a word right after a noun says what that noun does: "a person rides", "the ecologist studies
+    the".
+    """
     this, subject, after = caption.words[place], caption.at(place - 1), caption.at(place + 1)
     while subject.closed == "adverb":
         place -= 1

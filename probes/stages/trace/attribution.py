@@ -102,7 +102,7 @@ def gradient_attribution(
 
 
 def _apart(recipients: Tensor, donors: Tensor) -> Tensor:
-    """How far donors' latents are from recipients', ``(n, values)``; 0 where rounding alone parts them."""
+    """Return how far donors' latents are from recipients', ``(n, values)``; 0 where rounding alone parts them."""
     apart = donors - recipients
     rounding = ROUNDING * torch.finfo(apart.dtype).eps * recipients.norm(dim=1, keepdim=True)
     return torch.where(apart.norm(dim=1, keepdim=True) > rounding, apart, 0.0)

@@ -42,7 +42,7 @@ class BatchRow:
         return replace(self, shared=False)
 
     def is_unpatched(self, draw: TripletDraw, indicator: str) -> bool:
-        """Whether it is the row of an indicator in which nothing is exchanged."""
+        """Return whether it is the row of an indicator in which nothing is exchanged."""
         return self.draw is draw and self.variant.kind == "none" and self.variant.recipient == indicator
 
 
@@ -66,7 +66,7 @@ _Key = tuple[str, tuple[str, ...], str, Any, Any, Any, Any]
 
 
 def _keys(row: BatchRow) -> Iterator[_Key]:
-    """What a patch says but for rows, site by site."""
+    """Yield what a patch says but for rows, site by site."""
     variant = row.variant
     part = ("output",) if variant.in_text else tuple(variant.part.split("+"))
     steps = None if variant.in_text else (variant.first_step, variant.stop_step)

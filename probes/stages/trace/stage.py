@@ -144,7 +144,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
 def _batch_of_worker(
     cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source
 ) -> dict[str, Any]:
-    """What a worker of a cluster finds out: ``batch``, ``device`` and ``threads``."""
+    """Return what a worker of a cluster finds out: ``batch``, ``device`` and ``threads``."""
     weights = (run.meta.get("model") or {}).get("weight_hash")
     return cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source, weights=weights))
 
@@ -216,7 +216,7 @@ def part_of(
 
 
 def counted_in(plan: TracePlan) -> batches.Counted:
-    """What the batches of a trace are counted in."""
+    """Return what the batches of a trace are counted in."""
     return batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
 
 
@@ -237,7 +237,7 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
 
 
 def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count: int) -> dict[str, Any]:
-    """What ``run.json`` keeps of a trace."""
+    """Return what ``run.json`` keeps of a trace."""
     left_out = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in plan.variants}
     assert config.trace is not None
     return {

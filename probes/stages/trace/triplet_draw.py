@@ -98,7 +98,9 @@ class TripletDraw:
         )
 
     def why_not(self, variant: Variant) -> str | None:
-        """Why a variant cannot be drawn of these prompts, or None: token positions that do not answer one another."""
+        """Return why a variant cannot be drawn of these prompts, or None: token positions that do not answer one
+        another.
+        """
         if variant.positions is None or variant.donor is None:
             return None
         names = (variant.recipient, variant.donor)

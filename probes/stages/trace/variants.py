@@ -224,7 +224,7 @@ def _check_steps(places: PatchSites, trace: Trace) -> None:
 
 
 def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
-    """What is drawn of every pair of recipient and donor."""
+    """Yield what is drawn of every pair of recipient and donor."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
     whole = replace(base, sites=places.cross, part=KEYS_AND_VALUES)
