@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hooks import Probe
 from hooks import sites as site_table
+from lab.validate.tracing.attribution import gradient_attribution
+from lab.validate.tracing.contribution import attention_contribution
 from probes.runs.image_faults import eight_bits
-from probes.stages.trace.attribution import gradient_attribution
-from probes.stages.trace.contribution import attention_contribution
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant

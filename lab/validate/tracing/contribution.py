@@ -14,7 +14,7 @@ from hooks import Probe
 from hooks import sites as site_table
 from hooks.errors import HookError
 from hooks.sites import module_at
-from probes.stages.trace.site_values import SiteValues
+from lab.validate.tracing.site_values import SiteValues
 from probes.stages.trace.triplet_draw import TripletDraw
 
 PARTS = ("query", "key", "value")

@@ -20,7 +20,7 @@ from hooks import sites as site_table
 from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_writer
 from hooks.sites import Site, module_at
-from probes.stages.trace.site_values import SiteValues
+from lab.validate.tracing.site_values import SiteValues
 from probes.stages.trace.triplet_draw import TripletDraw
 
 PARTS = ("key", "value")

@@ -8,8 +8,8 @@ import torch
 from diffusers import PNDMScheduler
 
 from hooks.sites import cross_attentions, module_at
-from probes.stages.trace.attribution import gradient_attribution
-from probes.stages.trace.contribution import attention_contribution
+from lab.validate.tracing.attribution import gradient_attribution
+from lab.validate.tracing.contribution import attention_contribution
 from probes.stages.trace.triplet_draw import TripletDraw
 from tests.tiny import tiny_pipeline
 
