@@ -255,7 +255,7 @@ class Intervention(HookedBlock):
                 patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
 
     def _check_text_runs(self, states: Tensor) -> None:
-        """Raise unless prompts were encoded before negative prompts, a row an image: else rows were mistaken."""
+        """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
         for reader, run in select_runs(self._readers, states).values():
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
                 raise HookError(

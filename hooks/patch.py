@@ -46,13 +46,13 @@ class Patch:
         (by one more pass of the denoiser at every step that is written). Keys and values of cross-attention depend on
         the text alone, so there both are the same.
     positions, source_positions : sequence of int, optional
-        Token positions that are written, and those of the donor (the same, unless told), at sites whose rows are
-        tokens: text encoders, keys and values of cross-attention. All, unless told;
+        Token positions that are written, and those of the donor (the same, by default), at sites whose rows are
+        tokens: text encoders, keys and values of cross-attention. All, by default;
         `hooks.prompt.positions.position_groups` names them.
     heads : sequence of int, optional
-        Heads that are written, of queries, keys, values, head outputs and probabilities. All, unless told.
+        Heads that are written, of queries, keys, values, head outputs and probabilities. All, by default.
     steps : collection of int, optional
-        Calls of the denoiser, from 0, at which is written. All, unless told. At `latent` a step's latent is what the
+        Calls of the denoiser, from 0, at which is written. All, by default. At `latent` a step's latent is what the
         step begins with; that of step 0 is the noise, which the caller passes.
     branch : {"conditional", "unconditional", "both"}
         Half of a guided batch that is written, with donors of the same half.

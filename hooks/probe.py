@@ -59,7 +59,7 @@ class Probe(HookedBlock):
         One of `hooks.sites.SUPPORTED_PIPELINES`, or a subclass.
     sites : str or iterable of str
         Addresses or globs of the sites whose similarities are computed (see `hooks.sites`); all default
-        ones, unless told.
+        ones, by default.
     pairs : sequence of (int, int), optional
         Rows of the batch to compare, one row an image. With `num_images_per_prompt=n`, image k of prompt i
         is row i * n + k; text sites compare the prompts of the two rows. Without pairs no similarities are
@@ -360,7 +360,7 @@ class Probe(HookedBlock):
         row : int
             Row of the batch, one row an image.
         occurrence : int, optional
-            Which of several, from 0; the mean over the tokens of all of them, unless told.
+            Which of several, from 0; the mean over the tokens of all of them, by default.
 
         Raises
         ------

@@ -25,7 +25,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     ----------
     pipe : DiffusionPipeline
     height, width : int, optional
-        Of the image in pixels; the model's own, unless told.
+        Of the image in pixels; the model's own, by default.
     """
     architecture = architecture_of(pipe)
     bare = architecture.without_weights(pipe)

@@ -140,7 +140,7 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
     Parameters
     ----------
     height, width : int, optional
-        Of the image in pixels; the model's own, unless told.
+        Of the image in pixels; the model's own, by default.
     """
     from hooks.shapes import shapes
 

@@ -123,8 +123,8 @@ def presence(
     Returns
     -------
     DataFrame
-        A row a group, indicator (``all`` first) and treatment of individuals. Images with an object that could not be
-        grouped are left out of ``n_images``.
+        One row per group, indicator (``all`` first) and treatment of individuals. Images with an object that could not
+        be grouped are left out of ``n_images``.
     """
     images = images[images["indicator"].isin(list(names))]
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
@@ -167,7 +167,7 @@ def amounts(
     Returns
     -------
     amounts : DataFrame
-        A row a group (and ``nouns``) and indicator; ``all`` takes those of `names` together.
+        One row per group (and ``nouns``) and indicator; ``all`` takes those of `names` together.
     intersections : DataFrame
         A row two groups: ``percent`` of the objects of ``over_group`` that are in ``group`` too, of all indicators
         together; NaN, with a reason, over an empty group.

@@ -1,4 +1,4 @@
-"""What is measured: a row a metric, with its definition's version, its direction and range, and how it is shown.
+"""What is measured: one row per metric, with its definition's version, its direction and range, and how it is shown.
 
 Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the space and the site that stand there: the
 only place that says that ``z0`` of a configuration, z₀ of a page and ``latent.final:cosine`` of ``captures/`` are one.

@@ -99,7 +99,7 @@ def summaries(
 
 
 def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
-    """Return the findings as a table, with `COLUMNS`: a row a contrast and headline measure."""
+    """Return the findings as a table, with `COLUMNS`: one row per contrast and headline measure."""
     rows = [
         {
             "contrast": "-".join(summary.contrast),

@@ -49,21 +49,21 @@ class LoadedRun:
     Attributes
     ----------
     samples : DataFrame
-        A row an image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
+        One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
         (without the image itself, which `image` gives).
     disparity : DataFrame
-        A row a (space, site, step, metric, pair): mean over prompts with its interval.
+        One row per (space, site, step, metric, pair): mean over prompts with its interval.
     gap : DataFrame
-        A row a (space, site, step, metric, contrast): gap with interval, p-values and the gaps of the
+        One row per (space, site, step, metric, contrast): gap with interval, p-values and the gaps of the
         controls.
     words : DataFrame
-        A row a (sample, word): its heat map, row-major, ``height`` x ``width``.
+        One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
     nouns : DataFrame
         A row a noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
     objects : DataFrame
-        A row a detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
+        One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
     object_tests : DataFrame
-        A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
+        One row per (group, pair, object): presence, difference and bias score with intervals, p-values.
 
     `pairs` gives the similarities of a site, and `table` any other table that `tables` lists, such as
     ``gap_prompts`` with the gap of each triplet. Each of them raises `probes.errors.UserError` where the run does not
@@ -85,22 +85,22 @@ class LoadedRun:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """A row an image."""
+        """One row per image."""
         return self.run.samples()
 
     @cached_property
     def words(self) -> pd.DataFrame:
-        """A row a (sample, word)."""
+        """One row per (sample, word)."""
         return self.run.words()
 
     @cached_property
     def disparity(self) -> pd.DataFrame:
-        """A row a (space, site, step, metric, pair)."""
+        """One row per (space, site, step, metric, pair)."""
         return self.run.table("disparity")
 
     @cached_property
     def gap(self) -> pd.DataFrame:
-        """A row a (space, site, step, metric, contrast)."""
+        """One row per (space, site, step, metric, contrast)."""
         return self.run.table("gap")
 
     @cached_property
@@ -110,12 +110,12 @@ class LoadedRun:
 
     @cached_property
     def objects(self) -> pd.DataFrame:
-        """A row a detection or hidden noun."""
+        """One row per detection or hidden noun."""
         return self.run.table("objects")
 
     @cached_property
     def object_tests(self) -> pd.DataFrame:
-        """A row a (group, pair, object)."""
+        """One row per (group, pair, object)."""
         return self.run.table("object_tests")
 
     def table(self, name: str) -> pd.DataFrame:

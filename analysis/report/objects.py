@@ -306,7 +306,7 @@ def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> l
 
 
 def _chi_square(objects: Objects) -> list[dict]:
-    """Tables 7 to 9: a row a comparison, a cell a group, with the label-swap test of the same detections beneath."""
+    """Tables 7 to 9: one row per comparison, one cell per group, with the label-swap test beneath."""
     table = objects.rows("table07_chi_square", individuals=LEFT_OUT)
     swaps = {
         (row["group"], row["indicators"]): row
@@ -321,7 +321,7 @@ def _chi_square(objects: Objects) -> list[dict]:
 
 
 def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:
-    """A row an indicator, a cell a group."""
+    """A row an indicator, one cell per group."""
     cells = table.set_index(["indicator", "group"])[column].to_dict()
     return [
         {

@@ -310,7 +310,7 @@ def disparity_table(
     reference: str,
     missing: Mapping[str, str] | None = None,
 ) -> dict:
-    """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
+    """Lay out ``tables/disparity`` as in the paper: one row per pair, one column per metric, a column group a space.
 
     Returns
     -------

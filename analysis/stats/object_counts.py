@@ -134,7 +134,7 @@ def object_table(
     images : DataFrame
         Columns prompt, seed, indicator: every image once, also those in which nothing was found.
     detections : DataFrame, or sparse or dense matrix
-        A frame with the columns prompt, seed, indicator, object and, if wanted, count: a row a detection (or an
+        A frame with the columns prompt, seed, indicator, object and, if wanted, count: one row per detection (or an
         image and object with its count; repeated rows add up). A matrix has a row for each row of `images` and a
         column for each of `objects`, and holds counts.
     indicators : sequence of str

@@ -75,7 +75,7 @@ def prediction_powered(
     Parameters
     ----------
     labels : array_like of float, shape (2, n_images, n_attributes)
-        1 and 0; NaN where an image was not labelled. Those that were must have been chosen by lot, group by group.
+        1 and 0; NaN where an image was not labelled. Those that were must have been chosen at random, group by group.
     predictions : array_like of float, shape (2, n_images, n_attributes)
         On any scale; NaN where there is no image.
     weight : array_like of float, shape (n_attributes,), optional

@@ -55,7 +55,7 @@ def detection_rates(
     Parameters
     ----------
     items : DataFrame
-        A row an image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
+        One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
         ``detected`` (bool).
     indicators : sequence of str
     contrasts : sequence of (str, str)

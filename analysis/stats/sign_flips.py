@@ -151,7 +151,7 @@ def sign_flip_test(
     Parameters
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
-        Paired differences, a row a prompt; NaN where there is none. The columns are one family.
+        Paired differences, one row per prompt; NaN where there is none. The columns are one family.
     alternative : {"two-sided", "greater", "less"}
         One-sided tests take the mean itself, not its absolute value.
     permutations : int

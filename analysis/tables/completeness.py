@@ -19,7 +19,7 @@ _WHAT = {
 
 
 def completeness(meta: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Return how much there was of a run when it was measured, a row a quantity; None where nothing was missing.
+    """Return how much there was of a run when it was measured, one row per quantity; None where nothing was missing.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _UNPAIRED = (("pixels: SSIM, Diff. Pix.", "image_similarities; disparity, gap: s
 
 
 def not_measured(config: Config) -> pd.DataFrame | None:
-    """Return what a run cannot hold, a row a quantity with `COLUMNS`; None for a run that was drawn here.
+    """Return what a run cannot hold, one row per quantity with `COLUMNS`; None for a run that was drawn here.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Site:
     place : Place
         What the address alone says: order, label, space, moment, layer norm.
     default : bool
-        Whether it is compared unless told otherwise; the others are read where they are named.
+        Whether it is compared by default; the others are read where they are named.
     read : {"output", "input", "pipeline"}
         Which end of the module is read; "pipeline": it is made of what the pipeline passes to the denoiser and
         the decoder, and of what they return.

@@ -20,13 +20,13 @@ class MapChoice:
     layers : str or sequence of str
         Addresses or globs of attention layers, such as `unet.up.*`.
     resolutions : sequence of int, optional
-        Factors by which a layer's grid is smaller than the latent (1, 2, 4, 8); all, unless told.
+        Factors by which a layer's grid is smaller than the latent (1, 2, 4, 8); all, by default.
     heads : {"mean", "each"} or sequence of int
         The mean over the heads, every head, or the heads of these numbers.
     steps : {"sum", "each"} or int
         One sum over the UNet calls, every call apart, or so many bins of (nearly) equal numbers of calls.
     tokens : sequence of int, optional
-        Positions to keep (of the prompt, or of the grid for self-attention); all, unless told.
+        Positions to keep (of the prompt, or of the grid for self-attention); all, by default.
     definition : str or None
         Name of the heat map's definition (`hooks.attention.definitions`) that is summed beside; None for none.
         Self-attention has none.

@@ -61,7 +61,7 @@ class Definition:
     power : float
         What the combined map is raised to; above 1, thresholds of a stretched map come to lie lower.
     refine : tuple of str
-        Globs of the self-attention layers along which the combined map is spread; none, unless told.
+        Globs of the self-attention layers along which the combined map is spread; none, by default.
     refine_power, refine_keep : float
         The power the map is raised to before it is spread, and that of the map which the result is multiplied by.
     source : str

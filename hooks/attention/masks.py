@@ -107,7 +107,7 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
     size : int or (int, int)
         Height and width of the image in pixels; one number stands for both.
     theta : float
-        Pixels strictly above it, after min-max, are in the mask. 0.35 unless told.
+        Pixels strictly above it, after min-max, are in the mask. 0.35 by default.
 
     Returns
     -------

@@ -33,7 +33,7 @@ def estimate_memory(
     choice
         As `Probe` takes it for `word_maps`, or for `self_attention` with kind="self".
     height, width : int, optional
-        Of the image in pixels; the model's own, unless told.
+        Of the image in pixels; the model's own, by default.
     rows : int
         Images in the batch.
     steps : int

@@ -157,7 +157,7 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
     wanted : str
         Case and punctuation are ignored.
     occurrence : int, optional
-        Which of several, from 0; all of them, unless told.
+        Which of several, from 0; all of them, by default.
 
     Raises
     ------

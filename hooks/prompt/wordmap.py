@@ -64,7 +64,7 @@ class WordMap:
         ----------
         threshold : float
         size : int or (int, int), optional
-            Height and width; the image's, unless told.
+            Height and width; the image's, by default.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class WordMap:
         return Image.blend(image, self.picture((image.height, image.width)), alpha)
 
     def picture(self, size: tuple[int, int] | None = None) -> Image.Image:
-        """The map in colours, at the image's size unless told."""
+        """The map in colours, at the image's size by default."""
         heat = self.values
         if heat.max() > heat.min():
             heat = normalise(resize(heat, self.size if size is None else size))

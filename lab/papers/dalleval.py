@@ -25,7 +25,7 @@ MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 
 
 def gender_counts(folder: Path | None = None) -> pd.DataFrame:
-    """Images read as female, of nine: index profession, a column a model (Tables 16, 17)."""
+    """Images read as female, of nine: index profession, one column per model (Tables 16, 17)."""
     table = read_table(
         "dalleval2023_table16_17_gender",
         ["profession", "model", "average_gender"],

@@ -119,7 +119,7 @@ def quiet(*libraries: str) -> Iterator[None]:
     Parameters
     ----------
     libraries
-        ``transformers`` or ``diffusers``; both unless told.
+        ``transformers`` or ``diffusers``; both by default.
     """
     names = libraries or ("transformers", "diffusers")
     switches = [importlib.import_module(f"{name}.utils.logging") for name in names]

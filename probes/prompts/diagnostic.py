@@ -62,7 +62,7 @@ def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> 
     content : mapping
         What the file of a set says: ``bare``, ``axes: {profession: [...]}`` and one of ``grids``.
     chosen : sequence of str, optional
-        Professions; those of the set unless told.
+        Professions; those of the set by default.
 
     Examples
     --------

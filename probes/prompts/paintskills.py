@@ -98,7 +98,7 @@ def check(prompts: Sequence[Any], indicators: list[str]) -> None:
 
 
 def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return plain data of a configuration with what goes without saying where its prompts are a set of this kind.
+    """Return plain data of a configuration with defaults where its prompts are a set of this kind.
 
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
     reader, and the seeds of the split: a seed is a scene.
@@ -155,7 +155,7 @@ def prompts(
     content : mapping
         ``skills``, ``objects``, ``counts`` and ``relations``.
     skills, objects : sequence of str, optional
-        All unless told.
+        All by default.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from probes.runs.image_faults import eight_bits
 def captures(
     members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
-    """A row a (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1.
+    """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def captures(
 
 
 def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """A row a (sample, word): its heat map as summed, and the peak of it."""
+    """One row per (sample, word): its heat map as summed, and the peak of it."""
     rows = []
     for row, sample in enumerate(members):
         heat = np.asarray(probe.maps.heat(row), np.float32)
@@ -78,7 +78,7 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 
 def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """A row a (sample, site): the raw tensor over the calls, and its shape.
+    """One row per (sample, site): the raw tensor over the calls, and its shape.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
@@ -119,7 +119,7 @@ def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
 
 
 def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """A row a (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
+    """One row per (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
 
     A group without a token has no row.
     """

@@ -6,14 +6,14 @@
       run.json           format, status, configuration, versions, model and its hash, times, files that the
                          stages wrote, and a checksum of all this
       triplets.yaml      the configuration as it was given
-      samples/           part-00000.parquet: a row an image; its prompt's words, their characters and tokens
-      captures/          a row a (triplet, seed, pair): similarities per site
-      words/             a row a (sample, word): heat maps
-      kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
-      pooled/            a row a (sample, site, group of tokens): means, where `capture.pool` asked for them
-      observed/, objects/  a row an image: tags searched for, found, dropped; a row a detection: label, score, box, mask
-      shards/            a record of each process that shares the run with others (`probes.execution.shards`)
-      traced/            a row an image with activations exchanged, where `trace` asked for them
+      samples/           part-00000.parquet: one row per image; its prompt's words, their characters and tokens
+      captures/          one row per (triplet, seed, pair): similarities per site
+      words/             one row per (sample, word): heat maps
+      kept/              one row per (sample, site): raw tensors, where `capture.keep` asked for them
+      pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
+      observed/, objects/  one row per image: tags searched for, found, dropped; one row per detection: label, score,
+      box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
+      traced/            one row per image with activations exchanged, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
@@ -76,7 +76,7 @@ class Run:
     ::
 
         run = Run.open("runs/triplets")
-        run.samples()  # a DataFrame, a row an image
+        run.samples()  # a DataFrame, one row per image
         run.image("t00000-s0-feminine")  # a PIL image
     """
 
@@ -142,38 +142,38 @@ class Run:
         return restricted(self.meta, kind, part_files(self.path / kind))
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The samples, a row an image; without the image itself unless `columns` names it."""
+        """The samples, one row per image; without the image itself unless `columns` names it."""
         if columns is None:
             columns = [name for name in column_names(self._files("samples")[0]) if name != "image"]
         return self._frame("samples", columns)
 
     def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The similarities, a row a (triplet, seed, pair), a column of arrays per site and metric."""
+        """The similarities, one row per (triplet, seed, pair), a column of arrays per site and metric."""
         return self._frame("captures", columns)
 
     def words(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The heat maps, a row a (sample, word); ``heat`` is row-major, ``height`` x ``width``, as summed."""
+        """The heat maps, one row per (sample, word); ``heat`` is row-major, ``height`` x ``width``, as summed."""
         return self._frame("words", columns)
 
     def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The raw tensors that were kept, a row a (sample, site); reshape ``values`` to ``shape``."""
+        """The raw tensors that were kept, one row per (sample, site); reshape ``values`` to ``shape``."""
         return self._frame("kept", columns)
 
     def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return what the observe stage did with each image, a row an image; see
+        """Return what the observe stage did with each image, one row per image; see
         :data:`probes.runs.schemas.OBSERVED`.
         """
         return self._frame("observed", columns)
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The objects found, a row a detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
+        """The objects found, one row per detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
 
         An image in which nothing was found has no row here; it has one in :meth:`observed`.
         """
         return self._frame("objects", columns)
 
     def traced(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The images of the trace, a row an image, see :data:`probes.runs.schemas.TRACED`; all columns unless told."""
+        """The images of the trace, one row each, see :data:`probes.runs.schemas.TRACED`; all columns by default."""
         return self._frame("traced", columns)
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

@@ -56,7 +56,7 @@ def verdict(
     Parameters
     ----------
     readings : pandas.DataFrame
-        From :func:`probes.toyworld.checker.read_images`, a row an image.
+        From :func:`probes.toyworld.checker.read_images`, one row per image.
     prompts : sequence of str or Named
         What each image was drawn for, or what that prompt names.
     world : World

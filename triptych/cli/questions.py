@@ -1,6 +1,6 @@
 """Questions to a run's images, answered by people: ``triptych questions sheet`` and ``labels``.
 
-``sheet`` writes what people are asked, of images chosen by lot; ``labels`` takes their answers into the run, where
+``sheet`` writes what people are asked, of images chosen at random; ``labels`` takes their answers into the run, where
 the stage measure joins them as the reader ``human``.
 """
 

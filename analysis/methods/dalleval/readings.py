@@ -132,7 +132,7 @@ def read_all(run: Run) -> list[Reading]:
 
 
 def _answers_of(run: Run, reader: str) -> pd.DataFrame:
-    """Return what a reader answered, a row an image and question."""
+    """Return what a reader answered, one row per image and question."""
     if not run.parts(f"{FOLDER}/{reader}"):
         return human_answers(run)  # a table, not parts: people answer after the observe stage
     tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))

@@ -196,7 +196,7 @@ def _absolute(professions: Professions, unit: str) -> list[dict[str, Any]]:
 
 
 def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
-    """A row a profession: its gender and tone by the first reader of each."""
+    """One row per profession: its gender and tone by the first reader of each."""
     gender = table[(table["question"] == GENDER) & (table["source"] == first_source(table, GENDER))]
     gender = gender[gender["indicator"] == reference].set_index("profession")
     tone = table[(table["question"] == TONE) & (table["source"] == first_source(table, TONE))]

@@ -113,7 +113,7 @@ def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDA
 def _overall(
     family: Sequence[Reading], first: str, second: str, measure: Measure, bare: str, paired: bool
 ) -> pd.DataFrame:
-    """A row a question: the mean over professions."""
+    """One row per question: the mean over professions."""
     kept = [with_bare(one, bare) for one in family]
     each = np.stack([_differences(one, first, second, paired) for one in kept], axis=1)
     reach = [_reach(one.question) for one in kept]
@@ -168,7 +168,7 @@ def _tests(each: NDArray[np.float64], measure: Measure) -> tuple[NDArray[np.floa
 def _of_professions(
     reading: Reading, first: str, second: str, measure: Measure, paired: bool
 ) -> pd.DataFrame:
-    """A row a profession: the mean over pairs of images."""
+    """One row per profession: the mean over pairs of images."""
     apart = (reading.word(first) - reading.word(second)).T  # draws by profession
     if not paired:
         apart = np.full_like(apart, np.nan)

@@ -2,8 +2,8 @@
 
 Draws the prompts with the words of the run's first contrast, words of the same meaning and the reference, keeps the
 activations' means (into ``run`` of the output folder, and goes on there when it is called again), and fits probes to
-every site and step. Writes ``decoding.csv`` (a row a site, group of token positions and step), ``decoding_steps.csv``
-(from which step on), ``decoding_sites.csv`` (sites ranked by separability), on toyworld's models
+every site and step. Writes ``decoding.csv`` (one row per site, group of token positions and step),
+``decoding_steps.csv`` (from which step on), ``decoding_sites.csv`` (sites ranked by separability), on toyworld's models
 ``decoding_reader.csv`` (how early anybody could read it) and figures as PDF and PNG. Readable is not used: probes stand
 beside interventions (``trace``), never instead.
 """
@@ -45,7 +45,7 @@ def measure(
         With ``capture.pool``.
     choice : Choice, optional
     sites : sequence of str
-        Addresses or globs; all that are pooled, unless told.
+        Addresses or globs; all that are pooled, by default.
     progress : bool
 
     Returns

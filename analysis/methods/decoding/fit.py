@@ -58,7 +58,7 @@ def decoding(
     Returns
     -------
     DataFrame
-        Columns of the table ``decoding``; a row a place and call, in the order in which sites run.
+        Columns of the table ``decoding``; one row per place and call, in the order in which sites run.
     """
     rows: list[dict[str, Any]] = []
     before: tuple[Place, PlaceRows, dict[str, Any]] | None = None
@@ -121,7 +121,8 @@ def steps(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a place: ``final_auc``, ``decoding_step`` and its ``timestep``; NaN with a ``reason`` where there is none.
+        One row per place: ``final_auc``, ``decoding_step`` and its ``timestep``; NaN with a ``reason`` where there is
+        none.
     """
     rows = []
     for (site, group), cell in table[table["step"] >= 0].groupby(["site", "group"], sort=False):
@@ -151,7 +152,7 @@ def separability(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a place, highest first: ``site``, ``group``, ``score``, ``step``.
+        One row per place, highest first: ``site``, ``group``, ``score``, ``step``.
     """
     known = table[table["separability"].notna()]
     best = known.loc[known.groupby(["site", "group"], sort=False)["separability"].idxmax()]

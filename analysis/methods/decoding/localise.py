@@ -48,7 +48,8 @@ def site_scores(
     Returns
     -------
     DataFrame
-        A row a place, highest ``score`` first: ``site``, ``group`` (of token positions, or empty), ``score`` (highest
+        One row per place, highest ``score`` first: ``site``, ``group`` (of token positions, or empty), ``score``
+        (highest
         AUC over the steps, of held-out prompts, less the control's), ``step`` (-1 at sites that are read once).
 
     Raises

@@ -55,7 +55,7 @@ class Activations:
     Attributes
     ----------
     samples : DataFrame
-        A row an image: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+        One row per image: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
     values : dict of (str, str) to ndarray of float32, shape (n_samples, calls, channels)
         By place; NaN where an image has none.
     timesteps : dict of (str, str) to list of float
@@ -109,7 +109,7 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
     ----------
     run : Run
     sites : sequence of str
-        Addresses or globs of those to read; all, unless told.
+        Addresses or globs of those to read; all, by default.
 
     Raises
     ------

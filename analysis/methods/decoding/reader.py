@@ -53,7 +53,7 @@ def reference(
     Returns
     -------
     DataFrame
-        A row a step, the first (step -1) without noise: ``accuracy`` and ``auc`` with their intervals.
+        One row per step, the first (step -1) without noise: ``accuracy`` and ``auc`` with their intervals.
     """
     chosen = choice or Choice()
     made = noised.renderings(pipe, prompts, renderings, seed=chosen.seed)

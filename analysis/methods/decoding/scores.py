@@ -210,7 +210,7 @@ def _require_two_kinds(rows: PlaceRows) -> None:
 
 
 def fold_of_prompts(prompts: int, folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold in which each prompt is held out, drawn by lot, of sizes that differ by one at most.
+    """The fold in which each prompt is held out, drawn at random, of sizes that differ by one at most.
 
     >>> sorted(fold_of_prompts(5, 2, 0).tolist())
     [0, 0, 0, 1, 1]
@@ -335,7 +335,7 @@ def description_length(
     rows : PlaceRows
     strength : float
     orders : int
-        Orders of the prompts, drawn by lot, that the mean is taken of.
+        Orders of the prompts, drawn at random, that the mean is taken of.
     portions : sequence of float
         Shares of the prompts, rising to 1.
     seed : int

@@ -1,7 +1,7 @@
 """Audits of attributes (GEP): ``triptych gep --images FOLDER``, ``sheet``, ``labels`` and ``compare``.
 
 ``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
-images chosen by lot; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
+images chosen at random; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
 ``compare`` draws the vectors and scores of several runs side by side and writes the scores, how estimates follow the
 artificial sets of all runs together, and the paper's tables as LaTeX.
 """

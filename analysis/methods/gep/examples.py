@@ -51,7 +51,7 @@ class Examples:
         Parameters
         ----------
         counts : array_like of float, shape (n_draws, n_attributes), optional
-            How often each attribute was drawn; each once, unless told.
+            How often each attribute was drawn; each once, by default.
 
         Returns
         -------

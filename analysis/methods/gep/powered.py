@@ -1,6 +1,7 @@
 """A few labels and CLIP's reading of every image together: differences on the scale of frequencies, with their error.
 
-C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen by lot,
+C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen at
+random,
 set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other readings do, by
 a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone, and together with
 the estimate, tell of the labels that all images would get, and how many of them an interval takes.
@@ -65,8 +66,8 @@ class Powered:
 def powered(audits: Sequence[Audit], config: Config) -> list[Powered]:
     """Return the prediction-powered readings, one a setting that has labels and the estimate ``gep.prediction``.
 
-    Labels of people are taken as they are, which supposes that their images were chosen by lot; where there are none,
-    the checker's of ``gep.labelled`` images a word and attribute.
+    Labels of people are taken as they are, which supposes that their images were chosen at random; where there are
+    none, the checker's of ``gep.labelled`` images a word and attribute.
     """
     by = {(one.setting, one.source): one for one in audits}
     result = []
@@ -83,7 +84,7 @@ def powered(audits: Sequence[Audit], config: Config) -> list[Powered]:
 
 
 def by_lot(labels: Audit, count: int, seed: int) -> Audit:
-    """Return the labels of some images of each indicator and attribute, chosen by lot; all where there are fewer."""
+    """Return the labels of some images of each indicator and attribute, chosen at random; all where there are fewer."""
     values = _by_indicator(labels.values)
     lots = np.where(np.isnan(values), np.inf, np.random.default_rng(seed).random(values.shape))
     drawn = np.where(lots.argsort(axis=1).argsort(axis=1) < count, values, np.nan)

@@ -18,7 +18,7 @@ COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
 
 
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
-    """Return the questions: of each word, setting and attribute so many images, chosen by lot anew for each.
+    """Return the questions: of each word, setting and attribute so many images, chosen at random anew for each.
 
     In the explicit setting an image is asked for the attribute that its prompt names.
 

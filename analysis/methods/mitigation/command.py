@@ -1,8 +1,8 @@
 """A model before and after mitigation: ``triptych mitigate BEFORE AFTER``.
 
 BEFORE and AFTER are runs on the same prompts and noise: of one model and of the same with an ``edit:``, or of a user's
-model and what it became. Writes ``mitigation.csv`` (what was drawn, a row a quantity; most of it of toyworld's models
-alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where both runs are measured),
+model and what it became. Writes ``mitigation.csv`` (what was drawn, one row per quantity; most of it of toyworld's
+models alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where both runs are measured),
 ``mitigation.json`` and a figure.
 """
 
@@ -133,7 +133,7 @@ def _model(run: Run) -> dict[str, Any]:
 
 
 def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
-    """The table as text: a line a quantity, things together."""
+    """The table as text: one line per quantity, things together."""
     words, said = record["indicators"], []
     for row in table[table["kind"] != THING].to_dict("records"):
         digits = 2 if row["kind"] == VERDICT else 3

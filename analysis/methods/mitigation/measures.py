@@ -51,7 +51,7 @@ class Sampling:
 
 
 def quantities(before: Readings, after: Readings, world: World | None, sampling: Sampling) -> pd.DataFrame:
-    """A row a quantity, with `COLUMNS`.
+    """One row per quantity, with `COLUMNS`.
 
     ``lean``: share of the images whose verdict says component b (½: no lean). ``verdict``: its mean. ``named``: share
     of the named things that are seen. ``scenes``, ``pixels``: mean distance of images of different prompts

@@ -26,7 +26,7 @@ class Readings:
     Attributes
     ----------
     images : DataFrame
-        A row an image that is not left out: ``prompt``, ``indicator``, ``seed``, ``noise_seed``; of a toyworld model
+        One row per image that is not left out: ``prompt``, ``indicator``, ``seed``, ``noise_seed``; of a toyworld model
         also ``verdict`` (log-odds of mixture component b against a), ``named`` (share of the named things that are
         seen, NaN where none is named) and a bool column a thing.
     scenes : ndarray of int64, shape (n_images, n_slots)

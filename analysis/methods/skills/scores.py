@@ -77,7 +77,7 @@ def seen(
     Parameters
     ----------
     detections : DataFrame
-        A row a detection: `COLUMNS`, where ``image`` is a number from 0 and the box is in pixels.
+        One row per detection: `COLUMNS`, where ``image`` is a number from 0 and the box is in pixels.
     n_images : int
         Images without a detection among them.
     classes : sequence of str
@@ -183,7 +183,7 @@ def _related(
 def judge(
     asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> pd.DataFrame:
-    """Return whether each image shows what its prompt asks for: a row an image and task, ``image, task, right``.
+    """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Judged:
     Attributes
     ----------
     samples : DataFrame
-        A row an image: ``sample_id``, ``triplet`` and ``seed``.
+        One row per image: ``sample_id``, ``triplet`` and ``seed``.
     asked : sequence of Asked
         Of each image, in the order of `samples`.
     seen : DetectedObjects
@@ -77,7 +77,7 @@ class Judged:
 
 
 def image_table(judged: Judged) -> pd.DataFrame:
-    """Return ``skills_images``: a row an image, with what was asked for and, as 1 or 0, whether it is there.
+    """Return ``skills_images``: one row per image, with what was asked for and, as 1 or 0, whether it is there.
 
     NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
     """

@@ -246,7 +246,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = 
 
 
 def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
-    """Draw the shares of heads as bars with intervals, a panel a place.
+    """Draw the shares of heads as bars with intervals, one panel per place.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class CaptionObserver:
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """A row an image."""
+        """One row per image."""
         return MappingProxyType({KIND: runs_schemas.CAPTIONS})
 
     @property
@@ -120,7 +120,7 @@ class CaptionObserver:
         self.captioner.load(self.device)
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """A row an image: its caption, or why there is none."""
+        """One row per image: its caption, or why there is none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         said = self.captioner.captions([images[index].pixels for index in there]) if there else []
         captions = dict(zip(there, said, strict=True))

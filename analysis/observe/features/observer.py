@@ -77,7 +77,7 @@ class FeatureObserver:
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """A row an image."""
+        """One row per image."""
         return MappingProxyType({self.kind: runs_schemas.FEATURES})
 
     @property
@@ -128,7 +128,7 @@ class FeatureObserver:
         self._embedder = Embedder(self.feature, self.path, device)
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """A row an image: its vector, or why there is none."""
+        """One row per image: its vector, or why there is none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         vectors = dict(zip(there, self._read([images[index] for index in there])))
         rows = [
@@ -169,11 +169,11 @@ class SplitProductObserver(FeatureObserver):
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """A row a (triplet, seed, pair)."""
+        """One row per (triplet, seed, pair)."""
         return MappingProxyType({self.kind: runs_schemas.FEATURE_PAIRS})
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """A row a pair of readable images of one triplet and seed, in the order of the indicators."""
+        """One row per pair of readable images of one triplet and seed, in the order of the indicators."""
         from analysis.observe.features.split_product import split_product
 
         readable = [image for image in images if image.pixels is not None]

@@ -55,7 +55,7 @@ class QuestionObserver:
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """A row an image and question."""
+        """One row per image and question."""
         return MappingProxyType({self.kind: runs_schemas.ANSWERS})
 
     @property

@@ -50,7 +50,7 @@ class ToyworldVqa:
     Parameters
     ----------
     folder : pathlib.Path, optional
-        Of its weights; those that come with the package unless told.
+        Of its weights; those that come with the package by default.
     """
 
     name = "toyworld-vqa"

@@ -143,7 +143,7 @@ class Albedo:
 
 @dataclass
 class SkinToneObserver:
-    """Stores a row an image; see :class:`analysis.observe.observer.Observer`.
+    """Stores one row per image; see :class:`analysis.observe.observer.Observer`.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class SkinToneObserver:
         self.light.load()
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """A row an image: the colour of its skin and the tones, or why there are none."""
+        """One row per image: the colour of its skin and the tones, or why there are none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         regions = dict(zip(there, self.source.regions([_pixels(images[index]) for index in there])))
         rows = [self._row(image, regions.get(index)) for index, image in enumerate(images)]

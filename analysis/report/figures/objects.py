@@ -126,7 +126,7 @@ def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **opti
 
 
 def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn | None:
-    """Draw the most frequent objects of each dependency group, a panel a group, a marker an indicator.
+    """Draw the most frequent objects of each dependency group, one panel per group, a marker an indicator.
 
     Parameters
     ----------

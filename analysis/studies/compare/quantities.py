@@ -32,7 +32,8 @@ class Quantities:
     prompts : list of str
         The texts of each prompt, by indicator, as JSON.
     keys : DataFrame
-        A row a quantity, with the columns `KEYS`. ``kind`` is *gap* (``what`` the contrast; positive: the reference is
+        One row per quantity, with the columns `KEYS`. ``kind`` is *gap* (``what`` the contrast; positive: the
+        reference is
         nearer to its first), *similarity* (``what`` the pair) or *presence* (``what`` the contrast, ``metric`` the
         object: share of the images with it, first less second).
     values : ndarray of float64, shape (n_prompts, n_quantities)

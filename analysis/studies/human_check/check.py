@@ -48,7 +48,7 @@ def choose_questions(
 ) -> pd.DataFrame:
     """Choose images, as many of each indicator, and the objects to ask for.
 
-    Whole triplets are drawn by lot, one seed of a prompt before the next of any; `images` is rounded down to whole
+    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images` is rounded down to whole
     triplets.
 
     Parameters
@@ -71,7 +71,7 @@ def choose_questions(
     Returns
     -------
     DataFrame
-        A row an image and question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the
+        One row per image and question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the
         order in which they are shown, objects in alphabetical order.
 
     Raises

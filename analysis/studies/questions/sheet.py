@@ -1,4 +1,4 @@
-"""What people are asked of a run's images, chosen by lot: a folder with the images and a CSV to fill in."""
+"""What people are asked of a run's images, chosen at random: a folder with the images and a CSV to fill in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "a
 
 
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
-    """Return the questions: each of so many images of each word, chosen by lot; an image is asked everything.
+    """Return the questions: each of so many images of each word, chosen at random; an image is asked everything.
 
     Returns
     -------

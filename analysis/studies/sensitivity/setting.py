@@ -17,7 +17,7 @@ class Setting(NamedTuple):
     of_run : bool
         Whether the run itself is set so.
     findings : DataFrame
-        A row a finding: ``kind``, ``what``, ``quantity``, ``value``, ``ci_low``, ``ci_high``, ``p_value``,
+        One row per finding: ``kind``, ``what``, ``quantity``, ``value``, ``ci_low``, ``ci_high``, ``p_value``,
         ``n_prompts``, ``reason``; of gaps ``p_control`` as well.
     """
 

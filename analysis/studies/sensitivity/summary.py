@@ -8,7 +8,7 @@ from analysis.report.format import interval, number, p_value
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Return what changes, a line a choice and finding."""
+    """Return what changes, one line per choice and finding."""
     lines = []
     for choice, rows in table.groupby("choice", sort=False):
         settings = list(dict.fromkeys(rows["setting"]))

@@ -79,7 +79,7 @@ class DetectorCounts:
     Attributes
     ----------
     table : DataFrame
-        A row a prompt, indicator and object: ``prompt``, ``indicator``, ``object`` and the number of images in
+        One row per prompt, indicator and object: ``prompt``, ``indicator``, ``object`` and the number of images in
         `COUNTS`; not whole where images are weighted.
     same : bool
         Whether the prompts are those of the table that is corrected.
@@ -117,7 +117,8 @@ def claim_table(
     Returns
     -------
     DataFrame
-        A row a pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ. ``claim`` is
+        One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ.
+        ``claim`` is
         one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects of the pair
         that can be significant at all, NaN for the others.
 

@@ -185,9 +185,9 @@ def error_rates(
     Parameters
     ----------
     observed : DataFrame
-        A row an image: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``tags`` (what was looked for).
+        One row per image: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``tags`` (what was looked for).
     objects : DataFrame
-        A row a detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
+        One row per detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
     seen : DataFrame
         By ``sample_id``, a bool column for every thing of the checker.
     backend : {"lemminflect", "textblob", "nltk"}

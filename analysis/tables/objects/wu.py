@@ -183,8 +183,8 @@ def figure_scores(
     Returns
     -------
     DataFrame
-        A row an object, pair and group. ``individual`` marks the individuals. ``top`` names the indicator for which the
-        object is among the ten kept ones with the most extreme scores, and is empty for the others;
+        One row per object, pair and group. ``individual`` marks the individuals. ``top`` names the indicator for which
+        the object is among the ten kept ones with the most extreme scores, and is empty for the others;
         ``top_left_out`` is the same where individuals are left out.
 
     Source

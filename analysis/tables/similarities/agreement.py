@@ -44,7 +44,7 @@ def agreement(
     Returns
     -------
     DataFrame
-        A row a (contrast, two measures), with `COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
+        One row per (contrast, two measures), with `COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
         ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
     """
     rows = []

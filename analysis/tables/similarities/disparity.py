@@ -50,7 +50,7 @@ def disparity(
     Returns
     -------
     DataFrame
-        A row a (space, site, step, metric, pair), with the columns `DISPARITY_COLUMNS`. ``mean`` is in the
+        One row per (space, site, step, metric, pair), with the columns `DISPARITY_COLUMNS`. ``mean`` is in the
         units of the metric: a cosine or SSIM of at most 1, which is no difference, or Diff. Pix. from 0 (no
         difference) to 100. ``n_prompts`` counts prompts and ``n`` single values; ``reason`` says why an
         interval is NaN.

@@ -107,7 +107,7 @@ def gap(
     Returns
     -------
     DataFrame
-        A row a (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the metric.
+        One row per (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the metric.
 
         ``gap`` with ``ci_low``, ``ci_high`` (``envelope``), and ``p_value`` of the sign flips: is it 0?
         ``n_prompts`` counts prompts and ``n`` single differences. ``d_z`` and ``superiority``: effect sizes, see

@@ -1,6 +1,7 @@
 """How alike are the images of a triplet, by their pixels and by their features? Table ``image_similarities``.
 
-A row is a (triplet, seed, pair), with a column a metric. What compares pictures is a function that the registry names.
+A row is a (triplet, seed, pair), with one column per metric. What compares pictures is a function that the registry
+names.
 What the observe stage stored of a feature (``features/``) is a vector of each image, or, of split-product, a number for
 two images; it is read part file by part file.
 """
@@ -64,7 +65,7 @@ def image_similarities(
     Returns
     -------
     DataFrame
-        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
+        One row per (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
         difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
         reasons are parted by ``; ``.
 
@@ -144,7 +145,7 @@ def feature_similarities(run: Run, name: str, number: str, indicators: Sequence[
     Returns
     -------
     DataFrame
-        A row a (triplet, seed, pair) of two images that could be read, with the columns ``triplet``, ``seed``,
+        One row per (triplet, seed, pair) of two images that could be read, with the columns ``triplet``, ``seed``,
         ``pair`` and the metric's name in float32: the cosine, NaN where a vector is zero.
     """
     table = read_part(run.path / "features" / name / number)

@@ -64,8 +64,8 @@ def specifications(
     Returns
     -------
     DataFrame
-        A row a (headline measure, contrast, specification), with `COLUMNS`. ``gap`` with its interval is the mean over
-        all words used, as ``word_gap`` in ``tables/gap``; ``supports`` says that p is below 1 − level and the gap
+        One row per (headline measure, contrast, specification), with `COLUMNS`. ``gap`` with its interval is the mean
+        over all words used, as ``word_gap`` in ``tables/gap``; ``supports`` says that p is below 1 − level and the gap
         points where that of the run as it is does; ``of_run`` marks the run as it is.
     """
     metrics = headline_metrics(text_readout)

@@ -123,7 +123,7 @@ class StoredSimilarities(Similarities):
         self.run = run
         self.timesteps: dict[int, float] = {}
         self._images = run.table(IMAGE_TABLE) if images is None else images
-        self._ends: dict[Key, NDArray[np.float32]] = {}  # values of the sites without steps, a row a pair
+        self._ends: dict[Key, NDArray[np.float32]] = {}  # values of the sites without steps, one row per pair
         self._seeds: frozenset[int] | None = None
         self._over_seeds = False
         self._chosen: list[Key] = []

@@ -1,6 +1,7 @@
 """What a specimen draws by its own lot: ``python -m lab.train.base.independent toyworld --out FILE``.
 
-A sample of fresh prompts, in the form of the papers' and made by lot from the toy world's grammar, each drawn with the
+A sample of fresh prompts, in the form of the papers' and made at random from the toy world's grammar, each drawn with
+the
 three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held against
 it (`lab.validate.models.calibrate --scores`).
 """
@@ -25,7 +26,7 @@ FIRST_SEED = 700_000
 
 
 def fresh_prompts(world: World, images: int, seed: int = 70_001) -> pd.DataFrame:
-    """Prompts by lot, each with every group's first word.
+    """Prompts at random, each with every group's first word.
 
     Parameters
     ----------

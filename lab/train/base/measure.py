@@ -122,8 +122,8 @@ def frequencies(
     Returns
     -------
     pandas.DataFrame
-        A row a (group, thing): ``planted``, ``drawn``, ``n``. Half of the captions are bare ("a woman"), half name a
-        place; places are counted over the bare ones. ``side:left`` is counted over images with one object on the
+        One row per (group, thing): ``planted``, ``drawn``, ``n``. Half of the captions are bare ("a woman"), half name
+        a place; places are counted over the bare ones. ``side:left`` is counted over images with one object on the
         ground.
     """
     rows = []

@@ -48,7 +48,7 @@ def new_unet(seed: int = 0) -> UNet2DConditionModel:
 
 
 class Lots:
-    """What training draws by lot: rows without repetition until all have been, dropped captions, noise, timesteps."""
+    """Random draws of training: rows without repetition until all have been, dropped captions, noise, timesteps."""
 
     def __init__(self, count: int, batch_size: int, seed: int):
         self.generator = torch.Generator().manual_seed(seed + 1000 * rank())

@@ -91,7 +91,7 @@ def mask_agreement(
     masks: Sequence[NDArray[np.bool_]],
     labels: Sequence,
 ) -> pd.DataFrame:
-    """IoU of the mask for the tight box of each true mask; a row an object: ``image``, ``label``, ``iou``."""
+    """IoU of the mask for the tight box of each true mask; one row per object: ``image``, ``label``, ``iou``."""
     segmented = segmenter.segment(images, [boxes_of(true) for true in masks])
     rows = []
     for number, (guess, true, names) in enumerate(zip(segmented, masks, labels)):

@@ -92,7 +92,7 @@ def make_tagged(
     runs : sequence of pathlib.Path
         Runs of the specimens whose images are taken as well; those of every fifth triplet are held back.
     words : int
-        So many of a triplet's images are taken, by lot: most of its words mean the same and draw nearly the same.
+        So many of a triplet's images are taken, at random: most of its words mean the same and draw nearly the same.
     rare : int
         Further images drawn by each specimen, in few steps, from captions that name every tag so many times.
 
@@ -116,7 +116,7 @@ def make_tagged(
 
 
 def of_run(path: Path, words: int, seed: int) -> tuple[Tagged, Tagged]:
-    """Images of a run, `words` of each triplet and seed by lot, and apart those of every fifth triplet."""
+    """Images of a run, `words` of each triplet and seed at random, and apart those of every fifth triplet."""
     run = Run.open(path)
     samples = run.samples(["sample_id", "triplet", "seed"])
     chosen = samples.groupby(["triplet", "seed"], sort=False).sample(words, random_state=seed)
@@ -154,10 +154,10 @@ def drawn(
 
 
 def captions_by_lot(world: World, count: int, seed: int, each: int = 0) -> list[str]:
-    """So many captions by lot, and then more until every attribute, object and place is named at least `each` times.
+    """So many captions at random, and then more until every attribute, object and place is named at least `each` times.
 
-    Of every `LOTS` captions by lot the one is added that names most of what is named too seldom so far, so that a rare
-    thing takes few captions.
+    Of every `LOTS` captions at random the one is added that names most of what is named too seldom so far, so that a
+    rare thing takes few captions.
     """
     rng = np.random.default_rng(seed)
     lots = [random_caption(world, rng) for _ in range(count)]

@@ -168,7 +168,7 @@ def train_tagger(
     """Train all but the tags' embeddings, and the image encoder only if `whole`; the model gets a moving average.
 
     The learning rate is 2e-3 as a rule, and 5e-4 for the whole model, which is trained in mixed precision, on pictures
-    by lot with `lot_weights`.
+    at random with `lot_weights`.
     """
     torch.manual_seed(seed)
     wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures.images), batch_size, seed)

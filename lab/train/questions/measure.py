@@ -111,7 +111,7 @@ def unseen_questions() -> dict[str, ResolvedQuestion]:
 def readings(
     reader: ToyworldVqa, images: NDArray[np.uint8], asked: Sequence[ResolvedQuestion]
 ) -> list[list[str | None]]:
-    """Return what the network's answers say, a row an image."""
+    """Return what the network's answers say, one row per image."""
     shown = [StoredImage({}, "", image) for image in images]
     answers = [
         row

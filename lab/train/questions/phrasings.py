@@ -47,7 +47,7 @@ class QuestionLesson:
 
 
 class Phrasings:
-    """Questions about pictures, drawn by lot."""
+    """Questions about pictures, drawn at random."""
 
     def __init__(self) -> None:
         world, paper = load_world(), paper_questions()

@@ -21,7 +21,7 @@ from probes.toyworld.world import load_world
 
 UNNAMED = Named("neutral")  # a picture that names nothing: all that is seen speaks for a component
 EMPTY = 0.04  # share of pictures without a figure
-FREE = 0.5  # share of pictures all of which is drawn by lot; the others are drawn for a caption
+FREE = 0.5  # share of pictures all of which is drawn at random; the others are drawn for a caption
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def make_questioned(
     through_vae : float
         Share, the last, that is passed through the autoencoder with some noise on the latents.
     free, empty : float
-        Shares of pictures of which all is drawn by lot, and of those without a figure.
+        Shares of pictures of which all is drawn at random, and of those without a figure.
     """
     world, rng = load_world(WORLD), np.random.default_rng(seed)
     indices, figures = np.empty((count, SIZE, SIZE), np.uint8), rng.random(count) >= empty

@@ -291,7 +291,7 @@ class Noised:
 
 
 def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:
-    """Noise each drawing ``noises`` times, in an order by lot; the times are spread evenly over the lessons.
+    """Noise each drawing ``noises`` times, in an order at random; the times are spread evenly over the lessons.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def read_professions(
     Returns
     -------
     pandas.DataFrame
-        A row an image: ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*),
+        One row per image: ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*),
         ``skin`` (empty where none is read), and what further readers say.
     """
     longest = max(images.values())

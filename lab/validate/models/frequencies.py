@@ -23,7 +23,7 @@ def seen_and_planted(
     Parameters
     ----------
     samples : pandas.DataFrame
-        A row an image: ``triplet``, ``seed``, ``indicator``, ``prompt``.
+        One row per image: ``triplet``, ``seed``, ``indicator``, ``prompt``.
     images : sequence of PIL.Image.Image, or numpy.ndarray of shape (n, 64, 64, 3)
     model : str
         Name of the world: ``toyworld``, ``toyworld-mirror``, ``toyworld-null``, ``toyworld-work``.
@@ -31,7 +31,7 @@ def seen_and_planted(
     Returns
     -------
     pandas.DataFrame
-        A row an (image, thing): ``triplet``, ``seed``, ``indicator``, ``thing``, ``seen`` (bool), ``planted``
+        One row per (image, thing): ``triplet``, ``seed``, ``indicator``, ``thing``, ``seen`` (bool), ``planted``
         (probability), ``named`` (the caption names it).
 
     Raises

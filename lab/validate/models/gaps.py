@@ -23,7 +23,7 @@ QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
 
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
-    """The run's main gaps, a row a quantity: ``quantity`` and the columns of ``tables/gap``."""
+    """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap``."""
     gap = load_run(run.path).gap
     gap = gap[gap["contrast"] == contrast]
     rows = []
@@ -54,7 +54,7 @@ def exchanged_words(
     Returns
     -------
     pandas.DataFrame
-        A row a quantity: ``against_0`` is the share of all choices of a reference and two other words whose gap is
+        One row per quantity: ``against_0`` is the share of all choices of a reference and two other words whose gap is
         significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two sides
         of `size` words by `analysis.stats.word_test.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
     """

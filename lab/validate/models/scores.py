@@ -97,7 +97,7 @@ def planted_scores(run: Run) -> pd.Series:
 
 
 def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES) -> pd.DataFrame:
-    """A row an object seen often enough in the run.
+    """One row per object seen often enough in the run.
 
     Parameters
     ----------

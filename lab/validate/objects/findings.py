@@ -5,7 +5,7 @@
 words of the sides, adjusted alike. The error rates of the detector are those of the run, crossed over prompts, or with
 ``--rates others`` those of the specimen's other runs.
 
-Coverage: runs are drawn by lot from the prompts and seeds of all runs of a specimen, with the detections and the
+Coverage: runs are drawn at random from the prompts and seeds of all runs of a specimen, with the detections and the
 checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them. Runs need
 the stages generate and observe.
 """
@@ -168,7 +168,7 @@ def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> Detector
 
 
 def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """A row a run and one for all runs of a specimen: findings, and how many of them the checker does not see.
+    """One row per run and one for all runs of a specimen: findings, and how many of them the checker does not see.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) 
     Returns
     -------
     DataFrame
-        A row a quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered``
+        One row per quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered``
         (share), ``intervals``.
     """
     rng, rows = np.random.default_rng([seed, 31]), []
@@ -260,7 +260,7 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
-    """Return a section of the calibration page: claims and coverage, a row a specimen over all its runs.
+    """Return a section of the calibration page: claims and coverage, one row per specimen over all its runs.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def card() -> tuple[NDArray[np.uint8], Places]:
 
 
 def as_jpeg(image: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
-    """The image after JPEG at a quality, colours at half the resolution as Pillow has them unless told otherwise."""
+    """The image after JPEG at a quality, colours at half the resolution as Pillow has them by default."""
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))

@@ -1,4 +1,4 @@
-"""Do claims about objects keep their word? Worlds where words, or a detector, make differences of their own.
+"""Do claims about objects holds? Worlds where words, or a detector, make differences of their own.
 
 An object is in an image where a normal variable falls below its frequency's quantile; the variable adds what the
 prompt, the prompt and side, the word and the image give. A detector errs by side; its errors agree in part between the
@@ -94,7 +94,7 @@ def draw_claims(
 def claim_rates(
     worlds: tuple[ClaimWorld, ...] = WORLDS, *, simulations: int = 200, seed: int = 0, correct: bool = True
 ) -> pd.DataFrame:
-    """False claims among the claims, and real differences claimed; a row a world.
+    """False claims among the claims, and real differences claimed; one row per world.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Do intervals and tests of equivalence keep their word where few prompts change, and where prompts share their noise?
+"""Do intervals and tests of equivalence holds where few prompts change, and where prompts share their noise?
 
 In a world of rare changes a word changes the image of a prompt with a small probability, by a length of about 1, and
 otherwise by next to nothing. With a noise that is shared, all prompts of a seed lean together.
@@ -45,7 +45,7 @@ def rare_equivalence(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a mean gap is called smaller than it is, where few prompts change; a row a world and test."""
+    """Return how often a mean gap is called too small, where few prompts change; a row per world and test."""
     rows = []
     for number, (share, n) in enumerate((share, n) for share in shares for n in prompts):
         rng = np.random.default_rng([seed, 600 + number])
@@ -109,7 +109,7 @@ def shared_noise_rejections(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a mean gap of 0 is rejected where prompts share their noise; a row a world and test."""
+    """Return how often a mean gap of 0 is rejected where prompts share their noise; one row per world and test."""
     rows = []
     for number, (share, n_seeds) in enumerate((share, n) for share in shares for n in seeds):
         rng = np.random.default_rng([seed, 800 + number])

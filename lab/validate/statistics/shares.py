@@ -59,7 +59,7 @@ def draw_effects(
 def share_coverage(
     *, simulations: int = 2000, resamples: int = 999, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how often 95 % intervals of a share cover it; a row a world and interval."""
+    """Return how often 95 % intervals of a share cover it; one row per world and interval."""
     rows = []
     for number, (n, (kind, share, donor)) in enumerate((n, world) for n in sizes for world in WORLDS):
         rng = np.random.default_rng([seed, 800 + number])

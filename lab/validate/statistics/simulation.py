@@ -31,7 +31,7 @@ COLUMNS = ("world", "test", "exact", "rate", "simulations", "undefined")
 def object_rejections(
     worlds: tuple[ObjectWorld, ...] = OBJECT_WORLDS, *, objects: int = 4000, tables: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how often each test of objects rejects at 5 % where there is no difference; a row a world and test."""
+    """Return how often each test of objects rejects at 5 % where there is no difference; one row per world and test."""
     rows = []
     for number, world in enumerate(worlds):
         rng = np.random.default_rng([seed, number])

@@ -1,4 +1,4 @@
-"""Do the tests of a gap keep their word where words make gaps without any lean? Worlds of vectors.
+"""Do the tests of a gap holds where words make gaps without any lean? Worlds of vectors.
 
 A prompt with a word is a vector: what the prompt gives, what the group of words means, what is the word's own, and a
 rest. Similarity is the cosine. What is the word's own is the same at every prompt, so that every single gap is other
@@ -110,7 +110,7 @@ def word_rejections(
     prompts: tuple[int, ...] = (24, 100),
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a gap is significant at 5 %, against 0 and against words; a row a world and test."""
+    """Return how often a gap is significant at 5 %, against 0 and against words; one row per world and test."""
     rows = []
     for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
         rng = np.random.default_rng([seed, 500 + number])
@@ -168,7 +168,7 @@ def design_rejections(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a gap is significant against words at 5 % where nothing leans; a row a world and design.
+    """Return how often a gap is significant against words at 5 % where nothing leans; one row per world and design.
 
     Parameters
     ----------

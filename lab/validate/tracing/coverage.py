@@ -140,7 +140,7 @@ def coverage(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often the interval of a trace holds the share over other prompts: a row a place and donor.
+    """Return how often the interval of a trace holds the share over other prompts: one row per place and donor.
 
     Parameters
     ----------

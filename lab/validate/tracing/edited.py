@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def templates(number: int, seed: int = SEED) -> list[str]:
-    """So many of the 240 explicit captions of GEP, drawn by lot."""
+    """So many of the 240 explicit captions of GEP, drawn at random."""
     made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
     return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
@@ -75,7 +75,7 @@ def held_against(
     Returns
     -------
     DataFrame
-        A row a place and word, with `COLUMNS`: ``site`` an address, ``none`` or ``all``; ``true`` whether the word
+        One row per place and word, with `COLUMNS`: ``site`` an address, ``none`` or ``all``; ``true`` whether the word
         enters there by wiring (None where nobody knows); ``share_b`` share of verdicts for planted component b;
         ``change`` its difference from the unedited model's, ``pixels`` the mean difference of the images from it, 0
         to 1.

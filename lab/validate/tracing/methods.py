@@ -84,7 +84,7 @@ class PlaceScores:
         Parameters
         ----------
         draws : ndarray of int, shape (..., n), optional
-            Draws that count, as often as they stand there; all once, unless told.
+            Draws that count, as often as they stand there; all once, by default.
 
         Returns
         -------

@@ -68,11 +68,11 @@ def prompts(
     articles : {"fitting", "kept"}
         ``kept`` leaves the article of the neutral prompt, as the paper does: *an female ecologist*.
     setting : str, optional
-        Of a set with grids, the one that is taken; all unless told.
+        Of a set with grids, the one that is taken; all by default.
     professions : sequence of str, optional
         In the place of those of a set of diagnostic prompts.
     skills, objects : sequence of str, optional
-        Of a set with skills, those that are taken; all unless told.
+        Of a set with skills, those that are taken; all by default.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Rows that begin when they are first written: until then they would be copies of their recipient's row.
 
 A pipeline takes latents and texts back from its step callback, and schedulers hold what they remember of a row in
-tensors with a row an image, so a batch can gain rows between two steps. Not with a scheduler that draws noise: it draws
-for the rows of the batch.
+tensors with one row per image, so a batch can gain rows between two steps. Not with a scheduler that draws noise: it
+draws for the rows of the batch.
 """
 
 from __future__ import annotations

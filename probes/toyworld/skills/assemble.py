@@ -18,7 +18,7 @@ from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, w
 from probes.toyworld.work.lowrank import changed_layers
 
 NAME, BASE = SKILLED, WEIGHTS / SHARED
-GUIDANCE = 2.0  # that it is drawn with unless told otherwise
+GUIDANCE = 2.0  # that it is drawn with by default
 DELTA, TRAINED_BY = "delta.safetensors", "lab.train.skills.train"
 
 

@@ -5,7 +5,7 @@ That code is what Cho et al. 2023 (DALL-Eval) train on their scenes; their check
 they do not tell is whether the last stage of the backbone is dilated: a name with ``dc5`` says that it is.
 
 A JSON file of the checkpoint's name beside it goes before all that: ``dilation`` (true or false), ``heads`` of
-attention, ``id2label`` (the class of each number; COCO's unless told), ``short_side`` and ``long_side`` (pixels to
+attention, ``id2label`` (the class of each number; COCO's by default), ``short_side`` and ``long_side`` (pixels to
 which images are resized).
 """
 
@@ -59,7 +59,7 @@ def description(path: Path) -> dict[str, Any]:
 
 
 def names(path: Path) -> dict[str, str]:
-    """Return the class of each number, as text: COCO's 91, as its authors count them, unless told."""
+    """Return the class of each number, as text: COCO's 91, as its authors count them, by default."""
     if stated := description(path).get("id2label"):
         return stated
     from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
