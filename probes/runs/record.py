@@ -1,6 +1,7 @@
 """``run.json``, the record of a run: read once its checksum is found right.
 
-What it says of files of this machine is written as `probes.runs.recorded_paths` says, and read as paths that can be opened.
+What it says of files of this machine is written as `probes.runs.recorded_paths` says, and read as paths that can be
+opened.
 """
 
 from __future__ import annotations
