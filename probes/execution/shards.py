@@ -2,8 +2,8 @@
 
 Part number *p* belongs to shard *p* modulo *N*. A process with a shard holds the directory together with the others
 (`probes.storage.claim`), writes its own parts and a record of its own, ``shards/HOST-PID-RANDOM.json``: what it wrote
-is in no other process's way, and no two can lose each other's notes. ``run.json`` is written by the process that begins, and
-again by who has the run alone or its results (`merged_record`): the last one out, or ``--stage measure``.
+is in no other process's way, and no two can lose each other's notes. ``run.json`` is written by the process that
+begins, and again by who has the run alone or its results (`merged_record`): the last one out, or ``--stage measure``.
 """
 
 from __future__ import annotations

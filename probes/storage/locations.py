@@ -28,7 +28,21 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 # of one letter it is a drive of Windows
 _MEANT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
 _ALSO = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}  # what other programs call those that are known
-_OTHERS = {"file", "http", "https", "ftp", "sftp", "hdfs", "az", "abfs", "abfss", "wasb", "wasbs", "oss", "memory"}
+_OTHERS = {
+    "file",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "hdfs",
+    "az",
+    "abfs",
+    "abfss",
+    "wasb",
+    "wasbs",
+    "oss",
+    "memory",
+}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
