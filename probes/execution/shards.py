@@ -211,7 +211,7 @@ def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) 
     Examples
     --------
     >>> every = ("plan", "generate", "observe", "measure", "report")
-    >>> stages(every, Shard(0, 2), finishing=False), shard_stages(every, None, finishing=True)
+    >>> shard_stages(every, Shard(0, 2), finishing=False), shard_stages(every, None, finishing=True)
     (('generate', 'observe'), ('observe', 'measure', 'report'))
     """
     if finishing:
