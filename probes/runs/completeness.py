@@ -177,8 +177,8 @@ def lost_parts(run: Run) -> dict[str, list[int]]:
     ]
     if shown:
         raise UserError(
-            f"{run.path}: expected the parts that were there when it was measured:"
-            f" {missing_message(run, lost)}; or run --stage measure over what is left"
+            f"{run.path}: expected the parts that were there when it was measured: {missing_message(run, lost)};"
+            " or run --stage measure over what is left"
         )
     return lost
 

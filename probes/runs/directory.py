@@ -1,7 +1,6 @@
-"""What is done with a run directory that is held (`probes.storage.claim`): whether it can be gone on with, what is
-recorded.
+"""Work on a run directory that is held (`probes.storage.claim`).
 
-And what a new run clears away.
+Whether it can be gone on with, what is recorded, and what a new run clears away.
 """
 
 from __future__ import annotations

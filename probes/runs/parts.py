@@ -1,11 +1,10 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
 A part is written to a temporary file, fsynced and renamed, on object storage by a single PUT
-(`probes.storage.locations`): so a reader never sees half of one. Pages carry
-checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two
-keys: ``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and
-``triptych``, the identity of the part: every field that alters its content, the hash of them all, and the
-digests of its columns.
+(`probes.storage.locations`): so a reader never sees half of one. Pages carry checksums and columns digests, so a
+flipped bit is found when the part is read. The Parquet metadata holds two keys: ``huggingface``, by which
+``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of the part:
+every field that alters its content, the hash of them all, and the digests of its columns.
 """
 
 from __future__ import annotations
