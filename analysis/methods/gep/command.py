@@ -1,4 +1,4 @@
-"""Audits of attributes (GEP): ``triptych gep --images FOLDER``, ``sheet``, ``labels`` and ``compare``.
+"""Audits of attributes (GEP): ``triptych gep images FOLDER``, ``sheet``, ``labels`` and ``compare``.
 
 ``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
 images chosen at random; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
