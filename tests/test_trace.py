@@ -284,7 +284,7 @@ WRONG = {
         {"indicators": {"neutral": "person", "feminine": "tall woman", "masculine": "man"}},
         "trace.positions: expected words of as many tokens, but in prompts[0]",
     ),
-    "twice": ({"trace": {"curve": [1, 1]}}, "trace.curve: 1 stands twice: keep one"),
+    "twice": ({"trace": {"curve": [1, 1]}}, "trace.curve[1]: 1 stands twice: keep one"),
     "windows": (
         {"trace": {"windows": [[2, 1]]}},
         "trace.windows[0]: expected the first step and the one after",
