@@ -84,7 +84,8 @@ def test_the_front_lists_the_commands_and_runs_them(capsys):
     assert main([]) == main(["--help"]) == 0
     listed = capsys.readouterr().out
     assert all(f"  {name} " in listed for name in ("run", *COMMANDS))
-    for name in ("comparison", "x" * 5000, "\x1b[31m"):
+    assert_refused(main, ["comparison"], "did you mean compare?", capsys)
+    for name in ("x" * 5000, "\x1b[31m"):
         assert_refused(main, [name], ": expected ", capsys)  # no such configuration
     assert_refused(main, ["power", "--seed", "-1"], "--seed: ", capsys)
 

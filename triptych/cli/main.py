@@ -9,12 +9,15 @@ A command is a module with two functions, and a row here or in `analysis.methods
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
+from probes.errors import one_line
 from triptych.cli import run
 
 COMMANDS = {
@@ -76,4 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if arguments[0] in COMMANDS:
         return command(arguments[0])(arguments[1:])
+    close = difflib.get_close_matches(arguments[0], ["run", *COMMANDS], 1)
+    if close and arguments[0] != "run" and not Path(arguments[0]).exists():
+        line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
+        print(one_line(line), file=sys.stderr)
+        return 2
     return run.main(arguments[1:] if arguments[0] == "run" else arguments)
