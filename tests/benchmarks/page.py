@@ -101,7 +101,7 @@ CLUSTER = """
 
 `python -m tests.benchmarks.cluster`: a local Ray, whose workers make parts of nothing or sleep for each. Efficiency is
 the time that the parts sleep over the time that passed times the workers: with the start of the workers, and in the
-steady state, while all are ready and parts are left to be given. The bars are 120 s for 100,000 empty parts, 95 % in
+steady state, while all are ready and parts are left to be given. The bars are 60 s for 100,000 empty parts, 95 % in
 the steady state and 80 % with the start. Load: processes that wanted the machine's cores at the end.
 
 | parts | workers | each sleeps | wall, seconds | steady state | with start | load | day |

@@ -323,7 +323,7 @@ KINDS = {"damaged": damaged(), "made up": made_up().map(as_yaml), "hostile": hos
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_or_one_line(kind, dry_run):
-    usual = "100" if kind == "hostile" else "150"  # ten thousand are in the slow part
+    usual = "100" if kind == "hostile" else "500"
     fuzz(KINDS[kind], int(os.environ.get("TRIPTYCH_FUZZ", usual)), lambda text: dry_run(text))
 
 
