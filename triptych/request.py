@@ -34,7 +34,7 @@ class Request:
         Where it stands.
     passed : dict
         The configuration as it was passed, for ``run.json``.
-    loaded : Loaded or None
+    loaded : LoadedPrompts or None
         What the prompts were read from, where they do not stand in the file.
     stages : tuple of str
         In the order they are gone through.

@@ -74,7 +74,7 @@ def finding(
         Name of the reference indicator.
     contrast : tuple of str
         Positive gaps mean nearer to the first.
-    words : Words, optional
+    words : ContrastWords, optional
         The words that are named in the claim.
     alpha : float
         1 less the level of the run.

@@ -1,4 +1,4 @@
-"""What a stage that stores images is called with."""
+"""The settings that a stage which stores images is called with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StageCall:
         What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
     team : Team, optional
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
-    cluster : Cluster, optional
+    cluster : ClusterWorkers, optional
         Workers on other machines that make the parts in the place of the processes of this one.
     """
 

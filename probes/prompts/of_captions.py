@@ -33,7 +33,7 @@ def fitted(
     Parameters
     ----------
     config : Config
-    loaded : Loaded or None
+    loaded : LoadedPrompts or None
         Where its prompts come from; None where they are written by hand, and are refused where they are too long.
     tokenizers, limit
         Of the model, see `probes.models.loading.tokenizers`.

@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in COMMANDS:
         return command(arguments[0])(arguments[1:])
     close = difflib.get_close_matches(arguments[0], ["run", *COMMANDS], 1)
-    if close and arguments[0] != "run" and not Path(arguments[0]).exists():
+    if close and arguments[0] != "run" and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
         line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
         print(one_line(line), file=sys.stderr)
         return 2

@@ -118,7 +118,7 @@ def decode(
     ----------
     rows : PlaceRows
         Labelled 1 (masculine) and 0 (feminine).
-    others : dict of str to Rows, optional
+    others : dict of str to PlaceRows, optional
         Rows that no probe is fitted to, numbered as `rows` by prompt; each is scored by the probe that was not fitted
         to its prompt.
     folds : int

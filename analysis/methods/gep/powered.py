@@ -1,10 +1,9 @@
 """A few labels and CLIP's reading of every image together: differences on the scale of frequencies, with their error.
 
 C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen at
-random,
-set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other readings do, by
-a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone, and together with
-the estimate, tell of the labels that all images would get, and how many of them an interval takes.
+random, set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other
+readings do, by a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone,
+and together with the estimate, tell of the labels that all images would get, and how many of them an interval takes.
 """
 
 from __future__ import annotations

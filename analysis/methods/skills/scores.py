@@ -187,7 +187,7 @@ def judge(
 
     Parameters
     ----------
-    asked : sequence of Asked
+    asked : sequence of SkillRequest
         Of every image, in the order of `images`.
     """
     rows = []

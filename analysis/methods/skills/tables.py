@@ -53,7 +53,7 @@ class Judged:
     ----------
     samples : DataFrame
         One row per image: ``sample_id``, ``triplet`` and ``seed``.
-    asked : sequence of Asked
+    asked : sequence of SkillRequest
         Of each image, in the order of `samples`.
     seen : DetectedObjects
         What was detected in each, in the same order.
@@ -62,7 +62,7 @@ class Judged:
     rules : Skills
     threshold : float
     detector : str
-    absent : sequence of Asked
+    absent : sequence of SkillRequest
         Of each prompt that has no image.
     """
 

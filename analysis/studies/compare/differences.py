@@ -88,9 +88,8 @@ def compare(
     -------
     (DataFrame, DataFrame)
         One row per run and quantity, with `VALUE_COLUMNS`; one row per pair of runs and quantity, with
-        `DIFFERENCE_COLUMNS`,
-        where ``difference`` is the second run's value less the first's. A quantity that all runs lack at a prompt is
-        compared over the others.
+        `DIFFERENCE_COLUMNS`, where ``difference`` is the second run's value less the first's. A quantity that all runs
+        lack at a prompt is compared over the others.
 
     Raises
     ------

@@ -33,9 +33,8 @@ class Quantities:
         The texts of each prompt, by indicator, as JSON.
     keys : DataFrame
         One row per quantity, with the columns `KEYS`. ``kind`` is *gap* (``what`` the contrast; positive: the
-        reference is
-        nearer to its first), *similarity* (``what`` the pair) or *presence* (``what`` the contrast, ``metric`` the
-        object: share of the images with it, first less second).
+        reference is nearer to its first), *similarity* (``what`` the pair) or *presence* (``what`` the contrast,
+        ``metric`` the object: share of the images with it, first less second).
     values : ndarray of float64, shape (n_prompts, n_quantities)
         Means over seeds; NaN where there is none.
     """

@@ -118,9 +118,8 @@ def claim_table(
     -------
     DataFrame
         One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ.
-        ``claim`` is
-        one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects of the pair
-        that can be significant at all, NaN for the others.
+        ``claim`` is one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects
+        of the pair that can be significant at all, NaN for the others.
 
     Examples
     --------

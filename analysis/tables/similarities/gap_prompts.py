@@ -52,10 +52,10 @@ def gap_prompts(
     -------
     DataFrame
         One row per (headline measure, contrast, triplet), with `COLUMNS`, in the units of the metric. ``gap`` is
-        positive
-        where the reference is nearer to the first of the contrast; ``similarity_first`` and ``similarity_second`` are
-        the reference with the first and with the second. All three are means over the ``n_seeds`` seeds that have
-        both; NaN, with a ``reason``, where none has. ``measure`` is the key of the metric, as in ``measure.primary``.
+        positive where the reference is nearer to the first of the contrast; ``similarity_first`` and
+        ``similarity_second`` are the reference with the first and with the second. All three are means over the
+        ``n_seeds`` seeds that have both; NaN, with a ``reason``, where none has. ``measure`` is the key of the metric,
+        as in ``measure.primary``.
 
     Examples
     --------

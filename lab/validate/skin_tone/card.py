@@ -51,7 +51,7 @@ class CardPhoto:
     name : str
     image : numpy.ndarray
         ``(height, width, 3)`` uint8.
-    tones : list of SkinTone
+    tones : list of MeasuredTone
         Of each of the ten patches.
     """
 

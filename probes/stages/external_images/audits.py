@@ -38,7 +38,7 @@ def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[s
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of ImageRow
     prompts : sequence
         As ``prompts`` of a configuration.
     words : mapping of str to str

@@ -84,7 +84,7 @@ def triplets(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of ImageRow
     words : mapping
         For each indicator the word for a person and its plural.
     reference : str

@@ -72,7 +72,7 @@ def cut(draws: Sequence[TripletDraw], plan: TracePlan, size: int) -> list[TraceB
 
     Returns
     -------
-    list of Batch
+    list of TraceBatch
         Of several triplets where all variants of each fit, else of some variants of one.
     """
     several = size // len(rows(plan.variants))
