@@ -202,7 +202,10 @@ def damaged_runs(finished, tmp_path, numbers):
                 faults.append(f"{what}: {line[:300]}")
             if status != 0:
                 break
-            if rotten(what) and tables(copy) != tables(finished):
+            there, expected = tables(copy), tables(finished)
+            # the report adds its sentences and LaTeX, which a run that was only measured has not
+            same = there == expected if stage == "measure" else expected.items() <= there.items()
+            if rotten(what) and not same:
                 faults.append(f"{what}: read as if it were whole")
         outcomes["result" if status == 0 else "refused"] += 1
         assert json.loads((copy / "run.json").read_text())["format"] == parts.FORMAT
