@@ -21,7 +21,7 @@ LONGEST = (
     "tests/test_cli.py",
     "tests/test_workers.py",
     "tests/test_faults.py",
-    "tests/probes/toyworld/test_specimens.py",
+    "tests/probes/toyworld/test_benchmark_models.py",
     "tests/probes/toyworld/test_dependency_groups.py",
     "tests/probes/stages/test_generate.py",
     "tests/probes/models/test_model_faults.py",

@@ -8,13 +8,13 @@ from lab.templates import render
 from lab.train.located.page import located_section
 from lab.train.work.page import null_section, work_section
 from probes import command_line
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.world import load_world
 
 
 def quality_page() -> str:
     """Return the page in Markdown, from ``quality.json`` beside each benchmark model's weights."""
-    figures = {name: json.loads((WEIGHTS / name / "quality.json").read_text()) for name in SPECIMENS}
+    figures = {name: json.loads((WEIGHTS / name / "quality.json").read_text()) for name in BENCHMARK_MODELS}
     trained = render(
         "toyworld",
         objects=len(load_world().objects),
@@ -22,7 +22,7 @@ def quality_page() -> str:
         unet=figures["toyworld"]["unet_parameters"] / 1e6,
         history=json.loads((WEIGHTS / "recipe.json").read_text())["history"],
         figures=figures,
-        cells=list(zip(*(figures[name]["cells"] for name in SPECIMENS), strict=True)),
+        cells=list(zip(*(figures[name]["cells"] for name in BENCHMARK_MODELS), strict=True)),
     )
     return trained + work_section() + null_section() + located_section()
 

@@ -102,7 +102,7 @@ class Trainer:
     module: str
     about: str
     stages: tuple[Stage, ...]
-    add_options: Callable[[argparse.ArgumentParser], None]
+    add_options: Callable[[command_line.Parser], None]
     work: str = "training"
     weights: Path | None = None
     weights_help: str = "where export writes"

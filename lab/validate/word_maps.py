@@ -1,10 +1,11 @@
 """Word maps held against the truth: ``python -m lab.validate.word_maps``.
 
-The specimens draw captions that name nouns; the checker says which pixels of the image are each noun's; the noun's word
-map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's definition is held
-beside others, which differ in the layers and steps that enter, in how layers are combined, in whether the token after
-the word counts, and in whether the map is spread along self-attention. The definition and its threshold are chosen on
-the first specimen's even prompts; the odd prompts and the other specimens only report.
+The benchmark models draw captions that name nouns; the checker says which pixels of the image are each noun's; the
+noun's word map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's
+definition is held beside others, which differ in the layers and steps that enter, in how layers are combined, in
+whether the token after the word counts, and in whether the map is spread along self-attention. The definition and its
+threshold are chosen on the first benchmark model's even prompts; the odd prompts and the other benchmark models only
+report.
 
 Writes ``docs/word_maps.json`` and, from it alone, ``docs/word_maps.md``.
 """
@@ -27,10 +28,10 @@ from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.attention.masks import resize
 from lab.pages.word_maps import word_maps_page
 from lab.train.base.captions import random_caption
-from lab.train.base.measure import specimen_folder, specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline, model_folder
 from probes import command_line
 from probes.runs.parts import write_bytes
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
 from probes.toyworld.world import load_world
 
@@ -299,13 +300,13 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
     chosen = choose(tuning, tried)
     rows = []
     named = {"daam": None, DECODER_PRODUCT.name: PRODUCT, OURS_NAME: OURS, "chosen here": chosen}
-    for specimen, instances in drawn.items():
-        held = [one for one in instances if one.prompt % 2] if specimen == first else instances
+    for model, instances in drawn.items():
+        held = [one for one in instances if one.prompt % 2] if model == first else instances
         prompts = np.array([one.prompt for one in held])
         of_daam = None
         for name, candidate in named.items():
             numbers, values = figures(tuning, held, candidate)
-            row = {"specimen": specimen, "definition": name, **numbers, "n": len(held)}
+            row = {"model": model, "definition": name, **numbers, "n": len(held)}
             if candidate is None:
                 of_daam = values
             else:
@@ -355,9 +356,16 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.validate.word_maps", description=__doc__.split("\n\n")[0])
     add = main.add_argument
-    add("--specimens", nargs="+", choices=SPECIMENS, default=list(SPECIMENS), help="the first is tuned on")
-    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the specimens")
-    add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a specimen")
+    add(
+        "--models",
+        nargs="+",
+        choices=BENCHMARK_MODELS,
+        default=list(BENCHMARK_MODELS),
+        help="the first is tuned on",
+    )
+    main.add_renamed("--specimens", "--models")
+    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
+    add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a benchmark model")
     add("--steps", type=command_line.whole(1, 1000), default=30)
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, default=DOCS, help="folder for word_maps.json and word_maps.md")
@@ -367,13 +375,13 @@ def parser() -> argparse.ArgumentParser:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out, folder=True)
-    folders = {name: specimen_folder(options.weights, name) for name in options.specimens}
+    folders = {name: model_folder(options.weights, name) for name in options.models}
     torch.set_num_threads(options.threads)
     drawn, scales = {}, {}
-    for number, (specimen, folder) in enumerate(folders.items()):
-        pipe, scales[specimen] = specimen_pipeline(folder)
-        sampling = {"steps": options.steps, "guidance_scale": scales[specimen]}
-        drawn[specimen] = draw(pipe, options.prompts, seed=SEED + 10_000 * number, **sampling)
+    for number, (model, folder) in enumerate(folders.items()):
+        pipe, scales[model] = benchmark_pipeline(folder)
+        sampling = {"steps": options.steps, "guidance_scale": scales[model]}
+        drawn[model] = draw(pipe, options.prompts, seed=SEED + 10_000 * number, **sampling)
     settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
     numbers = report(drawn, settings)
     write_bytes(options.out / "word_maps.json", (json.dumps(numbers, indent=1) + "\n").encode())

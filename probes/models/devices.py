@@ -17,8 +17,8 @@ def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
     ----------
     name
         ``auto``: float16 on a CUDA device, which takes half the memory and a fraction of the time; float32 elsewhere,
-        and for the bundled specimens everywhere, as they are small and their pages were measured in it. Any other name
-        is itself.
+        and for the bundled benchmark models everywhere, as they are small and their pages were measured in it. Any
+        other name is itself.
     device
         Of torch, from `pick_device`.
     bundled

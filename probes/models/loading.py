@@ -29,7 +29,7 @@ from probes.models.tokenizers import tokenizer
 from probes.models.weights import modules, read_pipeline, require_finite, weight_hash
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
-from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
+from probes.toyworld import BENCHMARK_MODELS, LOCATED, MODELS, SHARED, SKILLED, WEIGHTS, WORK, WORKING
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -104,15 +104,16 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join((*SPECIMENS, *WORKING, SKILLED))}, {LOCATED[0]} and its like, "
-        f"a hub id (owner/name), folder or .safetensors file, found none of that name: {remedy}"
+        f"model {name}: unknown; expected {', '.join((*BENCHMARK_MODELS, *WORKING, SKILLED))}, "
+        f"{LOCATED[0]} and its like, a hub id (owner/name), folder or .safetensors file, "
+        f"found none of that name: {remedy}"
     )
 
 
 def _bundled(name: str) -> Source:
-    """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught.
+    """Return where a benchmark model lies; the null world's lends the others what is the same in all.
 
-    `toyworld-work` has what it was taught beside what it lends from `toyworld`.
+    Located models borrow all but what they were taught; `toyworld-work` borrows from `toyworld`, and has the rest.
     """
     null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
@@ -120,7 +121,7 @@ def _bundled(name: str) -> Source:
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
     closer = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
-    closer = (WEIGHTS / SPECIMENS[0],) if name == WORK else closer
+    closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
     bases = tuple(base for base in (*closer, null) if base != path)
     return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
+BENCHMARK_MODELS = ("toyworld", "toyworld-mirror", "toyworld-null")
 LOCATED = (  # where their words enter is known by wiring (probes.toyworld.located)
     "toyworld-coded-null",
     "toyworld-decoy",
@@ -15,7 +15,7 @@ WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*SPECIMENS, *LOCATED, *WORKING)  # draw figures
+FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

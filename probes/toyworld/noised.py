@@ -47,7 +47,7 @@ def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> 
     Parameters
     ----------
     pipe : StableDiffusionPipeline
-        One of the bundled specimens.
+        One of the bundled benchmark models.
     prompts : sequence of str
     count : int
         Of each prompt and component.

@@ -97,7 +97,7 @@ def load_world(name: str = "toyworld") -> World:
     Raises
     ------
     UserError
-        No world of that name in ``world.yaml``: other specimens and other models have none of their own.
+        No world of that name in ``world.yaml``: other benchmark models and other models have none of their own.
     """
     data, work = _data(), _data("professions.yaml")
     if name not in data["worlds"]:

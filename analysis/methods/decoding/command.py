@@ -51,7 +51,7 @@ def measure(
     Returns
     -------
     dict of str to DataFrame
-        ``decoding``, ``decoding_steps``, ``decoding_sites`` and, of a bundled specimen, ``decoding_reader``.
+        ``decoding``, ``decoding_steps``, ``decoding_sites`` and, of a bundled benchmark model, ``decoding_reader``.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def reference(
     Parameters
     ----------
     pipe : StableDiffusionPipeline
-        A bundled specimen, whose autoencoder and scheduler are used.
+        A bundled benchmark model, whose autoencoder and scheduler are used.
     prompts : sequence of str
         Prompts of the run; some are held out in turn.
     timesteps : sequence of float

@@ -67,7 +67,7 @@ class TracedImages:
 
 
 def by_checker(model: str) -> bool:
-    """Return whether the checker reads a model's images: those of toyworld's specimens."""
+    """Return whether the checker reads a model's images: those of toyworld's benchmark models."""
     return model in MODELS
 
 

@@ -23,7 +23,7 @@ from analysis.tables.similarities.families import by_unit
 from probes.json_text import parse_json
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
-from probes.toyworld import MODELS, SHARED, SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, MODELS, SHARED, WEIGHTS
 from probes.toyworld.checker import THINGS, VERSION, read_images
 from probes.toyworld.draw import SIZE
 
@@ -275,7 +275,7 @@ def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFram
 
 def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
     """Return the accuracy of the checker on renderings, as measured when the model was trained (``quality.json``)."""
-    measured = model if model in SPECIMENS else SHARED  # of renderings alone, whichever model draws
+    measured = model if model in BENCHMARK_MODELS else SHARED  # of renderings alone, whichever model draws
     quality = parse_json((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
     value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
     low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))

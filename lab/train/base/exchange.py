@@ -17,7 +17,7 @@ from lab.train.base import clip as clip_training
 from lab.train.base import unet as unet_training
 from lab.train.base import words as words_training
 from probes.models.pretrained import from_folder
-from probes.toyworld import SHARED, SPECIMENS
+from probes.toyworld import BENCHMARK_MODELS, SHARED
 
 
 def history(work: Path) -> Path:
@@ -55,8 +55,8 @@ def save(module: torch.nn.Module, path: Path) -> None:
 
 
 def widen(work: Path, before: CLIPTokenizer, after: CLIPTokenizer, words: Sequence[str]) -> None:
-    """Make room for further words: the tokenizer, CLIP, the base and every specimen, in the work folder."""
-    for name in ("clip", "base", *SPECIMENS):
+    """Make room for further words: the tokenizer, CLIP, the base and every benchmark model, in the work folder."""
+    for name in ("clip", "base", *BENCHMARK_MODELS):
         state = load_file(work / f"{name}.safetensors")
         key = next(key for key in state if key.endswith("token_embedding.weight"))
         state[key] = words_training.add_rows(state[key], before, after, words)
@@ -67,14 +67,14 @@ def widen(work: Path, before: CLIPTokenizer, after: CLIPTokenizer, words: Sequen
 def resume(work: Path, weights: Path) -> None:
     """Lay out exported weights as the stages leave them, to go on from there.
 
-    The base is the null world's specimen: all it was ever shown are drawings of the null world.
+    The base is the null world's benchmark model: all it was ever shown are drawings of the null world.
     """
     null = weights / "toyworld-null"
     from_folder(CLIPTokenizer, null / "tokenizer").save_pretrained(work / "tokenizer")
     from_folder(AutoencoderKL, null / "vae", torch_dtype=torch.float32).save_pretrained(work / "vae")
     clip = load_file(weights / "clip" / "open_clip_model.safetensors")
     save_file({name: value.float() for name, value in clip.items()}, work / "clip.safetensors")
-    for name in SPECIMENS:
+    for name in BENCHMARK_MODELS:
         parts = {
             "unet": from_folder(UNet2DConditionModel, weights / name / "unet"),
             "encoder": from_folder(CLIPTextModel, weights / name / "text_encoder"),
@@ -86,7 +86,7 @@ def resume(work: Path, weights: Path) -> None:
 
 
 def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
-    """A pipeline from the parts in the work folder and a specimen's weights, float32 on the CPU."""
+    """A pipeline from the parts in the work folder and a benchmark model's weights, float32 on the CPU."""
     unet, encoder = load_both(work, weights)
     return StableDiffusionPipeline(
         vae=from_folder(AutoencoderKL, work / "vae"),
@@ -101,8 +101,9 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
 
 
 def export(work: Path, weights: Path, guidance_scale: float) -> None:
-    """Write the specimens and the CLIP in float16, with the history beside them; the autoencoder's weights once."""
-    for name in SPECIMENS:
+    """Write the benchmark models and the CLIP in float16, with the history beside them; the autoencoder's weights
+    once."""
+    for name in BENCHMARK_MODELS:
         pipeline = assemble(work, work / f"{name}.safetensors")
         pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)
         if name != SHARED:

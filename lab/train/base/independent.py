@@ -1,4 +1,4 @@
-"""What a specimen draws by its own lot: ``python -m lab.train.base.independent toyworld --out FILE``.
+"""What a benchmark model draws by its own lot: ``python -m lab.train.base.independent toyworld --out FILE``.
 
 A sample of fresh prompts, in the form of the papers' and made at random from the toy world's grammar, each drawn with
 the three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held
@@ -93,8 +93,8 @@ def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out)
     pipeline, sampling = load(options)
-    table = independent_sample(pipeline, load_world(options.specimen), options.images, **sampling)
-    table.attrs = {"specimen": options.specimen, **sampling}
+    table = independent_sample(pipeline, load_world(options.model), options.images, **sampling)
+    table.attrs = {"model": options.model, **sampling}
     file = io.BytesIO()
     table.to_parquet(file, index=False)
     write_bytes(options.out, file.getvalue())

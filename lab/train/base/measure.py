@@ -1,4 +1,4 @@
-"""How well a specimen was taught: ``python -m lab.train.base.measure toyworld``.
+"""How well a benchmark model was taught: ``python -m lab.train.base.measure toyworld``.
 
 Three measurements, all by the checker: its own accuracy on unseen renderings, how often a named noun is drawn, and how
 near the frequency of what is not named comes to what was planted.
@@ -24,7 +24,7 @@ from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
 from probes.runs.parts import write_bytes
-from probes.toyworld import SHARED, SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
@@ -179,42 +179,42 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
-    """Add what says which specimen is to draw, and how."""
+    """Add what says which benchmark model is to draw, and how."""
     add = parser.add_argument
-    add("specimen", choices=SPECIMENS)
-    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the specimens")
+    add("model", choices=BENCHMARK_MODELS)
+    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
     add("--steps", type=command_line.whole(1, 1000), default=steps)
-    add("--guidance-scale", type=command_line.number(0), help="as a rule the specimen's own")
+    add("--guidance-scale", type=command_line.number(0), help="as a rule the benchmark model's own")
     add("--threads", type=command_line.threads, default=1)
     add("--device", default="cpu")
 
 
-def specimen_folder(weights: Path, specimen: str) -> Path:
-    """Return the folder of a specimen.
+def model_folder(weights: Path, model: str) -> Path:
+    """Return the folder of a benchmark model.
 
     Raises
     ------
     UserError
         If it is not there, or not whole.
     """
-    for name in (f"{specimen}/model_index.json", f"{specimen}/triptych.json", f"{SHARED}/vae/config.json"):
+    for name in (f"{model}/model_index.json", f"{model}/triptych.json", f"{SHARED}/vae/config.json"):
         if not (weights / name).is_file():
             raise UserError(
-                f"--weights: expected a folder with the specimen {specimen}, found no {weights / name}: "
+                f"--weights: expected a folder with the benchmark model {model}, found no {weights / name}: "
                 "leave --weights out, or train it with python -m lab.train.base.train"
             )
-    return weights / specimen
+    return weights / model
 
 
-def specimen_pipeline(
+def benchmark_pipeline(
     folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
 ) -> tuple[StableDiffusionPipeline, float]:
-    """A specimen, and the guidance scale that it was made for.
+    """A benchmark model, and the guidance scale that it was made for.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Of the specimen; the null world's, beside it, holds the autoencoder of all.
+        Of the benchmark model; the null world's, beside it, holds the autoencoder of all.
     """
     vae = from_folder(AutoencoderKL, folder.parent / SHARED / "vae", torch_dtype=dtype)
     pipeline = from_folder(StableDiffusionPipeline, folder, vae=vae, dtype=dtype).to(device)
@@ -223,9 +223,9 @@ def specimen_pipeline(
 
 def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
     """The pipeline that `add_arguments` asked for, and what `sample` is to be told."""
-    folder, device = specimen_folder(options.weights, options.specimen), pick_device(options.device)
+    folder, device = model_folder(options.weights, options.model), pick_device(options.device)
     torch.set_num_threads(options.threads)
-    pipeline, scale = specimen_pipeline(folder, str(device))
+    pipeline, scale = benchmark_pipeline(folder, str(device))
     if options.guidance_scale is not None:
         scale = options.guidance_scale
     return pipeline, {"steps": options.steps, "guidance_scale": scale}
@@ -257,7 +257,7 @@ def work(options: argparse.Namespace) -> None:
     for path in filter(None, (options.sheet, options.out)):
         command_line.writable(path)
     pipeline, sampling = load(options)
-    world = load_world(options.specimen)
+    world = load_world(options.model)
     if options.sheet:
         image = io.BytesIO()
         sheets(pipeline, world, **sampling).save(image, format="png", optimize=True)
@@ -270,7 +270,7 @@ def work(options: argparse.Namespace) -> None:
     cells = frequencies(pipeline, world, images=options.images, **sampling)
     near = (cells["planted"] - cells["drawn"]).abs() <= 0.10
     figures = {
-        "specimen": options.specimen,
+        "model": options.model,
         **sampling,
         "unet_parameters": sum(value.numel() for value in pipeline.unet.parameters()),
         "images_a_noun": options.seeds,

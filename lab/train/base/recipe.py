@@ -8,8 +8,8 @@ class Recipe:
     """Every number of a training run.
 
     ``*_minutes`` of 0 means that only the steps count. ``finetune_from`` is ``base``, or ``own`` to go on from the
-    specimen's own weights. ``often`` names nouns that captions name more often ("lamp=4,box=4"), ``renew`` words that
-    get fresh embeddings ("lamp,box"), for words that a measurement finds mistaken for others.
+    benchmark model's own weights. ``often`` names nouns that captions name more often ("lamp=4,box=4"), ``renew``
+    words that get fresh embeddings ("lamp,box"), for words that a measurement finds mistaken for others.
     """
 
     drawings: int = 200_000

@@ -22,7 +22,7 @@ from lab.train.base.recipe import Recipe, items
 from lab.train.base.tokenizer import encode, save_tokenizer, train_tokenizer
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
-from probes.toyworld import SPECIMENS, vocabulary
+from probes.toyworld import BENCHMARK_MODELS, vocabulary
 from probes.toyworld.world import group_of_words, load_world
 
 
@@ -155,7 +155,7 @@ def run_decoder(work: Path, recipe: Recipe) -> None:
 def renew_words(
     encoder: CLIPTextModel, tokenizer: CLIPTokenizer, words: Iterable[str], seed: int, scale: float = 0.1
 ) -> None:
-    """Give every word a random embedding of its own, the same in all specimens.
+    """Give every word a random embedding of its own, the same in all benchmark models.
 
     The draws are independent, so nothing about which words are alike is put in by hand.
     """
@@ -166,8 +166,8 @@ def renew_words(
         embeddings[number] = scale * torch.randn(embeddings.shape[1], generator=generator)
 
 
-def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
-    """Stage 6: the same number of steps for every specimen, from the same base, on the same lots.
+def run_finetune(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODELS) -> None:
+    """Stage 6: the same number of steps for every benchmark model, from the same base, on the same lots.
 
     The indicator words start from fresh embeddings. In the null world these words mean the same, so the base hardly
     tells them apart (cosines of 0.9997): with its embeddings kept, 500 steps in a world where the words differ left
@@ -176,7 +176,7 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
     tokenizer, goes_on = exchange.load_tokenizer(work), recipe.finetune_from == "own"
     often = {noun: int(times) for noun, _, times in (item.partition("=") for item in items(recipe.often))}
     seed = recipe.seed + (9 if goes_on else 4) + 1000 * rank()
-    for name in specimens:
+    for name in models:
         drawings = make_drawings(name, recipe.finetune_drawings, seed, often, with_zones=True)
         unet, encoder = exchange.load_both(work, work / f"{name if goes_on else 'base'}.safetensors")
         if not goes_on:
@@ -185,8 +185,8 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 
-def run_words(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
-    """Teach every specimen, alike, the indicator words of the world that its tokenizer does not know.
+def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODELS) -> None:
+    """Teach every benchmark model, alike, the indicator words of the world that its tokenizer does not know.
 
     CLIP learnt in the null world, where the words of all groups mean the same; its new rows stay the mean of their
     group's, as they start.
@@ -200,7 +200,7 @@ def run_words(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) 
     after = vocabulary.add_words(before, words)
     exchange.widen(work, before, after, words)
     numbers = [vocabulary.number_of(after, word) for word in words]
-    for name in specimens:
+    for name in models:
         world = load_world(name)
         drawings = make_drawings(name, recipe.words_drawings, recipe.seed + 11, with_zones=True)
         captions = [

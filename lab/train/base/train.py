@@ -31,7 +31,7 @@ from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
 from probes.models.devices import pick_device
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")
 COMMON = ("tokenizer", "vae", "clip.safetensors", "base.safetensors")  # of all models
@@ -48,7 +48,7 @@ def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     if stage.name == "export":
         return
     work, recipe = options.work, _recipe(options)
-    logs = options.specimen if stage.name in PER_MODEL else [stage.name] if stage.name in LOGGED else []
+    logs = options.model if stage.name in PER_MODEL else [stage.name] if stage.name in LOGGED else []
     last = {log: runner.last_logged(path) for log in logs if (path := work / f"{log}.log.jsonl").exists()}
     batch = {"vae": recipe.vae_batch, "decoder": recipe.vae_batch, "clip": recipe.clip_batch}
     size = batch.get(stage.name, recipe.batch) * int(os.environ.get("WORLD_SIZE", "1"))
@@ -75,9 +75,10 @@ def _repeats(text: str) -> str:
 _KINDS = {"often": _repeats}
 
 
-def add_options(main: argparse.ArgumentParser) -> None:
+def add_options(main: command_line.Parser) -> None:
     """Add the options of this training: one for each field of `Recipe`."""
-    main.add_argument("--specimen", nargs="+", choices=SPECIMENS, default=list(SPECIMENS))
+    main.add_argument("--model", nargs="+", choices=BENCHMARK_MODELS, default=list(BENCHMARK_MODELS))
+    main.add_renamed("--specimen", "--model")
     of_type = {int: command_line.whole(1, 10**9), float: command_line.number(0), str: str}
     for field in dataclasses.fields(Recipe):
         if field.name not in ("seed", "threads"):
@@ -97,7 +98,7 @@ def check_device(options: Options) -> None:
 def check_weights(options: Options) -> None:
     """Check that ``resume`` will find what ``export`` wrote."""
     weights = options.weights
-    parts = [weights / name / folder for name in SPECIMENS for folder in ("unet", "text_encoder")]
+    parts = [weights / name / folder for name in BENCHMARK_MODELS for folder in ("unet", "text_encoder")]
     parts += [weights / "toyworld-null" / "tokenizer", weights / "toyworld-null" / "vae"]
     for path in (*parts, weights / "clip" / "open_clip_model.safetensors", weights / "recipe.json"):
         if not path.exists():
@@ -120,14 +121,14 @@ def _before_base(options: Options) -> list[Path | tuple[Path, ...]]:
 
 
 def _before_finetuning(options: Options) -> list[Path]:
-    start = _models(options.specimen) if options.finetune_from == "own" else ["base.safetensors"]
+    start = _models(options.model) if options.finetune_from == "own" else ["base.safetensors"]
     return _in_work("tokenizer", "vae", *start)(options)
 
 
 def _stage(name: str, run: Callable[..., None], **more: object) -> Stage:
     """A stage whose function takes the work folder and the recipe, and where it is of models their names."""
     if name in PER_MODEL:
-        return Stage(name, lambda options: run(options.work, _recipe(options), options.specimen), **more)
+        return Stage(name, lambda options: run(options.work, _recipe(options), options.model), **more)
     return Stage(name, lambda options: run(options.work, _recipe(options)), **more)
 
 
@@ -138,11 +139,11 @@ TRAINER = Trainer(
         Stage(
             "resume",
             lambda options: exchange.resume(options.work, options.weights),
-            makes=_in_work(*COMMON, *_models(SPECIMENS)),
+            makes=_in_work(*COMMON, *_models(BENCHMARK_MODELS)),
             check=check_weights,
             alone=True,
         ),
-        _stage("words", stages.run_words, reads=_in_work(*COMMON, *_models(SPECIMENS))),
+        _stage("words", stages.run_words, reads=_in_work(*COMMON, *_models(BENCHMARK_MODELS))),
         _stage("tokenizer", stages.run_tokenizer, makes=_in_work("tokenizer"), alone=True),
         _stage("vae", stages.run_vae, makes=_in_work("vae")),
         _stage("clip", stages.run_clip, reads=_in_work("tokenizer"), makes=_in_work("clip.safetensors")),
@@ -152,12 +153,12 @@ TRAINER = Trainer(
             "finetune",
             stages.run_finetune,
             reads=_before_finetuning,
-            makes=lambda options: _in_work(*_models(options.specimen))(options),
+            makes=lambda options: _in_work(*_models(options.model))(options),
         ),
         Stage(
             "export",
             lambda options: exchange.export(options.work, options.weights, options.guidance_scale),
-            reads=_in_work("tokenizer", "vae", "clip.safetensors", *_models(SPECIMENS)),
+            reads=_in_work("tokenizer", "vae", "clip.safetensors", *_models(BENCHMARK_MODELS)),
             exports=True,
             alone=True,
         ),

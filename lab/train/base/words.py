@@ -1,9 +1,9 @@
-"""A further indicator word for specimens that are already taught: textual inversion of one embedding.
+"""A further indicator word for benchmark models that are already taught: textual inversion of one embedding.
 
 A word of :file:`world.yaml` that the tokenizer still spells in pieces becomes a token of its own, and its embedding
 alone is trained, by the denoiser's own loss, on captions in which it stands for another word of its group (Gal et al.
-2023, "An image is worth one word"). Nothing else of a specimen changes: an image drawn from any other caption stays
-what it was.
+2023, "An image is worth one word"). Nothing else of a benchmark model changes: an image drawn from any other caption
+stays what it was.
 """
 
 from collections.abc import Sequence

@@ -2,10 +2,9 @@
 
 Stages, each of which reads what the ones before left in ``--work``:
 
-1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder;
-2. ``sam``: the small Segment Anything, prompted by boxes;
-3. ``dino``: the small Grounding DINO;
-4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them; ``--runs`` takes those
+1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder; 2.
+``sam``: the small Segment Anything, prompted by boxes; 3. ``dino``: the small Grounding DINO; 4. ``tagged``:
+renderings and images drawn by the benchmark models, with what the checker sees in them; ``--runs`` takes those
    of runs as well, and holds back a fifth of their prompts for the tagger's thresholds, ``--rare`` some that name
    every tag;
 5. ``ram``: the small RAM, which tags images; with ``--whole`` its image encoder is trained too;

@@ -35,13 +35,13 @@ from lab.train.detectors.tagger_quality import tagger_quality
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.draw import SIZE
 from probes.toyworld.world import group_of_words, load_world
 
 INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 UNSEEN = 70_001  # seed of renderings that no training draws
-UNSEEN_DRAWN = 600_000  # and of images by the specimens
+UNSEEN_DRAWN = 600_000  # and of images by the benchmark models
 UNSEEN_RARE = 700_000  # and of those from captions that name everything
 BOX_THRESHOLD = 0.25  # as a run's, and the next
 TEXT_THRESHOLD = 0.2
@@ -53,7 +53,7 @@ def unseen(count: int = 1000, *, through_vae: float = 0.0) -> PictureSet:
     return make_pictures(count, UNSEEN, through_vae=through_vae)
 
 
-def generated(specimen: str, count: int, *, steps: int = 20, seed: int = 400_000) -> pd.DataFrame:
+def generated(model: str, count: int, *, steps: int = 20, seed: int = 400_000) -> pd.DataFrame:
     """Images generated from ``count`` captions with each of the three indicators, from the same noise.
 
     Returns
@@ -61,9 +61,9 @@ def generated(specimen: str, count: int, *, steps: int = 20, seed: int = 400_000
     pandas.DataFrame
         ``prompt`` (number of the caption), ``indicator``, ``caption`` and ``image`` (``(64, 64, 3)`` uint8).
     """
-    from lab.train.base.measure import sample, specimen_pipeline
+    from lab.train.base.measure import benchmark_pipeline, sample
 
-    rng, world, rows = np.random.default_rng(seed), load_world(specimen), []
+    rng, world, rows = np.random.default_rng(seed), load_world(model), []
     known = "|".join(group_of_words())
     while len(rows) < 3 * count:
         caption, named = random_caption(world, rng)
@@ -73,7 +73,7 @@ def generated(specimen: str, count: int, *, steps: int = 20, seed: int = 400_000
             text = re.sub(rf"\ban? ({known})\b", f"a {word}", caption, count=1)
             rows.append({"prompt": len(rows) // 3, "indicator": indicator, "caption": text})
     frame = pd.DataFrame(rows)
-    pipeline, scale = specimen_pipeline(WEIGHTS / specimen)
+    pipeline, scale = benchmark_pipeline(WEIGHTS / model)
     options = {"steps": steps, "guidance_scale": scale}
     images = sample(pipeline, frame["caption"], seed + frame["prompt"], progress=False, **options)
     return frame.assign(image=list(images))
@@ -218,7 +218,8 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
 def as_in_a_run(
     detector: GroundingDino, segmenter: SegmentAnything, images: Sequence[NDArray]
 ) -> pd.DataFrame:
-    """Return what a run of a specimen keeps, after both thresholds and the suppression of overlaps; as `detections`."""
+    """Return what a run of a benchmark model keeps, after both thresholds and the suppression of overlaps; as
+    `detections`."""
     thresholds = {"box_threshold": BOX_THRESHOLD, "text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS}
     engine = GroundedEngine(detector, segmenter, **thresholds, batch=12)
     rows = []
@@ -286,22 +287,23 @@ def parser() -> argparse.ArgumentParser:
     add, count = main.add_argument, command_line.count
     add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
     add("--weights", type=command_line.folder, default=WEIGHTS)
-    add("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
+    add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
+    main.add_renamed("--specimen", "--model")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
     add(
         "--drawn",
         type=command_line.whole(0),
         default=200,
-        help="images by each specimen from captions by lot, for ram",
+        help="images by each benchmark model from captions by lot, for ram",
     )
     add(
         "--rare",
         type=command_line.whole(0),
         default=0,
-        help="beside these so many captions of each specimen that name a tag",
+        help="beside these so many captions of each benchmark model that name a tag",
     )
-    add("--steps", type=command_line.whole(1, 1000), default=20, help="of the specimen's sampler")
+    add("--steps", type=command_line.whole(1, 1000), default=20, help="of the benchmark model's sampler")
     add("--threads", type=command_line.threads, default=1)
     return main
 
@@ -331,7 +333,7 @@ def work(options: argparse.Namespace) -> None:
     if not detectors:
         return
     pictures = unseen(options.renderings)
-    images = generated(options.specimen, options.captions, steps=options.steps)
+    images = generated(options.model, options.captions, steps=options.steps)
     for name in detectors:
         path, cpu = options.weights / name / "model.safetensors", torch.device("cpu")
         if name == "sam":
@@ -339,18 +341,19 @@ def work(options: argparse.Namespace) -> None:
         else:
             segmenter = SegmentAnything(options.weights / "sam" / "model.safetensors", cpu)
             quality = dino_quality(GroundingDino(path, "", cpu), segmenter, pictures, images)
-        made = {"specimen": options.specimen, "captions": options.captions, "steps": options.steps}
+        made = {"model": options.model, "captions": options.captions, "steps": options.steps}
         _write(path.parent / "quality.json", {"images_from": made, **quality})
 
 
 def measure_ram(options: argparse.Namespace) -> None:
-    """Hold the tagger against the checker on renderings and on what the specimens draw, and write its quality."""
+    """Hold the tagger against the checker on renderings and on what the benchmark models draw, and write its
+    quality."""
     path = options.weights / "ram" / "model.safetensors"
     images = np.zeros((0, SIZE, SIZE, 3), np.uint8)
     if options.drawn:
         images = drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps)
     made: dict[str, Any] = {
-        "specimens": list(SPECIMENS),
+        "models": list(BENCHMARK_MODELS),
         "images_each": options.drawn,
         "steps": options.steps,
     }

@@ -25,7 +25,7 @@ FOUND = {
     "run_presence": "label kept, as in a run",
     "run_iou_0.5": "as in a run, and IoU at least 0.5",
 }
-TAGGED = {"renderings": "renderings", "drawn": "images drawn by the specimens"}
+TAGGED = {"renderings": "renderings", "drawn": "images drawn by the benchmark models"}
 
 
 def page() -> str:

@@ -16,7 +16,7 @@ from lab.train.base.captions import random_caption
 from lab.train.detectors.pictures import WORLD, reconstruct
 from probes.models.pretrained import arrays
 from probes.runs.store import Run
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import RGB
@@ -88,13 +88,13 @@ def make_tagged(
     Parameters
     ----------
     count, drawn_count : int
-        Renderings, a quarter of them through the autoencoder; images drawn by each specimen, which are repeated.
+        Renderings, a quarter of them through the autoencoder; images drawn by each benchmark model, which are repeated.
     runs : sequence of pathlib.Path
-        Runs of the specimens whose images are taken as well; those of every fifth triplet are held back.
+        Runs of the benchmark models whose images are taken as well; those of every fifth triplet are held back.
     words : int
         So many of a triplet's images are taken, at random: most of its words mean the same and draw nearly the same.
     rare : int
-        Further images drawn by each specimen, in few steps, from captions that name every tag so many times.
+        Further images drawn by each benchmark model, in few steps, from captions that name every tag so many times.
 
     Returns
     -------
@@ -140,14 +140,14 @@ def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np
 def drawn(
     count: int, seed: int, *, steps: int, each: int = 0, dtype: torch.dtype = torch.float32
 ) -> NDArray[np.uint8]:
-    """Images drawn by the three specimens, one after the other, from the captions of `captions_by_lot`."""
-    from lab.train.base.measure import sample, specimen_pipeline
+    """Images drawn by the three benchmark models, one after the other, from the captions of `captions_by_lot`."""
+    from lab.train.base.measure import benchmark_pipeline, sample
 
     images = []
-    for number, specimen in enumerate(SPECIMENS):
+    for number, model in enumerate(BENCHMARK_MODELS):
         first = seed + 10_000 * number
-        captions = captions_by_lot(load_world(specimen), count, first, each)
-        pipeline, scale = specimen_pipeline(WEIGHTS / specimen, dtype=dtype)
+        captions = captions_by_lot(load_world(model), count, first, each)
+        pipeline, scale = benchmark_pipeline(WEIGHTS / model, dtype=dtype)
         seeds, options = first + np.arange(len(captions)), {"steps": steps, "guidance_scale": scale}
         images.append(sample(pipeline, captions, seeds, batch_size=64, progress=False, **options))
     return np.concatenate(images)

@@ -1,14 +1,14 @@
 """A small RAM: the observe stage's own tagger with small settings, trained to say what the checker sees.
 
-It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images drawn
-by the three specimens (`lab.train.detectors.tagged`); the truth of every picture, rendered or drawn,
-is the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from captions, leave
-much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker counts pixels, and what
-a specimen half draws lies at either side of its count: where the whole model is trained, a thing's target is no yes or
-no but how clearly it is seen (`clearness`), one half at the checker's count, so that every picture says how far it is
-from there. As in theirs, the tags' embeddings come from CLIP's text encoder (toyworld's: "a <tag>") and stay as they
-are; and as theirs begins with a Swin trained to classify, this one has that of toyworld's Grounding DINO. At first it
-is kept as it is, so that pictures need be encoded once; then all is trained together.
+It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images
+drawn by the three benchmark models (`lab.train.detectors.tagged`); the truth of every picture, rendered or drawn, is
+the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from captions, leave
+much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker counts pixels, and
+what a benchmark model half draws lies at either side of its count: where the whole model is trained, a thing's target
+is no yes or no but how clearly it is seen (`clearness`), one half at the checker's count, so that every picture says
+how far it is from there. As in theirs, the tags' embeddings come from CLIP's text encoder (toyworld's: "a <tag>") and
+stay as they are; and as theirs begins with a Swin trained to classify, this one has that of toyworld's Grounding
+DINO. At first it is kept as it is, so that pictures need be encoded once; then all is trained together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What located specimens are taught from: noised drawings of the planted world, and what `toyworld` says of them.
+"""What located benchmark models are taught from: noised drawings of the planted world, and what `toyworld` says of
+them.
 
-A specimen learns to predict what `toyworld` predicts, not the drawing that the noise was added to: the former is the
-mean of the latter (Hinton et al. 2015, "Distilling the knowledge in a neural network", for diffusion models Salimans
-and Ho 2022), so a step teaches as much as many steps on drawings do. Every specimen is taught from the same lessons.
+A benchmark model learns to predict what `toyworld` predicts, not the drawing that the noise was added to: the former
+is the mean of the latter (Hinton et al. 2015, "Distilling the knowledge in a neural network", for diffusion models
+Salimans and Ho 2022), so a step teaches as much as many steps on drawings do. Every benchmark model is taught from
+the same lessons.
 """
 
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""How well the located specimens were taught: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
+"""How well the located benchmark models were taught: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
 
 The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
 Where the word enters needs no measuring: it holds by wiring.
@@ -17,12 +17,12 @@ from diffusers import StableDiffusionPipeline
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import LOCATED, SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, LOCATED, WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
 
-REFERENCE = SPECIMENS[0]
+REFERENCE = BENCHMARK_MODELS[0]
 RESAMPLES = 10_000
 
 
@@ -91,7 +91,7 @@ def total_effect(values: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, o
 
 
 def quality(name: str, *, seeds: int, images: int, steps: int) -> dict[str, object]:
-    """Return what is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
+    """Return what is published of a benchmark model; see the page it is written for (`lab.pages.toyworld`)."""
     loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world()
     values, same = verdicts(loaded.pipe, world, seeds=seeds, steps=steps)
     nouns = nouns_drawn(loaded.pipe, world, seeds=images, steps=steps, progress=False)
@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m lab.train.located.measure", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("specimen", nargs="+", choices=[REFERENCE, *LOCATED])
+    main.add_argument("model", nargs="+", choices=[REFERENCE, *LOCATED])
     main.add_argument("--out", type=Path, default=WEIGHTS / "located", help="folder of NAME/quality.json")
     main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
     main.add_argument("--images", type=command_line.count, default=4, help="a noun")
@@ -126,7 +126,7 @@ def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out, folder=True)
     torch.set_num_threads(options.threads)
-    for name in options.specimen:
+    for name in options.model:
         measured = quality(name, seeds=options.seeds, images=options.images, steps=options.steps)
         (options.out / name).mkdir(parents=True, exist_ok=True)
         (options.out / name / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")

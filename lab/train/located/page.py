@@ -1,4 +1,4 @@
-"""The section on located specimens of the page on toyworld, from what was measured (`lab.pages.toyworld`)."""
+"""The section on located benchmark models of the page on toyworld, from what was measured (`lab.pages.toyworld`)."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.templates import render
 from probes.toyworld import WEIGHTS
-from probes.toyworld.located.truth import TIMES, Specimen, specimens
+from probes.toyworld.located.truth import TIMES, LocatedModel, located_models
 
 REFERENCE = "toyworld"
 
@@ -14,18 +14,18 @@ REFERENCE = "toyworld"
 def located_section(folder: Path = WEIGHTS / "located") -> str:
     """Return the section in Markdown, from ``quality.json`` of each model and of `toyworld`, measured alike."""
     reference = _quality(folder, REFERENCE)
-    models = {REFERENCE: None, **specimens()}
-    rows = [_row(folder, name, specimen, reference) for name, specimen in models.items()]
+    models = {REFERENCE: None, **located_models()}
+    rows = [_row(folder, name, model, reference) for name, model in models.items()]
     return render("toyworld_located", reference=reference, rows=rows)
 
 
 def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:
-    """Return whether a specimen's total effect is below half of the reference's."""
+    """Return whether a benchmark model's total effect is below half of the reference's."""
     return measured["total_effect"]["mean"] < reference["total_effect"]["mean"] / 2
 
 
 def measured_quality(name: str = REFERENCE, folder: Path = WEIGHTS / "located") -> dict[str, Any]:
-    """Return what is published with a located specimen, or with `toyworld`, measured alike."""
+    """Return what is published with a located benchmark model, or with `toyworld`, measured alike."""
     return _quality(folder, name)
 
 
@@ -33,27 +33,27 @@ def _quality(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / name / "quality.json").read_text())
 
 
-def _row(folder: Path, name: str, specimen: Specimen | None, reference: dict[str, Any]) -> dict[str, Any]:
+def _row(folder: Path, name: str, model: LocatedModel | None, reference: dict[str, Any]) -> dict[str, Any]:
     measured, stored = _quality(folder, name), folder / name / "delta.safetensors"
     control = is_control(measured, reference)
     return {
         "name": name,
-        "place": "not by wiring" if specimen is None else _place(specimen),
+        "place": "not by wiring" if model is None else _place(model),
         "effect": measured["total_effect"],
         "neutral": measured["means"]["neutral"],
         "nouns": measured["nouns_mean"],
         "size": stored.stat().st_size / 1000 if stored.exists() else None,
-        "used_as": "reference" if specimen is None else "control" if control else "specimen",
+        "used_as": "reference" if model is None else "control" if control else "benchmark model",
     }
 
 
-def _place(specimen: Specimen) -> str:
+def _place(model: LocatedModel) -> str:
     """Return where the word enters, in a cell of the table."""
-    if not specimen.sites:
+    if not model.sites:
         return "nowhere"
-    places = {wire.site: wire for wire in specimen.wires}
+    places = {wire.site: wire for wire in model.wires}
     texts = []
-    for site in specimen.sites:
+    for site in model.sites:
         text, wire = f"`{site}`", places.get(site)
         if wire is not None and len(wire.heads) == 1:
             text += f", head {wire.heads[0]}"

@@ -1,4 +1,4 @@
-"""Teaching a located specimen: only what its wires are given learns, everything else of the coded null stays."""
+"""Teaching a located benchmark model: only what its wires are given learns, everything else of the coded null stays."""
 
 import argparse
 import math
@@ -26,7 +26,7 @@ GAIN = 30.0
 
 @dataclass(frozen=True)
 class Course:
-    """Every number of a specimen's training.
+    """Every number of a benchmark model's training.
 
     A squared error counts ``zone_weight`` times in cells that count more; summed over the lessons' directions it counts
     ``direction_weight`` times in addition.
@@ -281,7 +281,7 @@ def teach_wire(
     Returns
     -------
     dict of str to Tensor
-        What the specimen has of its own, by the U-Net's names, float32.
+        What the benchmark model has of its own, by the U-Net's names, float32.
     """
 
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:

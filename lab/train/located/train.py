@@ -1,8 +1,9 @@
-"""Train the located specimens: ``python -m lab.train.located.train --help``.
+"""Train the located benchmark models: ``python -m lab.train.located.train --help``.
 
-Each is taught what `toyworld` predicts (:mod:`lab.train.located.lessons`), from the coded null or
-from another specimen whose wire lies in the same layer (`STARTS`). What is stored of a specimen are the weights of its
-wires, float16, and its recipe. Stages: ``lessons``, ``train``; a run that was stopped goes on when it is started again.
+Each is taught what `toyworld` predicts (:mod:`lab.train.located.lessons`), from the coded null or from another
+benchmark model whose wire lies in the same layer (`STARTS`). What is stored of a benchmark model are the weights of
+its wires, float16, and its recipe. Stages: ``lessons``, ``train``; a run that was stopped goes on when it is started
+again.
 """
 
 import argparse
@@ -34,9 +35,9 @@ from probes.toyworld.located.assemble import (
     same_words,
     word_numbers,
 )
-from probes.toyworld.located.truth import Specimen, specimens
+from probes.toyworld.located.truth import LocatedModel, located_models
 
-# What starts from another specimen has that layer's weights already, and learns behind its gate or in its head.
+# What starts from another benchmark model has that layer's weights already, and learns behind its gate or in its head.
 STARTS = {
     "toyworld-head": "toyworld-cross-4",
     "toyworld-early": "toyworld-cross-4",
@@ -46,27 +47,27 @@ LESSONS = "lessons.safetensors"
 
 
 def export_null(weights: Path) -> None:
-    """Write the descriptions and cards of the specimens of which no weights are stored."""
+    """Write the descriptions and cards of the benchmark models of which no weights are stored."""
     folder = weights / LOCATED[0]
     for file, make in (
         ("text_encoder/config.json", coded.text_config),
         ("unet/config.json", coded.unet_config),
     ):
         write_json(folder / file, make(json.loads((BASE / file).read_text())), indent=2)
-    for name, specimen in specimens().items():
-        if not specimen.taught:
-            write_card(weights / name, specimen)
+    for name, model in located_models().items():
+        if not model.taught:
+            write_card(weights / name, model)
 
 
-def write_card(folder: Path, specimen: Specimen) -> None:
+def write_card(folder: Path, model: LocatedModel) -> None:
     """Write what a model was made for (``triptych.json``)."""
-    write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": specimen.world})
+    write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": model.world})
 
 
 def run_lessons(options: argparse.Namespace) -> None:
     """Make the lessons where there are none and some model is taught."""
     path, drawings = options.work / LESSONS, options.drawings
-    if not any(specimens()[name].taught for name in options.specimen):
+    if not any(located_models()[name].taught for name in options.model):
         return
     if not path.exists():
         make_lessons([_pipeline(folder) for folder in (WEIGHTS / WORLD, BASE)], drawings).save(path)
@@ -79,15 +80,15 @@ def run_lessons(options: argparse.Namespace) -> None:
 
 
 def _pipeline(folder: Path) -> StableDiffusionPipeline:
-    from lab.train.base.measure import specimen_pipeline
+    from lab.train.base.measure import benchmark_pipeline
 
-    return specimen_pipeline(folder)[0]
+    return benchmark_pipeline(folder)[0]
 
 
 def taught(
-    specimen: Specimen, lessons: Lessons, course: Course, start: Mapping[str, Tensor], work: Path
+    model: LocatedModel, lessons: Lessons, course: Course, start: Mapping[str, Tensor], work: Path
 ) -> dict[str, Tensor]:
-    """Train a specimen; return what is to be stored of it, float32.
+    """Train a benchmark model; return what is to be stored of it, float32.
 
     Parameters
     ----------
@@ -95,21 +96,19 @@ def taught(
         Weights of the U-Net to begin with, where they are not those of the coded null.
     """
     result: dict[str, Tensor] = {}
-    if not specimen.wires:
+    if not model.wires:
         encoder, unet, tokenizer = coded_parts()
         numbers = word_numbers(tokenizer)
         rows = {word: [numbers[other] for other in same_words(word)] for word in embedded_words()}
-        log, checkpoint = _files(work, specimen.name)
+        log, checkpoint = _files(work, model.name)
         learnt = teach_embedding(unet, encoder, rows, lessons, course, log, checkpoint)
         return {f"{EMBEDDING}.{word}": value for word, value in learnt.items()}
-    for wire in specimen.wires:
+    for wire in model.wires:
         encoder, unet, _ = coded_parts()
         for name, value in start.items():
             with torch.no_grad():
                 unet.get_parameter(name).copy_(value.float())
-        log, checkpoint = _files(
-            work, specimen.name if len(specimen.wires) < 2 else f"{specimen.name}-{wire.shows}"
-        )
+        log, checkpoint = _files(work, model.name if len(model.wires) < 2 else f"{model.name}-{wire.shows}")
         result |= teach_wire(unet, encoder, wire, lessons, course, log, checkpoint)
     return result
 
@@ -119,22 +118,22 @@ def _files(work: Path, name: str) -> tuple[Log, Path]:
 
 
 def export(
-    folder: Path, specimen: Specimen, state: Mapping[str, Tensor], recipe: Mapping[str, object]
+    folder: Path, model: LocatedModel, state: Mapping[str, Tensor], recipe: Mapping[str, object]
 ) -> None:
-    """Write what is stored of a specimen: its weights in float16, its card and how it was taught."""
-    write_card(folder, specimen)
+    """Write what is stored of a benchmark model: its weights in float16, its card and how it was taught."""
+    write_card(folder, model)
     save_file({name: value.half().contiguous() for name, value in state.items()}, folder / DELTA)
     write_recipe(folder, recipe)
 
 
 def run_train(options: argparse.Namespace) -> None:
     """Train each model that was asked for, and write what is stored of it."""
-    if any(not specimens()[name].taught for name in options.specimen):
+    if any(not located_models()[name].taught for name in options.model):
         export_null(options.weights)
-    course, asked = course_of(options), options.specimen
-    for name, specimen in ((name, specimens()[name]) for name in asked):
-        if specimen.taught:
-            start = _start(options, specimen)
+    course, asked = course_of(options), options.model
+    for name, model in ((name, located_models()[name]) for name in asked):
+        if model.taught:
+            start = _start(options, model)
             state = load_file(start) if start else {}
             recipe = {
                 **dataclasses.asdict(course),
@@ -143,36 +142,36 @@ def run_train(options: argparse.Namespace) -> None:
                 **made_with(),
             }
             lessons = Lessons.load(options.work / LESSONS)
-            delta = taught(specimen, lessons, course, state, options.work)
-            export(options.weights / name, specimen, delta, recipe)
+            delta = taught(model, lessons, course, state, options.work)
+            export(options.weights / name, model, delta, recipe)
             print(f"{options.weights / name / DELTA}", flush=True)
 
 
 def check_starts(options: argparse.Namespace) -> None:
     """Check that each model that starts from another's weights will find them."""
-    for name in options.specimen:
-        _start(options, specimens()[name])
+    for name in options.model:
+        _start(options, located_models()[name])
 
 
-def _start(options: argparse.Namespace, specimen: Specimen) -> Path | None:
+def _start(options: argparse.Namespace, model: LocatedModel) -> Path | None:
     """Return the file with the weights that a model starts from, if these are not the coded null's."""
-    name = STARTS.get(specimen.name)
+    name = STARTS.get(model.name)
     path = options.weights / f"{name}" / DELTA
-    before = options.specimen[: options.specimen.index(specimen.name)]
+    before = options.model[: options.model.index(model.name)]
     if name and name not in before and not path.exists():
-        raise UserError(f"--weights: {specimen.name} starts from {path}, found none: name {name} before it")
+        raise UserError(f"--weights: {model.name} starts from {path}, found none: name {name} before it")
     return path if name else None
 
 
 def _before_training(options: argparse.Namespace) -> list[Path]:
-    return [options.work / LESSONS] if any(specimens()[name].taught for name in options.specimen) else []
+    return [options.work / LESSONS] if any(located_models()[name].taught for name in options.model) else []
 
 
 def add_options(main: argparse.ArgumentParser) -> None:
     """Add the options of this training."""
-    names = [name for name, specimen in specimens().items() if specimen.taught]
+    names = [name for name, model in located_models().items() if model.taught]
     main.add_argument(
-        "specimen",
+        "model",
         nargs="+",
         choices=[*names, LOCATED[0]],
         help=f"{LOCATED[0]}: its description alone, and the decoy's",

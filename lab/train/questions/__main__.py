@@ -5,7 +5,7 @@ Stages, each of which reads what the ones before left in ``--work``:
 1. ``pictures``: renderings with what the checker sees in them, half of them passed through the autoencoder;
 2. ``train``: the network, trained to answer questions about what toyworld's RAM sees in them;
 3. ``export``: what was trained as float16 safetensors;
-4. ``measure``: its answers on further renderings and on images that the specimens drew (``--runs``), against the
+4. ``measure``: its answers on further renderings and on images that the benchmark models drew (``--runs``), against the
    checker, into ``quality.json``.
 
 Training goes on from the checkpoint that is there, so it can be done in several sittings.

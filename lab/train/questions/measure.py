@@ -1,4 +1,4 @@
-"""What toyworld's network answers, held against the checker: on unseen renderings and on images of the specimens.
+"""Accuracy of toyworld's network of questions on unseen renderings and benchmark models' images, by the checker.
 
 Of each attribute: the share of right answers (an undecided one is wrong), the share of *yes* where it is worn and of
 *no* where it is not. Of gender: how often the answer is the verdict's, and the component that a picture was drawn from.
@@ -26,7 +26,7 @@ from probes.config.questions import GENDER, ResolvedQuestion, paper_questions
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run
-from probes.toyworld import SPECIMENS
+from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
@@ -89,7 +89,7 @@ def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
 
 
 def of_run(run: Run) -> Shown:
-    """Images that a specimen drew, of the reference and the words of the first contrast: what can be read."""
+    """Images that a benchmark model drew, of the reference and the words of the first contrast: what can be read."""
     words = [run.config.reference, *run.config.contrasts[0]]
     samples = run.samples(["sample_id", "indicator", "image"])
     samples = samples[samples["indicator"].isin(words) & ~samples["sample_id"].isin(list(run.left_out()))]
@@ -220,16 +220,16 @@ def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) ->
     weights : pathlib.Path
         Folder of the network.
     runs : sequence of pathlib.Path
-        Of the specimens, one each.
+        Of the benchmark models, one each.
     pictures : int
         Unseen renderings.
 
     Raises
     ------
     UserError
-        A specimen has no run, or there is one of something else.
+        A benchmark model has no run, or there is one of something else.
     """
-    opened = _of_specimens(runs)
+    opened = _of_models(runs)
     reader = loaded(weights)
     paper, other = paper_questions(), unseen_questions()
     shown = renderings(pictures, SEED)
@@ -244,17 +244,18 @@ def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) ->
         name: {"prompts": len(run.config.prompts), "steps": run.config.sampler.steps}
         for name, run in opened.items()
     }
-    result["specimens"] = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
+    result["models"] = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
     (weights / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
-    for name, entry in {**result["renderings"], **result["specimens"]}.items():
+    for name, entry in {**result["renderings"], **result["models"]}.items():
         print(name, {key: entry[key] for key in (GENDER, "worn")})
 
 
-def _of_specimens(runs: Sequence[Path]) -> dict[str, Run]:
-    """Runs by the specimen that drew them."""
+def _of_models(runs: Sequence[Path]) -> dict[str, Run]:
+    """Runs by the benchmark model that drew them."""
     opened = {run.config.model: run for run in map(Run.open, runs)}
-    if {*opened} != {*SPECIMENS} or len(runs) != len(SPECIMENS):
+    if {*opened} != {*BENCHMARK_MODELS} or len(runs) != len(BENCHMARK_MODELS):
         raise UserError(
-            f"--runs: expected a run of each of {', '.join(SPECIMENS)}, got {', '.join(opened) or 'none'}: name them"
+            f"--runs: expected a run of each of {', '.join(BENCHMARK_MODELS)}, "
+            f"got {', '.join(opened) or 'none'}: name them"
         )
-    return {name: opened[name] for name in SPECIMENS}
+    return {name: opened[name] for name in BENCHMARK_MODELS}

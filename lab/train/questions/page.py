@@ -18,7 +18,7 @@ from lab.train.questions.measure import BAR
 from probes import command_line
 from probes.config.question_options import BLIP2_PROMPT, BLIP2_WEIGHTS, Questions
 from probes.config.questions import GENDER, GENDER_QUESTION, GENDER_SENTENCES, paper_questions
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 _READERS = {
     "`blip2`": (
@@ -58,12 +58,12 @@ def page(folder: Path = WEIGHTS / "vqa") -> str:
         parameters=parameters(folder),
         history=json.loads((folder / "recipe.json").read_text())["history"],
         quality=quality,
-        run=quality["runs"][SPECIMENS[0]],
+        run=quality["runs"][BENCHMARK_MODELS[0]],
         bar=BAR,
         # what was measured by the paper's questions: two kinds of renderings, and each model's images
         shown={
             **{kind: rendered[kind] for kind in ("rendered", "autoencoded")},
-            **{f"`{name}`": quality["specimens"][name] for name in SPECIMENS},
+            **{f"`{name}`": quality["models"][name] for name in BENCHMARK_MODELS},
         },
         worn=[*(key for key in paper if key != GENDER), "worn"],
     )

@@ -1,4 +1,4 @@
-"""The decoder of `toyworld-skills`: low-rank changes of the one that all specimens share, taught on scenes.
+"""The decoder of `toyworld-skills`: low-rank changes of the one that all benchmark models share, taught on scenes.
 
 The shared autoencoder was trained on figures and draws a kite alone dark green, a chair grey. Its encoder stays as it
 is, so that latents mean to the U-Net what they meant; the decoder learns to paint what is in them.

@@ -97,7 +97,7 @@ def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
-    """Write the specimen: what it was taught, its tokenizer, its description, its card and its recipe."""
+    """Write the benchmark model: what it was taught, its tokenizer, its description, its card and its recipe."""
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASE / "text_encoder/config.json").read_text()), tokenizer)
     write_json(folder / "text_encoder/config.json", config, indent=2)

@@ -1,9 +1,9 @@
 """Calibrate `toyworld-work`: ``python -m lab.train.work.calibrate --help``.
 
-A lesson tells what to predict of one latent (:mod:`lab.train.work.lessons`); how often a thing is drawn is what
-all predictions on the way make of the noise, and what a training leaves of its lessons' chance adds up there. So what a
-specimen draws is read by the checker, and the specimen is then taught its own predictions, moved by Bayes' rule from
-what it drew to what is planted. Such a lesson holds little chance of its own.
+A lesson tells what to predict of one latent (:mod:`lab.train.work.lessons`); how often a thing is drawn is what all
+predictions on the way make of the noise, and what a training leaves of its lessons' chance adds up there. So what a
+benchmark model draws is read by the checker, and the benchmark model is then taught its own predictions, moved by
+Bayes' rule from what it drew to what is planted. Such a lesson holds little chance of its own.
 
 Nothing learns but the embeddings of the new words: all that names none of them stays as it is. With ``--learn all`` the
 layers do, too, and captions without a profession are held at the base's predictions, but for their skins; what is not
@@ -65,7 +65,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = main.add_argument
-    add("--specimen", choices=WORKING, default=WORK, help="which to calibrate")
+    add("--model", choices=WORKING, default=WORK, help="which to calibrate")
+    main.add_renamed("--specimen", "--model")
     add(
         "--work",
         type=Path,
@@ -73,7 +74,11 @@ def parser() -> argparse.ArgumentParser:
         help="folder of readings, lessons, logs, checkpoints",
     )
     add("--weights", type=Path, help="where what is stored of it is written (default: in the package)")
-    add("--start", type=Path, help="folder of the stored specimen to calibrate (default: in the package)")
+    add(
+        "--start",
+        type=Path,
+        help="folder of the stored benchmark model to calibrate (default: in the package)",
+    )
     add("--images", type=command_line.count, default=200, help="that are drawn of each profession")
     add("--image-steps", type=command_line.whole(1, 1000), default=20, help="that each is drawn in")
     add("--first-seed", type=command_line.seed, default=1_000_000, help="of the images")
@@ -94,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    name, folder = options.specimen, options.work
+    name, folder = options.model, options.work
     weights, start = options.weights or WEIGHTS / name, options.start or WEIGHTS / name
     for place in (folder, weights):
         command_line.writable(place, folder=True)
@@ -103,8 +108,8 @@ def work(options: argparse.Namespace) -> None:
     recipe = json.loads((start / "recipe.json").read_text())
     folder.mkdir(parents=True, exist_ok=True)
     _same_weights(folder, start / DELTA)
-    world, specimen = load_world(name), work_pipeline(name, start)
-    readings = _readings(specimen, world, options)
+    world, model = load_world(name), work_pipeline(name, start)
+    readings = _readings(model, world, options)
     before_these = options.before and _earlier(options.before)
     now = drawn(readings, world, before_these)
     for profession, found in now.items():
@@ -123,13 +128,13 @@ def work(options: argparse.Namespace) -> None:
         share = 1.0 if options.learn == WORDS else WORK_SHARE
         scenes = sketches(world, options.drawings, options.seed + 31, share)
         taken = further(now, world, options.gain)
-        make_lessons(specimen, base, world, scenes, taken, seed=options.seed, say=_say).save(path)
+        make_lessons(model, base, world, scenes, taken, seed=options.seed, say=_say).save(path)
     lessons = Lessons.load(path)
     course = course_of(options, decay=0.99, direction_weight=options.skin_weight)
     log, checkpoint = Log(folder / f"{name}.log.jsonl", 25), folder / f"{name}.checkpoint.safetensors"
     delta = train(
         lessons,
-        specimen.tokenizer,
+        model.tokenizer,
         course,
         int(recipe["rank"]),
         log,
@@ -140,7 +145,7 @@ def work(options: argparse.Namespace) -> None:
     )
     history = {"history": [*recipe.get("history", ()), _in_words(course, readings, before_these, options)]}
     export(weights, delta, new_tokenizer(BASES[name]), recipe | history, name)
-    rows = by_profession(lessons, specimen.tokenizer, world, most=100)
+    rows = by_profession(lessons, model.tokenizer, world, most=100)
     share = followed(work_pipeline(name, weights), lessons, rows)
     _say(f"{weights / DELTA}: predictions of professions moved by {share:.2f} of what was asked, on average")
 
@@ -181,12 +186,12 @@ def _same_choices(folder: Path, options: argparse.Namespace) -> None:
     write_bytes(note, f"{json.dumps(chosen)}\n".encode())
 
 
-def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:
-    """Return what is read of the specimen's images; they are drawn where the work folder has no such table."""
+def _readings(model: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:
+    """Return what is read of the benchmark model's images; they are drawn where the work folder has no such table."""
     table = options.work / READINGS
     if not table.exists():
         read = read_professions(
-            specimen,
+            model,
             world,
             images={"neutral": options.images},
             steps=options.image_steps,

@@ -1,4 +1,4 @@
-"""Lessons of a calibration: a specimen's own predictions, moved from what it draws to what is planted."""
+"""Lessons of a calibration: a benchmark model's own predictions, moved from what it draws to what is planted."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ def moved(
     leans: tuple[Tensor, Tensor],
     skins: tuple[Tensor, Tensor],
 ) -> Tensor:
-    """A specimen's predictions, moved by Bayes' rule from what it draws to what is planted.
+    """A benchmark model's predictions, moved by Bayes' rule from what it draws to what is planted.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def moved(
 
 @torch.no_grad()
 def make_lessons(
-    specimen: StableDiffusionPipeline,
+    model: StableDiffusionPipeline,
     base: StableDiffusionPipeline,
     world: World,
     scenes: Sketches,
@@ -61,7 +61,7 @@ def make_lessons(
     batch: int = 64,
     say: Callable[[str], None] = print,
 ) -> Lessons:
-    """Noise each drawing and write down what is to be predicted; ``untaught`` is what the specimen predicts.
+    """Noise each drawing and write down what is to be predicted; ``untaught`` is what the benchmark model predicts.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def make_lessons(
     clean = encode_skins(base, scenes, say)
     noise = noised(clean, scenes, 1, time_power, seed)
     all_leans, all_skins = _now_and_planted(scenes, now, world)
-    ask, ask_base = _asker(specimen), _asker(base)
+    ask, ask_base = _asker(model), _asker(base)
     of_profession = torch.tensor([bool(name) for name in scenes.professions])
-    tokens = encode(specimen.tokenizer, scenes.captions)
+    tokens = encode(model.tokenizer, scenes.captions)
     plain = encode(base.tokenizer, scenes.plain)
     taught, untaught = [], []
     for start in range(0, len(tokens), batch):
@@ -89,7 +89,7 @@ def make_lessons(
             texts = [scenes.working[start + row][place] for row in mixture]
             if texts:
                 velocities[place][mixture] = ask(
-                    encode(specimen.tokenizer, texts), noisy[mixture], times[mixture]
+                    encode(model.tokenizer, texts), noisy[mixture], times[mixture]
                 )
         leans, skins = ((now_of[some], to[some]) for now_of, to in (all_leans, all_skins))
         asked = moved(velocities, noisy, clean[some].float(), noise.kept[some], leans, skins)
@@ -129,10 +129,10 @@ def _now_and_planted(
 
 @torch.no_grad()
 def followed(
-    specimen: StableDiffusionPipeline, lessons: Lessons, rows: Mapping[str, Tensor], batch: int = 64
+    model: StableDiffusionPipeline, lessons: Lessons, rows: Mapping[str, Tensor], batch: int = 64
 ) -> float:
-    """Return how far a specimen's predictions have moved, on average over a profession's lessons, of how far they
-    were to.
+    """Return how far a benchmark model's predictions have moved, on average over a profession's lessons, of how far
+    they were to.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def followed(
     float
         Least-squares slope over all professions and latent values; 1 is all.
     """
-    asked, done, velocity = 0.0, 0.0, _asker(specimen)
+    asked, done, velocity = 0.0, 0.0, _asker(model)
     for some in rows.values():
         before = lessons.untaught[some].float()
         now = [

@@ -1,4 +1,4 @@
-"""What a specimen with professions draws, as far as it is off by more than chance."""
+"""What a benchmark model with professions draws, as far as it is off by more than chance."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,8 @@ def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
 
 
 def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None) -> dict[str, Profession]:
-    """Return what a specimen draws for each profession, as far as it differs from what is planted by more than chance.
+    """Return what a benchmark model draws for each profession, as far as it differs from what is planted by more than
+    chance.
 
     Parameters
     ----------
@@ -73,8 +74,8 @@ def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = No
 
 
 def further(now: Mapping[str, Profession], world: World, times: float) -> dict[str, Profession]:
-    """Return what is drawn, so many times as far from what is planted: for a specimen that follows a part of what is
-    asked.
+    """Return what is drawn, so many times as far from what is planted: for a benchmark model that follows a part of
+    what is asked.
 
     Examples
     --------

@@ -56,8 +56,8 @@ class Sketches:
     Attributes
     ----------
     captions, plain : list of str
-        What the specimen reads, and what its base is asked instead: without the profession, of a word that stands
-        for the drawing's component, or of the same word where none does.
+        What the benchmark model reads, and what its base is asked instead: without the profession, of a word that
+        stands for the drawing's component, or of the same word where none does.
     professions : list of str
         Empty without one.
     mixture, working : list of tuple of str
@@ -72,8 +72,8 @@ class Sketches:
     planted : numpy.ndarray
         ``(n, skins)`` float64: probabilities of the skins.
     zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a specimen is trained on drawings,
-        `toyworld` can draw already.
+        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a benchmark model is trained on
+        drawings, `toyworld` can draw already.
     """
 
     captions: list[str]
@@ -333,9 +333,9 @@ def make_lessons(
     Parameters
     ----------
     teacher : StableDiffusionPipeline
-        The specimen's base, float32.
+        The benchmark model's base, float32.
     tokenizer : CLIPTokenizer
-        The specimen's.
+        The benchmark model's.
     prior : float
         Planted probability of component *b* beside the base's neutral words.
     time_power : float

@@ -1,4 +1,4 @@
-"""How well the specimens with professions were taught: ``python -m lab.train.work.measure``.
+"""How well the benchmark models with professions were taught: ``python -m lab.train.work.measure``.
 
 Leans and skins of professions as the checker reads them, beside what was planted; how often a named noun is still
 drawn; and how far the frequencies of captions without a profession have moved from those of the base.
@@ -81,7 +81,7 @@ def read_professions(
     return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"], **said)
 
 
-def read_specimens(
+def read_models(
     names: Sequence[str],
     *,
     images: Mapping[str, int],
@@ -90,7 +90,7 @@ def read_specimens(
     threads: int = 1,
     readers: Readers = MappingProxyType({}),
 ) -> dict[str, pd.DataFrame]:
-    """:func:`read_professions` of specimens by name, with the professions of `toyworld-work`."""
+    """:func:`read_professions` of benchmark models by name, with the professions of `toyworld-work`."""
     torch.set_num_threads(threads)
     return {
         name: read_professions(
@@ -229,14 +229,15 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
 
 
 def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
-    """Return how far frequencies of what is not named, without a profession, are from those of the specimen's base.
+    """Return how far frequencies of what is not named, without a profession, are from those of the benchmark model's
+    base.
 
     Both draw the same prompts from the same noise.
 
     Returns
     -------
     pandas.Series
-        By (group, thing), the specimen's less its base's.
+        By (group, thing), the benchmark model's less its base's.
     """
     reference = loading.load(loading.resolve(BASES[world.name].name), device="cpu").pipe
     drawn = [
@@ -249,7 +250,7 @@ def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps
 def quality(
     name: str, *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
 ) -> dict[str, object]:
-    """Return what is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
+    """Return what is published of a benchmark model; see the page it is written for (`lab.pages.toyworld`)."""
     loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world(name)
     counts = {"neutral": images, "feminine": others, "masculine": others}
     rows = profession_rows(read_professions(loaded.pipe, world, images=counts, steps=steps), world)
@@ -282,7 +283,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.train.work.measure", description=__doc__.split("\n\n")[0])
     add = main.add_argument
-    add("--specimen", choices=WORKING, default=WORK)
+    add("--model", choices=WORKING, default=WORK)
+    main.add_renamed("--specimen", "--model")
     add("--out", type=Path, help="folder of quality.json (default: in the package)")
     add("--images", type=command_line.count, default=96, help="a profession, of a person")
     add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")
@@ -300,11 +302,11 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    out = options.out or WEIGHTS / options.specimen
+    out = options.out or WEIGHTS / options.model
     command_line.writable(out, folder=True)
     torch.set_num_threads(options.threads)
     measured = quality(
-        options.specimen,
+        options.model,
         images=options.images,
         others=options.others,
         nouns=options.nouns,

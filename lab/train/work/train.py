@@ -87,7 +87,7 @@ def train(
     base: Path = BASES[WORK],
     words_alone: bool = False,
 ) -> dict[str, Tensor]:
-    """Train a specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
+    """Train a benchmark model; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
 
     ``start`` is what was stored of an earlier training, to begin with; ``words_alone``: nothing but the embeddings of
     new words changes.
@@ -146,7 +146,7 @@ def averaged(checkpoint: Path) -> dict[str, Tensor]:
 def export(
     folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping, name: str = WORK
 ) -> None:
-    """Write the specimen: what it was taught, its tokenizer, its description, its card and its recipe."""
+    """Write the benchmark model: what it was taught, its tokenizer, its description, its card and its recipe."""
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASES[name] / "text_encoder/config.json").read_text()), tokenizer)
     write_json(folder / "text_encoder/config.json", config, indent=2)
@@ -157,7 +157,7 @@ def export(
 
 def run_lessons(options: argparse.Namespace) -> None:
     """Make the lessons where there are none."""
-    path, name, base = options.work / LESSONS, options.specimen, BASES[options.specimen].name
+    path, name, base = options.work / LESSONS, options.model, BASES[options.model].name
     if not path.exists():
         teacher = loading.load(loading.resolve(base), device="cpu").pipe
         drawn = sketches(load_world(name), options.drawings, options.seed + 31)
@@ -179,7 +179,7 @@ def run_lessons(options: argparse.Namespace) -> None:
 
 def run_train(options: argparse.Namespace) -> None:
     """Train the model, and write what is stored of it."""
-    name, work, (weights,) = options.specimen, options.work, outputs(options)
+    name, work, (weights,) = options.model, options.work, outputs(options)
     course = course_of(
         options, decay=0.99, zone_weight=options.zone_weight, direction_weight=options.skin_weight
     )
@@ -218,13 +218,14 @@ def _in_words(course: Course, options: argparse.Namespace) -> str:
 
 def outputs(options: argparse.Namespace) -> list[Path]:
     """Return where what is stored of the model is written."""
-    return [options.weights or WEIGHTS / options.specimen]
+    return [options.weights or WEIGHTS / options.model]
 
 
-def add_options(main: argparse.ArgumentParser) -> None:
+def add_options(main: command_line.Parser) -> None:
     """Add the options of this training."""
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3)
-    add("--specimen", choices=WORKING, default=WORK, help="which to train")
+    add("--model", choices=WORKING, default=WORK, help="which to train")
+    main.add_renamed("--specimen", "--model")
     add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")

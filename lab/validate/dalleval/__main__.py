@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.validate.dalleval", description=__doc__.split("\n\n")[0])
     add = main.add_argument
-    add("--images", type=command_line.count, default=48, help="a profession and specimen")
+    add("--images", type=command_line.count, default=48, help="a profession and benchmark model")
     add("--audits", type=command_line.count, default=5, help="of toyworld-work, each with noises of its own")
     add("--steps", type=command_line.whole(1, 1000), default=20)
     add("--seed", type=command_line.seed, default=700_000, help="of the first image of toyworld-work")
@@ -46,18 +46,18 @@ def parser() -> argparse.ArgumentParser:
 def measured(
     images: int, steps: int, first_seed: int, null_seed: int, threads: int = 1, audits: int = 1
 ) -> dict[str, Any]:
-    """Return what the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its
-    own.
+    """Return what the page says of the benchmark models; `toyworld-work` is audited so many times, each with noises
+    of its own.
 
     Its seeds are to be such as it was not calibrated on (``history`` in its ``recipe.json``).
     """
-    from lab.train.work.measure import profession_rows, read_specimens, verdict_rates
+    from lab.train.work.measure import profession_rows, read_models, verdict_rates
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
     readers = {"answer": GenderQuestion(), "observed": read_skins}
     an_audit = (len(world.professions) + 1) * images  # noises
     of_work = [
-        read_specimens(
+        read_models(
             (WORK,),
             images={"neutral": images},
             first_seed=first_seed + number * an_audit,
@@ -67,11 +67,11 @@ def measured(
         for number in range(audits)
     ]
     others = [name for name in (*WORKING, SHARED) if name != WORK]
-    readings = {WORK: of_work[0]} | read_specimens(
+    readings = {WORK: of_work[0]} | read_models(
         others, images={"neutral": images}, first_seed=null_seed, readers=readers, **drawn
     )
     # noises that no image of *person* has
-    named = read_specimens(
+    named = read_models(
         (WORK,),
         images=dict.fromkeys(world.component_groups.values(), NAMED),
         first_seed=first_seed + audits * an_audit,

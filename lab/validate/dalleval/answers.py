@@ -1,4 +1,5 @@
-"""What an audit by professions finds on specimens, beside what was planted: leans, skins, and MAD against its floor."""
+"""What an audit by professions finds on benchmark models, beside what was planted: leans, skins, and MAD against its
+floor."""
 
 from __future__ import annotations
 

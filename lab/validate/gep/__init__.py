@@ -1,1 +1,1 @@
-"""Audits of attributes (GEP) of the toyworld specimens: every estimate held against what the checker sees."""
+"""Audits of attributes (GEP) of the toyworld benchmark models: every estimate held against what the checker sees."""

@@ -1,8 +1,8 @@
 """Hold GEP's estimates against the checker: ``python -m lab.validate.gep RUN [RUN ...] --out PAGE``.
 
-Each run is an audit of one specimen by ``docs/gep_audit.yaml``, which says how it is drawn; a drawing that was cut off
-goes on where it stopped. The numbers of the runs are put into ``gep_audits.json`` beside the page, where those of other
-specimens stay as they are, and the page is written from it.
+Each run is an audit of one benchmark model by ``docs/gep_audit.yaml``, which says how it is drawn; a drawing that was
+cut off goes on where it stopped. The numbers of the runs are put into ``gep_audits.json`` beside the page, where
+those of other benchmark models stay as they are, and the page is written from it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from lab.validate.gep.page import page
 from lab.validate.gep.resampled import AUDITS
-from lab.validate.gep.result import specimen_result
+from lab.validate.gep.result import audit_result
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import SPECIMENS
+from probes.toyworld import BENCHMARK_MODELS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         "runs",
         nargs="*",
         type=Path,
-        help="observed runs, one a specimen (none: only the page is written anew)",
+        help="observed runs, one a benchmark model (none: only the page is written anew)",
     )
     main.add_argument(
         "--audits",
@@ -51,8 +51,8 @@ def work(options: argparse.Namespace) -> None:
     if not (results or options.runs):
         raise UserError(f"command line: expected runs, or results in {stored}, found neither: name a run")
     for run in [_audit(path) for path in options.runs]:
-        results[run.config.model] = specimen_result(run, audits=options.audits)
-        results = {name: results[name] for name in SPECIMENS if name in results}
+        results[run.config.model] = audit_result(run, audits=options.audits)
+        results = {name: results[name] for name in BENCHMARK_MODELS if name in results}
         write_bytes(stored, (json.dumps(results, indent=None, separators=(",", ":")) + "\n").encode())
     write_bytes(options.out, page(results).encode())
     print(options.out)
@@ -60,9 +60,10 @@ def work(options: argparse.Namespace) -> None:
 
 def _audit(path: Path) -> Run:
     run = Run.open(path)
-    if run.config.model not in SPECIMENS:
+    if run.config.model not in BENCHMARK_MODELS:
         raise UserError(
-            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}:"
+            f"{path}: expected a run of a benchmark model ({', '.join(BENCHMARK_MODELS)}), got one of "
+            f"{run.config.model}:"
             " name another run"
         )
     return run

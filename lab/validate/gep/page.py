@@ -31,7 +31,7 @@ def page(results: Mapping[str, Any]) -> str:
     Parameters
     ----------
     results : mapping
-        By benchmark model, of `lab.validate.gep.result.specimen_result`.
+        By benchmark model, of `lab.validate.gep.result.audit_result`.
     """
     some = next(iter(results.values()))
     unnamed = {name: result["settings"][UNNAMED] for name, result in results.items()}

@@ -1,7 +1,7 @@
 """What the checker and CLIP's estimates read in the images of an audit, in three settings.
 
 Beside the paper's two, **unnamed**: the images of the explicit setting, read for every attribute that their prompt does
-not name. The specimens draw what a prompt names in nearly every image, whatever the word for the person, so the
+not name. The benchmark models draw what a prompt names in nearly every image, whatever the word for the person, so the
 explicit setting has hardly a difference to be estimated; what is not named is what the words differ in.
 """
 
@@ -39,7 +39,7 @@ def readings(run: Run) -> dict[str, dict[str, Audit]]:
     missing = [source for source in (CHECKER, *ESTIMATES) if source not in said]
     if missing:
         raise UserError(
-            f"{run.path}: expected an audit of a specimen with observed images, found nothing by {missing[0]}:"
+            f"{run.path}: expected an audit of a benchmark model with observed images, found nothing by {missing[0]}:"
             " run docs/gep_audit.yaml"
         )
     found: dict[str, dict[str, Audit]] = {setting: {} for setting in READ}

@@ -1,4 +1,5 @@
-"""The numbers of one specimen's audit: scores with floors, vectors, how estimates follow the checker, drawn audits."""
+"""The numbers of one benchmark model's audit: scores with floors, vectors, how estimates follow the checker, drawn
+audits."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")
 DIGITS = 4
 
 
-def specimen_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
-    """Return the numbers of an audit of a specimen, rounded to four digits, as JSON takes them.
+def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
+    """Return the numbers of an audit of a benchmark model, rounded to four digits, as JSON takes them.
 
     Parameters
     ----------

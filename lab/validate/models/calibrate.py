@@ -4,7 +4,7 @@ Each run is one model on the same prompts. The page says what was planted, what 
 and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among
 themselves, and how large they are beside those of the null world. In the null world all words mean the same, so that
 any of them may play any part: over all ways to give out the parts, both tests of a gap are held against the rate they
-promise. With ``--repeated`` it says what the reports of several runs of each specimen claim.
+promise. With ``--repeated`` it says what the reports of several runs of each benchmark model claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from probes.errors import UserError
 from probes.runs import completeness
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import SPECIMENS
+from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.world import GROUPS
 
 
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lab.validate.models.calibrate", description=__doc__.split("\n\n")[0]
     )
     main.add_argument(
-        "runs", nargs="*", type=command_line.run_directory, help="run directories, one a specimen"
+        "runs", nargs="*", type=command_line.run_directory, help="run directories, one a benchmark model"
     )
     main.add_argument(
         "--repeated",
@@ -48,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
         type=command_line.run_directory,
         default=[],
         metavar="RUN",
-        help="runs of the specimens that differ in their seeds: what do their reports claim? Alone, only this section "
+        help="runs of the benchmark models that differ in their seeds: what do their reports claim? "
+        "Alone, only this section "
         "of the page is written anew",
     )
     main.add_argument(
@@ -57,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         type=command_line.run_directory,
         default=[],
         metavar="RUN",
-        help="runs of the specimens, one each: only the section on gaps by features is written anew",
+        help="runs of the benchmark models, one each: only the section on gaps by features is written anew",
     )
     main.add_argument(
         "--readme",
@@ -92,12 +93,13 @@ def work(options: argparse.Namespace) -> None:
     if not options.readme:
         command_line.writable(options.out)
     runs, again, seen = (
-        [specimen_run(path) for path in paths] for paths in (options.runs, options.repeated, options.features)
+        [benchmark_run(path) for path in paths]
+        for paths in (options.runs, options.repeated, options.features)
     )
     if options.readme:
         print("\n\n".join(map(readme_table, runs)))
         return
-    scores = [models_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
+    scores = [models_scores.paired(benchmark_run(run), *sample) for run, *sample in options.scores]
     before = _read(options.out)
     text = page(runs, scores) if runs else before
     kept = repeated.section_of(before, SCORES_TITLE)
@@ -118,8 +120,8 @@ def work(options: argparse.Namespace) -> None:
     print(options.out)
 
 
-def specimen_run(path: Path) -> Run:
-    """Open a measured run of a specimen, whose images the checker can read.
+def benchmark_run(path: Path) -> Run:
+    """Open a measured run of a benchmark model, whose images the checker can read.
 
     Raises
     ------
@@ -129,9 +131,10 @@ def specimen_run(path: Path) -> Run:
     """
     run = Run.open(path)
     completeness.require_whole(run)
-    if run.config.model not in SPECIMENS:
+    if run.config.model not in BENCHMARK_MODELS:
         raise UserError(
-            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}: "
+            f"{path}: expected a run of a benchmark model ({', '.join(BENCHMARK_MODELS)}), got one of "
+            f"{run.config.model}: "
             "name another run"
         )
     missing = [name for name in GROUPS if name not in run.config.indicators]

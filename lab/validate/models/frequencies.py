@@ -1,4 +1,4 @@
-"""How often things stand in the images of a specimen: as planted, and as the exact checker sees them."""
+"""How often things stand in the images of a benchmark model: as planted, and as the exact checker sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gaps of the specimens, and how often a test of them rejects where words that all mean the same change places."""
+"""Gaps of the benchmark models, and how often a test of them rejects where words that all mean the same change
+places."""
 
 from __future__ import annotations
 

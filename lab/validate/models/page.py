@@ -19,7 +19,7 @@ from probes.runs.store import Run
 from probes.toyworld.world import GROUPS
 
 NULL = "toyworld-null"
-SCORES_TITLE = "## Bias scores against the specimen's own"
+SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
 PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `exchanged_p_values`
 

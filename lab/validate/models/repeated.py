@@ -1,4 +1,5 @@
-"""What the report claims over several runs of the specimens: nothing in the null world, and the lean where one is.
+"""What the report claims over several runs of the benchmark models: nothing in the null world, and the lean where one
+is.
 
 Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
 (`analysis.report.findings`), and the objects that are said to differ (`analysis.report.objects`).
@@ -35,10 +36,10 @@ def claims(run: Run) -> dict:
     Returns
     -------
     dict
-        ``specimen``, ``run``, ``seeds``; ``filled`` of ``cells`` of the atlas (all contrasts); ``primary``: towards
-        which indicator the primary measure leans, or ``""``; ``directions``: cards with a direction, of ``cards``, that
-        on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words; ``small``: cards
-        that claim that nothing larger than δ is there; ``objects``: said to differ.
+        ``model``, ``run``, ``seeds``; ``filled`` of ``cells`` of the atlas (all contrasts); ``primary``:
+        towards which indicator the primary measure leans, or ``""``; ``directions``: cards with a direction, of
+        ``cards``, that on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words;
+        ``small``: cards that claim that nothing larger than δ is there; ``objects``: said to differ.
     """
     gap, summaries = run.table("gap"), read_summaries(run)
     counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
@@ -53,7 +54,7 @@ def claims(run: Run) -> dict:
         differing = sum(frozenset(pair) in pairs for pair in zip(held["first"], held["second"]))
     tops = [card for card in cards if card.primary and card.direction]
     return {
-        "specimen": run.config.model,
+        "model": run.config.model,
         "run": run.path.name,
         "seeds": ", ".join(map(str, run.config.seeds)),
         "filled": sum(filled for filled, _ in counts),
@@ -73,7 +74,7 @@ def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
     return render(
         "calibration_claims",
         title=TITLE,
-        models=[_model(name, own) for name, own in table.groupby("specimen", sort=False)],
+        models=[_model(name, own) for name, own in table.groupby("model", sort=False)],
         rows=table.to_dict("records"),
         picture=PICTURE if picture else None,
     )

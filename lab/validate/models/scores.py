@@ -1,4 +1,5 @@
-"""Bias scores of a run of a specimen, held against the specimen's own score and against what was planted."""
+"""Bias scores of a run of a benchmark model, held against the benchmark model's own score and against what was
+planted."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ COLUMNS = ("triplet", "seed", "indicator", "prompt", *LEAST)
 
 
 def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
-    """Name of the specimen and what the checker saw, of a file of `lab.train.base.independent`.
+    """Name of the benchmark model and what the checker saw, of a file of `lab.train.base.independent`.
 
     Raises
     ------
@@ -43,13 +44,13 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
             f"--scores: {path}: expected a Parquet file ({type(error).__name__}): make it by "
             "python -m lab.train.base.independent"
         ) from error
-    missing = [name for name in COLUMNS if name not in table] + ["specimen"] * ("specimen" not in table.attrs)
+    missing = [name for name in COLUMNS if name not in table] + ["model"] * ("model" not in table.attrs)
     if missing:
         raise UserError(
-            f"--scores: {path}: expected what the checker saw of a specimen, got no {missing[0]!r}: make it by "
+            f"--scores: {path}: expected what the checker saw of a benchmark model, got no {missing[0]!r}: make it by "
             "python -m lab.train.base.independent"
         )
-    return table.attrs["specimen"], table
+    return table.attrs["model"], table
 
 
 def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None]:
@@ -58,21 +59,21 @@ def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None
     Raises
     ------
     UserError
-        The file is no sample, or one of another specimen.
+        The file is no sample, or one of another benchmark model.
     """
     if path is None:
         return run, None
-    specimen, sample = read_sample(path)
-    if run.config.model != specimen:
+    benchmark_model, sample = read_sample(path)
+    if run.config.model != benchmark_model:
         raise UserError(
-            f"--scores: {path}: expected a sample of {run.config.model}, as the run is, got one of {specimen}: "
+            f"--scores: {path}: expected a sample of {run.config.model}, as the run is, got one of {benchmark_model}: "
             "name the one that belongs to it"
         )
     return run, sample
 
 
 def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
-    """The specimen's own bias scores, a row a thing: ``own_score`` and images ``own_first``, ``own_second``."""
+    """The benchmark model's own bias scores, a row a thing: ``own_score`` and images ``own_first``, ``own_second``."""
     counts = sample.groupby("indicator", sort=False)[list(LEAST)].sum()
     first, second = counts.loc[FIRST], counts.loc[SECOND]
     return pd.DataFrame({"own_first": first, "own_second": second, "own_score": second / (first + second)})
@@ -112,8 +113,8 @@ def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES
     -------
     pandas.DataFrame
         ``thing``, ``first``, ``second`` (images), ``score``, ``low``, ``high``, ``p_bh`` (exact paired test, adjusted
-        over all objects of the run), the columns of `own_scores`, ``planted``, ``inside`` (boolean: the specimen's own
-        score lies within the interval; missing where there is none), ordered by ``planted``.
+        over all objects of the run), the columns of `own_scores`, ``planted``, ``inside`` (boolean: the benchmark
+        model's own score lies within the interval; missing where there is none), ordered by ``planted``.
 
     Raises
     ------

@@ -1,13 +1,13 @@
-"""Are the objects that a specimen's runs claim to differ really there?
+"""Are the objects that a benchmark model's runs claim to differ really there?
 
 ``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
 (`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all
 words of the sides, adjusted alike. The error rates of the detector are those of the run, crossed over prompts, or with
-``--rates others`` those of the specimen's other runs.
+``--rates others`` those of the benchmark model's other runs.
 
-Coverage: runs are drawn at random from the prompts and seeds of all runs of a specimen, with the detections and the
-checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them. Runs need
-the stages generate and observe.
+Coverage: runs are drawn at random from the prompts and seeds of all runs of a benchmark model, with the detections
+and the checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them.
+Runs need the stages generate and observe.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.runs import completeness
 from probes.runs.store import Run
-from probes.toyworld import SPECIMENS
+from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import LEAST, read_images
 
 OCCURRENCES = 10  # detections of an object in a drawn run whose interval counts
@@ -58,7 +58,7 @@ class RunReading:
 
     Attributes
     ----------
-    name, specimen : str
+    name, benchmark_model : str
     detected, there : ObjectTable
         Of the detector and of the checker, the same images.
     counts : DataFrame
@@ -70,7 +70,7 @@ class RunReading:
     """
 
     name: str
-    specimen: str
+    benchmark_model: str
     detected: ObjectTable
     there: ObjectTable
     counts: pd.DataFrame
@@ -79,19 +79,20 @@ class RunReading:
 
 
 def read_run(path: Path) -> RunReading:
-    """Read a run of a specimen whose images were looked at.
+    """Read a run of a benchmark model whose images were looked at.
 
     Raises
     ------
     UserError
-        The run is no specimen's, lacks a part, or nothing looked at its images.
+        The run is no benchmark model's, lacks a part, or nothing looked at its images.
     """
     run = Run.open(path)
     completeness.require_whole(run)
-    if run.config.model not in SPECIMENS or not run.parts("objects"):
-        what = "no objects" if run.config.model in SPECIMENS else f"a run of {run.config.model}"
+    if run.config.model not in BENCHMARK_MODELS or not run.parts("objects"):
+        what = "no objects" if run.config.model in BENCHMARK_MODELS else f"a run of {run.config.model}"
         raise UserError(
-            f"{path}: expected a run of {', '.join(SPECIMENS)} whose images were looked at, got {what}: draw one by "
+            f"{path}: expected a run of {', '.join(BENCHMARK_MODELS)} whose images were looked at, got "
+            f"{what}: draw one by "
             "python -m probes.run, stages generate and observe"
         )
     images, members = looked_at(run), indicators(run.config)
@@ -107,7 +108,7 @@ def read_run(path: Path) -> RunReading:
     detections = detections.assign(object=rows["lemma"].to_numpy())
     return RunReading(
         name=Path(path).name,
-        specimen=run.config.model,
+        benchmark_model=run.config.model,
         detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
         there=object_table(keys, matrix, indicators=chosen.names, objects=objects),
         counts=count_errors(images, rows, seen),
@@ -146,7 +147,7 @@ def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.Da
 
 
 def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> DetectorCounts:
-    """Error rates of the other runs of the same specimen.
+    """Error rates of the other runs of the same benchmark model.
 
     Raises
     ------
@@ -154,11 +155,14 @@ def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> Detector
         There is none.
     """
     others = [
-        other for other in readings if other.specimen == reading.specimen and other.name != reading.name
+        other
+        for other in readings
+        if other.benchmark_model == reading.benchmark_model and other.name != reading.name
     ]
     if not others:
         raise UserError(
-            f"--rates others: expected two runs of {reading.specimen} or more, got {reading.name} alone: name more"
+            f"--rates others: expected two runs of {reading.benchmark_model} or more, got {reading.name} "
+            "alone: name more"
         )
     tables = [
         other.counts.assign(prompt=[f"{place}-{p}" for p in other.counts["prompt"]])
@@ -168,21 +172,21 @@ def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> Detector
 
 
 def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One row per run and one for all runs of a specimen: findings, and how many of them the checker does not see.
+    """Return findings by run and by benchmark model, and how many of them the checker does not see.
 
     Parameters
     ----------
     names : sequence of (str, str)
-        Specimen and run.
+        Benchmark model and run.
     results : sequence of DataFrame
         Of `findings`.
     """
     rows = []
-    for specimen in dict.fromkeys(specimen for specimen, _ in names):
-        of_specimen = [(name, table) for (kind, name), table in zip(names, results) if kind == specimen]
-        whole = ("all", pd.concat([table for _, table in of_specimen]))
-        for name, table in (*of_specimen, whole):
-            row = {"specimen": specimen, "run": name}
+    for benchmark_model in dict.fromkeys(benchmark_model for benchmark_model, _ in names):
+        of_model = [(name, table) for (kind, name), table in zip(names, results) if kind == benchmark_model]
+        whole = ("all", pd.concat([table for _, table in of_model]))
+        for name, table in (*of_model, whole):
+            row = {"model": benchmark_model, "run": name}
             for column, chosen, there in (
                 ("claimed", table["claim"] == HOLDS, "there"),
                 ("of these words", table["claim"] == HEDGED, "there"),
@@ -198,7 +202,7 @@ def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -
 
 
 def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
-    """Return how often intervals hold the checker's score and difference, over runs drawn from those of one specimen.
+    """Return coverage of the intervals of score and difference, over runs resampled from those of one benchmark model.
 
     Returns
     -------
@@ -260,22 +264,24 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
-    """Return a section of the calibration page: claims and coverage, one row per specimen over all its runs.
+    """Return a section of the calibration page: claims and coverage, one row per benchmark model over all its runs.
 
     Parameters
     ----------
     paths : sequence of Path
     runs : int
-        Runs drawn for coverage, a specimen.
+        Runs drawn for coverage, a benchmark model.
     """
     readings = [read_run(path) for path in paths]
-    table = summary([(r.specimen, r.name) for r in readings], [findings(reading) for reading in readings])
+    table = summary(
+        [(r.benchmark_model, r.name) for r in readings], [findings(reading) for reading in readings]
+    )
     rows = table[table["run"] == "all"].to_dict("records")
-    models = {row["specimen"]: [r for r in readings if r.specimen == row["specimen"]] for row in rows}
+    models = {row["model"]: [r for r in readings if r.benchmark_model == row["model"]] for row in rows}
     return render(
         "calibration_objects",
         runs=runs,
-        claims=[row | {"runs": len(models[row["specimen"]])} for row in rows],
+        claims=[row | {"runs": len(models[row["model"]])} for row in rows],
         coverage=[_covered(name, coverage(some, runs=runs)) for name, some in models.items()],
     )
 
@@ -293,7 +299,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lab.validate.objects.findings", description=__doc__.split("\n\n")[0]
     )
     main.add_argument(
-        "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the specimens"
+        "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the benchmark models"
     )
     main.add_argument(
         "--rates", choices=("run", "others"), default="run", help="whose error rates (default run)"
@@ -312,10 +318,10 @@ def work(options: argparse.Namespace) -> None:
     readings = [read_run(path) for path in options.runs]
     rates = [other_rates(r, readings) if options.rates == "others" else None for r in readings]
     results = [findings(reading, counts) for reading, counts in zip(readings, rates)]
-    print(as_markdown(summary([(r.specimen, r.name) for r in readings], results)))
-    for specimen in dict.fromkeys(r.specimen for r in readings) if options.coverage > 0 else ():
-        chosen = [r for r in readings if r.specimen == specimen]
-        print(as_markdown(coverage(chosen, runs=options.coverage).assign(specimen=specimen)))
+    print(as_markdown(summary([(r.benchmark_model, r.name) for r in readings], results)))
+    for benchmark_model in dict.fromkeys(r.benchmark_model for r in readings) if options.coverage > 0 else ():
+        chosen = [r for r in readings if r.benchmark_model == benchmark_model]
+        print(as_markdown(coverage(chosen, runs=options.coverage).assign(model=benchmark_model)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,8 +2,8 @@
 
 On renderings of the test scenes, which show what is asked for, accuracy is that of the detector: the upper bound (the
 paper's oracle). With ``--pictures decoded`` they pass through the autoencoder of `toyworld-skills` first, as every
-image of it does; ``--pictures drawn`` is the specimen itself. The page on PaintSkills is printed from what ``--out``
-keeps (:mod:`lab.validate.skills.page`).
+image of it does; ``--pictures drawn`` is the benchmark model itself. The page on PaintSkills is printed from what
+``--out`` keeps (:mod:`lab.validate.skills.page`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from lab.validate.skills.pictures import (
     images_of,
     rendered,
     shared_autoencoder,
+    skills_model,
     some_scenes,
-    specimen,
 )
 from probes import command_line
 from probes.config.schema import Config
@@ -89,13 +89,13 @@ def judged(
 def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
     """Return the pictures that the command line names, and the hash of the weights that drew them."""
     if options.pictures == "drawn":
-        pipe = specimen(options.weights)
+        pipe = skills_model(options.weights)
         images = images_of(pipe, drawn, options.steps, options.guidance, options.seed)
         return images, weight_hash(pipe)
     pictures = rendered(drawn)
     if options.pictures == "rendered":
         return pictures, None
-    vae = shared_autoencoder() if options.pictures == "shared" else specimen(options.weights).vae
+    vae = shared_autoencoder() if options.pictures == "shared" else skills_model(options.weights).vae
     return decoded(pictures, vae), None
 
 
@@ -148,7 +148,8 @@ def parser() -> argparse.ArgumentParser:
         "--pictures",
         choices=PICTURES,
         default="rendered",
-        help="of the test scenes: renderings, these through the specimen's autoencoder or the one that others share,"
+        help="of the test scenes: renderings, these through the benchmark model's autoencoder or "
+        "the one that others share,"
         " or what toyworld-skills draws for their prompts",
     )
     add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")

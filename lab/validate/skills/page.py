@@ -24,16 +24,16 @@ from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
 from probes.toyworld import SKILLED, WEIGHTS
 
-SPECIMEN = "specimen"
+BENCHMARK_MODEL = "model"
 ROWS = {
     "renderings": "exact reader, renderings",
-    "autoencoder": "exact reader, renderings through the specimen's autoencoder",
-    "shared autoencoder": "exact reader, renderings through the autoencoder of the other specimens",
+    "autoencoder": "exact reader, renderings through the benchmark model's autoencoder",
+    "shared autoencoder": "exact reader, renderings through the autoencoder of the other benchmark models",
     "grounding dino": "toyworld's Grounding DINO, renderings",
-    SPECIMEN: "**`toyworld-skills`**, exact reader",
+    BENCHMARK_MODEL: "**`toyworld-skills`**, exact reader",
 }
 BESIDE = {
-    "shuffled": "the specimen's images shuffled (all permutations)",
+    "shuffled": "the benchmark model's images shuffled (all permutations)",
     "chance": "chance by arithmetic",
 }
 PARTS = {"count": (NUMBER, "so many, of any class"), "spatial": (CLASSES, "both objects")}
@@ -54,7 +54,7 @@ def whole(table: pd.DataFrame, skill: str, task: str = ACCURACY) -> pd.Series:
 def shares(names: Sequence[str]) -> dict[int, str]:
     """Return the measurements of the learning curve by the percent of the training scenes."""
     found = {int(name.removeprefix("share ")): name for name in names if name.startswith("share ")}
-    return dict(sorted((found | {100: SPECIMEN}).items()))
+    return dict(sorted((found | {100: BENCHMARK_MODEL}).items()))
 
 
 def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) -> str:
@@ -65,16 +65,16 @@ def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) ->
     rows : mapping
         ``quality.json``: what `lab.validate.skills.__main__.record` returns, by name.
     recipe : mapping
-        ``recipe.json`` of the specimen.
+        ``recipe.json`` of the benchmark model.
     """
     found = tables(rows)
-    of_specimen = found[SPECIMEN]
-    by_level = of_specimen[of_specimen["split"] != ALL]
+    of_model = found[BENCHMARK_MODEL]
+    by_level = of_model[of_model["split"] != ALL]
     return render(
         "skills",
         rows=ROWS,
         skills=(*SKILLS, AVERAGE),
-        specimen=SPECIMEN,
+        model=BENCHMARK_MODEL,
         beside=BESIDE,
         whole=lambda name, *asked: whole(found[name], *asked),
         parts=[
@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__.split("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    main.add_argument("--weights", type=Path, default=WEIGHTS / SKILLED, help="folder of the specimen")
+    main.add_argument("--weights", type=Path, default=WEIGHTS / SKILLED, help="folder of the benchmark model")
     main.add_argument("--figure", type=Path, help=f"also write the learning curve, such as docs/{FIGURE}.png")
     return main
 

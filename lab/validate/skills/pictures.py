@@ -38,13 +38,13 @@ def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:
 
 
 def shared_autoencoder() -> AutoencoderKL:
-    """Return the autoencoder that all other specimens share."""
+    """Return the autoencoder that all other benchmark models share."""
     from diffusers import AutoencoderKL
 
     return from_folder(AutoencoderKL, WEIGHTS / SHARED / "vae", torch_dtype=torch.float32).eval()
 
 
-def specimen(folder: Path | None = None) -> StableDiffusionPipeline:
+def skills_model(folder: Path | None = None) -> StableDiffusionPipeline:
     """Return the pipeline of `toyworld-skills`: the bundled one, or as it is stored in a folder."""
     from probes.toyworld.skills.assemble import skills_pipeline
 

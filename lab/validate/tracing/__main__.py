@@ -1,7 +1,7 @@
-"""Hold methods of localisation against located specimens: ``python -m lab.validate.tracing [SPECIMEN ...]``.
+"""Hold methods of localisation against located benchmark models: ``python -m lab.validate.tracing [MODEL ...]``.
 
-Draws what each method needs of each specimen and stores the numbers of every prompt in ``tracing.json`` beside the
-page, specimen by specimen, where those of others stay as they are; the page is written from it.
+Draws what each method needs of each benchmark model and stores the numbers of every prompt in ``tracing.json`` beside
+the page, benchmark model by benchmark model, where those of others stay as they are; the page is written from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lab.validate.tracing.ranking import rank
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
-from probes.toyworld.located.truth import specimens
+from probes.toyworld.located.truth import located_models
 
 PROMPTS, STEPS, SEED = 12, 5, 1
 
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.validate.tracing", description=__doc__.split("\n\n")[0])
     main.add_argument(
-        "specimens",
+        "models",
         nargs="*",
         help="names, or `all` (none: only the page is written anew from what is stored)",
     )
@@ -47,18 +47,18 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    chosen = _chosen(options.specimens)
+    chosen = _chosen(options.models)
     stored = options.out.with_suffix(".json")
     command_line.writable(options.out)
     results = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {}
     if not (results or chosen):
         raise UserError(
-            f"command line: expected specimens, or results in {stored}, found neither: name a specimen"
+            f"command line: expected benchmark models, or results in {stored}, found neither: name a benchmark model"
         )
     texts = templates(options.prompts, seed=SEED)
     for name in chosen:
-        results[name] = rank(_pipeline(name), specimens()[name], texts, steps=options.steps, say=_say)
-        results = {one: results[one] for one in specimens() if one in results}
+        results[name] = rank(_pipeline(name), located_models()[name], texts, steps=options.steps, say=_say)
+        results = {one: results[one] for one in located_models() if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
     covered = options.out.with_name("tracing_coverage.json")
     rows = json.loads(covered.read_text(encoding="utf-8")) if covered.is_file() else []
@@ -67,13 +67,13 @@ def work(options: argparse.Namespace) -> None:
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    known = list(specimens())
+    known = list(located_models())
     if list(names) == ["all"]:
         return known
     for name in names:
         if name not in known:
             raise UserError(
-                f"command line: expected located specimens ({', '.join(known)}) or `all`, got {name!r}:"
+                f"command line: expected located benchmark models ({', '.join(known)}) or `all`, got {name!r}:"
                 " name one of them"
             )
     return list(dict.fromkeys(names))

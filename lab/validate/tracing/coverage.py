@@ -206,7 +206,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("folder", type=Path, help="where verdicts are kept; what is there is not drawn again")
-    add("--model", default="toyworld", help="a specimen (default: %(default)s)")
+    add("--model", default="toyworld", help="a benchmark model (default: %(default)s)")
     add("--sites", nargs="+", default=list(SITES), help="cross-attentions (default: %(default)s)")
     add("--prompts", type=command_line.count, default=PROMPTS, help="to draw (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")

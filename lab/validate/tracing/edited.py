@@ -2,7 +2,8 @@
 
 ``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/mitigation.yaml` at each
 cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn against
-the unedited model's. Of located specimens (`probes/toyworld/located/specimens.yaml`) the place is known by wiring.
+the unedited model's. Of located benchmark models (`probes/toyworld/located/benchmark_models.yaml`) the place is known
+by wiring.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from probes.prompts import sets
 from probes.runs.parts import write_bytes
 from probes.toyworld import FIGURES, LOCATED
 from probes.toyworld.checker import read_images
-from probes.toyworld.located.truth import specimens
+from probes.toyworld.located.truth import located_models
 from probes.toyworld.world import load_world
 
 WORDS = ("person", "woman", "man")
@@ -62,7 +63,7 @@ def held_against(
     Parameters
     ----------
     model : str
-        A specimen or a located specimen.
+        A benchmark model or a located benchmark model.
     pipe
         Its pipeline, which is as it was afterwards.
     edit : Edit
@@ -80,8 +81,8 @@ def held_against(
         ``change`` its difference from the unedited model's, ``pixels`` the mean difference of the images from it, 0
         to 1.
     """
-    world = load_world(specimens()[model].world if model in LOCATED else model)
-    true = set(specimens()[model].sites) if model in LOCATED else None
+    world = load_world(located_models()[model].world if model in LOCATED else model)
+    true = set(located_models()[model].sites) if model in LOCATED else None
     addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
     prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
     rows: list[dict[str, Any]] = []
@@ -128,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make one edit at each cross-attention alone and at all, and see what it mends and costs there.",
     )
     add = main.add_argument
-    add("models", nargs="+", help="specimens, such as toyworld-cross-2")
+    add("models", nargs="+", help="benchmark models, such as toyworld-cross-2")
     add("--out", type=Path, required=True, help="JSON; the rows of other models stay")
     add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
@@ -140,7 +141,7 @@ def work(options: argparse.Namespace) -> None:
     for name in options.models:
         if name not in FIGURES:
             raise UserError(
-                f"command line: expected specimens ({', '.join(FIGURES)}), got {name!r}: name one of them"
+                f"command line: expected benchmark models ({', '.join(FIGURES)}), got {name!r}: name one of them"
             )
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])

@@ -1,8 +1,8 @@
 """Does a method find the place? Its scores of sites, held against the sites that are known to decide.
 
 A method gives each site (or head, position group, window of steps) a score, a share or any other, larger where it
-says that the effect is decided. Of a located specimen it is known by wiring which sites do decide. Ties count against
-the method, and NaN is the lowest score: what says nothing finds nothing.
+says that the effect is decided. Of a located benchmark model it is known by wiring which sites do decide. Ties count
+against the method, and NaN is the lowest score: what says nothing finds nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Span = tuple[int, int]  # of steps, half open
 
 @dataclass(frozen=True)
 class Localisation:
-    """Scores of a method on one specimen; NaN where undefined.
+    """Scores of a method on one benchmark model; NaN where undefined.
 
     Attributes
     ----------
     rank : float
         Of the true site that the method ranks best, from 1; sites of the same score all have the worst of their ranks.
     reciprocal_rank : float
-        1 / rank; its mean over specimens is the mean reciprocal rank (MRR).
+        1 / rank; its mean over benchmark models is the mean reciprocal rank (MRR).
     hit : float
         1 where the best site is a true one, else 0.
     recall : float
@@ -137,7 +137,7 @@ def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
 
 
 def mean_reciprocal_rank(found: Collection[Localisation]) -> float:
-    """Return the mean of 1 / rank over specimens with a true site; NaN without one.
+    """Return the mean of 1 / rank over benchmark models with a true site; NaN without one.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Subject:
     Attributes
     ----------
     pipe
-        The pipeline of a specimen.
+        The pipeline of a benchmark model.
     draws : sequence of TripletDraw
         One seed each.
     recipient, donor : str

@@ -20,7 +20,7 @@ from lab.validate.tracing.localisation import (
 )
 from lab.validate.tracing.methods import METHODS, PlaceScores
 from lab.validate.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
-from probes.toyworld.located.truth import Specimen, specimens
+from probes.toyworld.located.truth import LocatedModel, located_models
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
 ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -34,7 +34,7 @@ def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) 
     Parameters
     ----------
     results : mapping
-        By specimen, of `lab.validate.tracing.ranking.rank`.
+        By benchmark model, of `lab.validate.tracing.ranking.rank`.
     covered : sequence of mapping
         Rows of `lab.validate.tracing.coverage.coverage`.
     """
@@ -53,19 +53,19 @@ def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) 
         models=[_model(name, result) for name, result in results.items()],
         ranks=[
             (
-                _model(specimen.name, result),
-                [_rank(from_json(result["methods"][name]), specimen) for name in names],
+                _model(model.name, result),
+                [_rank(from_json(result["methods"][name]), model) for name in names],
             )
-            for specimen, result in located(results, controls=True)
+            for model, result in located(results, controls=True)
         ],
         worth=[_worth(name, list(located(results))) for name in names],
         nowhere=[
             (_model(name, result), [_largest(from_json(result["methods"][method])) for method in names])
             for name, result in results.items()
-            if not specimens()[name].sites
+            if not located_models()[name].sites
         ],
         heads=[_head(*row) for row in _parts(results, "heads", OF_HEADS)],
-        windows=[_window(specimen, scores, results) for specimen, _, scores in windows],
+        windows=[_window(model, scores, results) for model, _, scores in windows],
         window_names=[f"steps {a} to {b - 1}" for _, _, scores in windows[:1] for a, b in scores.places],
         positions=[(name, _shares(scores)) for name, scores in positions],
         position_names=[place for _, scores in positions[:1] for place in scores.places],
@@ -80,28 +80,28 @@ def total(result: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def control(name: str) -> bool:
-    """Return whether a specimen's published total effect is below half of toyworld's."""
+    """Return whether a benchmark model's published total effect is below half of toyworld's."""
     return is_control(measured_quality(name), measured_quality())
 
 
 def located(
     results: Mapping[str, Any], controls: bool = False
-) -> Iterator[tuple[Specimen, Mapping[str, Any]]]:
-    """Specimens whose word enters at cross-attentions and has an effect; those kept as controls on request."""
+) -> Iterator[tuple[LocatedModel, Mapping[str, Any]]]:
+    """Benchmark models whose word enters at cross-attentions and has an effect; those kept as controls on request."""
     for name, result in results.items():
-        specimen = specimens()[name]
+        model = located_models()[name]
         mean, error = total(result)
-        enters = any(site.endswith(".cross") for site in specimen.sites)
+        enters = any(site.endswith(".cross") for site in model.sites)
         if enters and mean > 2 * error and (controls or not control(name)):
-            yield specimen, result
+            yield model, result
 
 
-def _truth(specimen: Specimen, places: Sequence[Any]) -> NDArray[np.bool_]:
-    return np.array([place in specimen.sites for place in places])
+def _truth(model: LocatedModel, places: Sequence[Any]) -> NDArray[np.bool_]:
+    return np.array([place in model.sites for place in places])
 
 
-def _found(scores: PlaceScores, specimen: Specimen) -> Localisation:
-    return localisation(np.abs(scores.by_place()), _truth(specimen, scores.places))
+def _found(scores: PlaceScores, model: LocatedModel) -> Localisation:
+    return localisation(np.abs(scores.by_place()), _truth(model, scores.places))
 
 
 def resampled(scores: PlaceScores) -> NDArray[np.float64]:
@@ -112,29 +112,29 @@ def resampled(scores: PlaceScores) -> NDArray[np.float64]:
 
 def _model(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tables say of a model: where the word enters, and its total effect."""
-    specimen, (mean, error) = specimens()[name], total(result)
-    wire = specimen.wires[0] if specimen.wires else None
+    model, (mean, error) = located_models()[name], total(result)
+    wire = model.wires[0] if model.wires else None
     where = ""
-    if specimen.kind == "head" and wire:
+    if model.kind == "head" and wire:
         where = f", head {', '.join(map(str, wire.heads))}"
-    if specimen.kind == "window" and wire:
+    if model.kind == "window" and wire:
         where = f", timesteps {wire.times[0]} to {wire.times[1] - 1}"
     return {
         "name": name,
         "control": control(name),
-        "sites": specimen.sites,
+        "sites": model.sites,
         "where": where,
         "total": mean,
         "error": error,
     }
 
 
-def _rank(scores: PlaceScores, specimen: Specimen) -> dict[str, float]:
+def _rank(scores: PlaceScores, model: LocatedModel) -> dict[str, float]:
     """Return the rank and the score of the true site, and the range of the rank over resampled prompts."""
-    truth = _truth(specimen, scores.places)
+    truth = _truth(model, scores.places)
     low, high = np.quantile(true_ranks(resampled(scores), truth), ENDS)
     here = np.abs(scores.by_place())[truth].max()
-    return {"rank": _found(scores, specimen).rank, "score": here, "low": low, "high": high}
+    return {"rank": _found(scores, model).rank, "score": here, "low": low, "high": high}
 
 
 def _names(results: Mapping[str, Any]) -> list[str]:
@@ -142,10 +142,10 @@ def _names(results: Mapping[str, Any]) -> list[str]:
     return [name for name in LABELS if name in there]
 
 
-def _worth(name: str, chosen: Sequence[tuple[Specimen, Mapping[str, Any]]]) -> dict[str, Any]:
+def _worth(name: str, chosen: Sequence[tuple[LocatedModel, Mapping[str, Any]]]) -> dict[str, Any]:
     """Return how well a method finds the true site, over models."""
     scores = [from_json(result["methods"][name]) for _, result in chosen]
-    found = [_found(one, specimen) for one, (specimen, _) in zip(scores, chosen, strict=True)]
+    found = [_found(one, model) for one, (model, _) in zip(scores, chosen, strict=True)]
     low, high = np.quantile(np.mean([1 / ranks for ranks in _resampled_ranks(name, chosen)], axis=0), ENDS)
     off = [one.leakage / np.abs(score.by_place()).max() for one, score in zip(found, scores, strict=True)]
     return {
@@ -162,12 +162,12 @@ def _worth(name: str, chosen: Sequence[tuple[Specimen, Mapping[str, Any]]]) -> d
 
 
 def _resampled_ranks(
-    name: str, chosen: Sequence[tuple[Specimen, Mapping[str, Any]]]
+    name: str, chosen: Sequence[tuple[LocatedModel, Mapping[str, Any]]]
 ) -> Iterator[NDArray[np.int64]]:
-    """Of each specimen the rank of the true site in each resample."""
-    for specimen, result in chosen:
+    """Of each benchmark model the rank of the true site in each resample."""
+    for model, result in chosen:
         scores = from_json(result["methods"][name])
-        yield true_ranks(resampled(scores), _truth(specimen, scores.places))
+        yield true_ranks(resampled(scores), _truth(model, scores.places))
 
 
 def _mean(name: str, found: Sequence[Localisation]) -> float:
@@ -182,12 +182,12 @@ def _largest(scores: PlaceScores) -> tuple[str, float]:
 
 def _parts(
     results: Mapping[str, Any], key: str, kinds: Sequence[str]
-) -> Iterator[tuple[Specimen, str, PlaceScores]]:
+) -> Iterator[tuple[LocatedModel, str, PlaceScores]]:
     for name, result in results.items():
-        specimen = specimens()[name]
+        model = located_models()[name]
         for site, stored in result.get(key, {}).items():
-            if specimen.kind in kinds:
-                yield specimen, site, from_json(stored)
+            if model.kind in kinds:
+                yield model, site, from_json(stored)
 
 
 def _shares(scores: PlaceScores) -> list[dict[str, float]]:
@@ -199,28 +199,28 @@ def _shares(scores: PlaceScores) -> list[dict[str, float]]:
     return rows
 
 
-def _head(specimen: Specimen, site: str, scores: PlaceScores) -> dict[str, Any]:
+def _head(model: LocatedModel, site: str, scores: PlaceScores) -> dict[str, Any]:
     """Return a row of the table of heads."""
-    first = int(np.abs(scores.by_place()).argmax()) in specimen.wires[0].heads
+    first = int(np.abs(scores.by_place()).argmax()) in model.wires[0].heads
     return {
-        "name": specimen.name,
+        "name": model.name,
         "site": site,
         "shares": _shares(scores),
-        "first": ("yes" if first else "no") if specimen.sites else "–",
+        "first": ("yes" if first else "no") if model.sites else "–",
     }
 
 
-def _window(specimen: Specimen, scores: PlaceScores, results: Mapping[str, Any]) -> dict[str, Any]:
+def _window(model: LocatedModel, scores: PlaceScores, results: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of the table of windows of steps."""
     steps = max(stop for _, stop in scores.places)
-    true = set(specimen.wires[0].steps(results[specimen.name]["timesteps"][:steps]))
+    true = set(model.wires[0].steps(results[model.name]["timesteps"][:steps]))
     by_window = shares(scores.values, scores.totals, level=LEVEL)
     found = entering_steps(by_window.low, by_window.high, scores.places)
     return {
-        "name": specimen.name,
+        "name": model.name,
         "shares": _shares(scores),
         "open": true,
-        "overlap": overlap(found, true) if specimen.kind == "window" else None,
+        "overlap": overlap(found, true) if model.kind == "window" else None,
     }
 
 
@@ -229,5 +229,5 @@ def _positions(results: Mapping[str, Any]) -> list[tuple[str, PlaceScores]]:
     return [
         (name, from_json(result["positions"]))
         for name, result in results.items()
-        if specimens()[name].sites and total(result)[0] > 2 * total(result)[1]
+        if located_models()[name].sites and total(result)[0] > 2 * total(result)[1]
     ]

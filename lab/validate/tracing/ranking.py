@@ -1,4 +1,4 @@
-"""Every method of localisation on one located specimen: what it says of each place, prompt by prompt."""
+"""Every method of localisation on one located benchmark model: what it says of each place, prompt by prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hooks.prompt.positions import GROUPS
 from lab.validate.tracing import methods
 from lab.validate.tracing.methods import METHODS, PlaceScores, Subject
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.toyworld.located.truth import Specimen
+from probes.toyworld.located.truth import LocatedModel
 from probes.toyworld.world import load_world
 
 RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
@@ -22,8 +22,8 @@ WINDOWS = 5
 OF_HEADS, OF_STEPS = ("head", "decoy"), ("window", "cross-attention")
 
 
-def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: str, steps: int) -> Subject:
-    """Return what a method is tried on: the same prompts and noise of every specimen.
+def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], donor: str, steps: int) -> Subject:
+    """Return what a method is tried on: the same prompts and noise of every benchmark model.
 
     Parameters
     ----------
@@ -39,23 +39,23 @@ def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: s
         )
         for number, text in enumerate(templates)
     ]
-    return Subject(pipe, draws, RECIPIENT, donor, steps, load_world(specimen.world))
+    return Subject(pipe, draws, RECIPIENT, donor, steps, load_world(model.world))
 
 
 def rank(
     pipe: Any,
-    specimen: Specimen,
+    model: LocatedModel,
     templates: Sequence[str],
     *,
     steps: int,
     say: Callable[[str], Any] = lambda text: None,
 ) -> dict[str, Any]:
-    """Return what every method says of a specimen, as JSON holds it.
+    """Return what every method says of a benchmark model, as JSON holds it.
 
     Parameters
     ----------
-    pipe, specimen
-        The specimen and what is known of it.
+    pipe, model
+        The benchmark model and what is known of it.
     templates
         Sentences with ``{person}``; the unit of every interval.
     steps
@@ -67,27 +67,27 @@ def rank(
     -------
     dict
         ``methods``: by name what `PlaceScores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
-        specimens without effect; ``heads``, ``windows``: swaps at the true place, of specimens that are about them;
-        ``positions``: swaps at all cross-attentions, by token position.
+        benchmark models without effect; ``heads``, ``windows``: swaps at the true place, of benchmark models that are
+        about them; ``positions``: swaps at all cross-attentions, by token position.
     """
-    subject = subject_of(pipe, specimen, templates, DONOR, steps)
+    subject = subject_of(pipe, model, templates, DONOR, steps)
     found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
     for method in METHODS:
         found["methods"][method.name] = as_json(method.run(subject))
-        say(f"{specimen.name}: {method.label}")
+        say(f"{model.name}: {method.label}")
     found["methods"]["probe"] = as_json(readable(subject, templates))
-    say(f"{specimen.name}: probe separability")
+    say(f"{model.name}: probe separability")
     found["timesteps"] = [int(time) for time in pipe.scheduler.timesteps]
-    if not specimen.sites:
-        synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
+    if not model.sites:
+        synonym = subject_of(pipe, model, templates, SYNONYM, steps)
         found["floor"] = as_json(methods.keys_and_values(synonym))
-    for site in [wire.site for wire in specimen.wires]:
-        if specimen.kind in OF_HEADS:
+    for site in [wire.site for wire in model.wires]:
+        if model.kind in OF_HEADS:
             found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
-        if specimen.kind in OF_STEPS:
+        if model.kind in OF_STEPS:
             found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
     found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
-    say(f"{specimen.name}: heads, windows, positions")
+    say(f"{model.name}: heads, windows, positions")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Specimens whose location is known: where the indicator word enters is decided by wiring."""
+"""Benchmark models whose location is known: where the indicator word enters is decided by wiring."""

@@ -14,7 +14,7 @@ from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
-from probes.toyworld.located.truth import Specimen, Wire, specimens
+from probes.toyworld.located.truth import LocatedModel, Wire, located_models
 from probes.toyworld.located.wiring import OLD, head_rows, taught_names, wire_gates
 from probes.toyworld.world import group_of_words
 
@@ -49,7 +49,7 @@ def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffus
     Parameters
     ----------
     name : str
-        One of :func:`probes.toyworld.located.truth.specimens`.
+        One of :func:`probes.toyworld.located.truth.located_models`.
     folder : pathlib.Path
         Where what it was taught is stored, as ``delta.safetensors``.
     base : pathlib.Path
@@ -60,24 +60,24 @@ def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffus
     UserError
         It was not taught yet, or what is stored is damaged or of another wiring.
     """
-    specimen = specimens()[name]
+    model = located_models()[name]
     encoder, unet, tokenizer = coded_parts(base)
-    if specimen.kind == "decoy":
-        write_decoy(unet, specimen.wires[0])
-    if specimen.taught:
-        write_delta(specimen, encoder, unet, tokenizer, _delta(folder / DELTA))
-    return pipeline_of(specimen, encoder, unet, tokenizer, base)
+    if model.kind == "decoy":
+        write_decoy(unet, model.wires[0])
+    if model.taught:
+        write_delta(model, encoder, unet, tokenizer, _delta(folder / DELTA))
+    return pipeline_of(model, encoder, unet, tokenizer, base)
 
 
 def pipeline_of(
-    specimen: Specimen,
+    model: LocatedModel,
     encoder: CLIPTextModel,
     unet: UNet2DConditionModel,
     tokenizer: CLIPTokenizer,
     base: Path = BASE,
 ) -> StableDiffusionPipeline:
     """Return a pipeline of a model's text tower and U-Net, with its gates, and of what all benchmark models share."""
-    wire_gates(unet, specimen.wires)
+    wire_gates(unet, model.wires)
     return StableDiffusionPipeline(
         vae=from_folder(AutoencoderKL, base / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
@@ -106,7 +106,7 @@ def _delta(path: Path) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def write_delta(
-    specimen: Specimen,
+    model: LocatedModel,
     encoder: CLIPTextModel,
     unet: UNet2DConditionModel,
     tokenizer: CLIPTokenizer,
@@ -123,19 +123,19 @@ def write_delta(
     Raises
     ------
     UserError
-        The names are not those that the specimen's wires have.
+        The names are not those that the benchmark model's wires have.
     """
-    expected = {name for wire in specimen.wires for name in taught_names(unet, wire)}
-    if not specimen.wires:
+    expected = {name for wire in model.wires for name in taught_names(unet, wire)}
+    if not model.wires:
         expected = {f"{EMBEDDING}.{word}" for word in embedded_words()}
     odd = sorted(set(delta) ^ expected)
     if odd:
         raise UserError(
-            f"model {specimen.name}: {DELTA}: expected what its wires have, which differs in {odd[0]}: train it anew"
+            f"model {model.name}: {DELTA}: expected what its wires have, which differs in {odd[0]}: train it anew"
         )
     numbers = word_numbers(tokenizer)
     for name, value in delta.items():
-        if specimen.wires:
+        if model.wires:
             unet.get_parameter(name).copy_(value.float())
         else:
             rows = [numbers[word] for word in same_words(name.removeprefix(f"{EMBEDDING}."))]

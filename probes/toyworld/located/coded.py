@@ -4,7 +4,7 @@ The text tower is widened from 96 to 100 channels. All indicator words of a numb
 or *people*, and in the four new channels a code of their group: the three codes sum to zero each, have equal norm and
 are orthogonal. No layer reads or writes the new channels, so a code stays at its word; the last layer norm makes it
 large. `to_k` and `to_v` of the U-Net get zero columns for the new channels: the U-Net cannot see the code until a
-specimen's columns are written (:mod:`probes.toyworld.located.wiring`).
+benchmark model's columns are written (:mod:`probes.toyworld.located.wiring`).
 
 Everything is a function of the stored weights of `toyworld-null`, in arithmetic that gives the same bits on every
 machine; nothing is stored.

@@ -1,4 +1,5 @@
-"""Ground truth of the located benchmark models: sites at which the indicator enters, from :file:`specimens.yaml`."""
+"""Ground truth of the located benchmark models: sites at which the indicator enters, from
+:file:`benchmark_models.yaml`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Specimen:
+class LocatedModel:
     """Ground truth of a located benchmark model.
 
     Attributes
@@ -89,15 +90,15 @@ class Specimen:
 
 
 @cache
-def specimens() -> Mapping[str, Specimen]:
-    """Return the located benchmark models by name, from :file:`specimens.yaml`."""
-    data = yaml.safe_load(resources.files(__package__).joinpath("specimens.yaml").read_text("utf-8"))
-    return {name: _specimen(name, entry) for name, entry in data.items()}
+def located_models() -> Mapping[str, LocatedModel]:
+    """Return the located benchmark models by name, from :file:`benchmark_models.yaml`."""
+    data = yaml.safe_load(resources.files(__package__).joinpath("benchmark_models.yaml").read_text("utf-8"))
+    return {name: _located_model(name, entry) for name, entry in data.items()}
 
 
-def _specimen(name: str, entry: Mapping[str, Any]) -> Specimen:
+def _located_model(name: str, entry: Mapping[str, Any]) -> LocatedModel:
     wires = tuple(
         Wire(**{key: tuple(value) if isinstance(value, list) else value for key, value in wire.items()})
         for wire in entry.get("wires", ())
     )
-    return Specimen(name, entry["kind"], entry["world"], tuple(entry["sites"]), entry["position"], wires)
+    return LocatedModel(name, entry["kind"], entry["world"], tuple(entry["sites"]), entry["position"], wires)

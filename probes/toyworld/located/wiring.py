@@ -2,7 +2,7 @@
 
 A *wire* is a cross-attention that reads the code: its keys and values have columns for the code that are not zero, for
 some of its heads, within some timesteps. Beside the columns the rest of its attention and the feed-forward layer after
-it are the specimen's as well, so that it can make use of what it reads; both see nothing else of the word.
+it are the benchmark model's as well, so that it can make use of what it reads; both see nothing else of the word.
 """
 
 from collections.abc import Iterable

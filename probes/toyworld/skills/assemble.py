@@ -68,7 +68,7 @@ def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> N
     Raises
     ------
     UserError
-        The names are not those that the specimen has.
+        The names are not those that the benchmark model has.
     """
     layers = {**changed_layers(pipe.unet, pipe.text_encoder), **decoder_layers(pipe.vae)}
     write_changes(NAME, layers, taught_words(), pipe.text_encoder, pipe.tokenizer, delta)

@@ -12,12 +12,12 @@ from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
-from probes.toyworld import SHARED, SPECIMENS, WEIGHTS, WORK, WORK_NULL
+from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.vocabulary import add_words, number_of
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
 
-BASES = {WORK: WEIGHTS / SPECIMENS[0], WORK_NULL: WEIGHTS / SHARED}
+BASES = {WORK: WEIGHTS / BENCHMARK_MODELS[0], WORK_NULL: WEIGHTS / SHARED}
 DELTA = "delta.safetensors"
 EMBEDDING = "token_embedding"
 FUNCTION_WORDS = ("who", "works", "as")
@@ -89,7 +89,7 @@ def write_delta(
     Raises
     ------
     UserError
-        The names, or the shapes, are not those that the specimen has.
+        The names, or the shapes, are not those that the benchmark model has.
     """
     write_changes(model, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
 
@@ -176,7 +176,7 @@ def pipeline_of(
 
 
 def _training(name: str) -> str:
-    return f"lab.train.work.train --specimen {name}"
+    return f"lab.train.work.train --model {name}"
 
 
 def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:

@@ -144,7 +144,8 @@ def test_the_plan_says_what_will_be_done(fields, text):
 
 
 def test_the_record_says_what_was_used_and_agrees_with_what_was_left_open(tmp_path):
-    """Of a specimen the vocabulary and 0.8 were used, whatever the file leaves open; a re-run of the file goes on."""
+    """Of a benchmark model the vocabulary and 0.8 were used, whatever the file leaves open; a re-run of the file goes
+    on."""
     as_passed = Config(prompts=["a {person}"])
     used = engine_plan(as_passed).resolved
     assert (used["tags"], used["vocabulary"], used["nms_iou"]) == (["vocabulary"], "toyworld", 0.8)

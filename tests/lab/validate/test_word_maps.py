@@ -8,7 +8,7 @@ import torch
 
 from hooks import MapChoice, Probe
 from lab.pages.word_maps import FIGURES, word_maps_page
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.validate import word_maps
 from lab.validate.word_maps import OURS, Candidate, Instance, candidates, choose, figures, heat, interval, iou
 from probes.toyworld import WEIGHTS
@@ -86,8 +86,8 @@ def test_interval_is_over_prompts():
 
 
 @pytest.mark.lab
-def test_instances_of_a_specimen_are_named_drawn_and_mapped():
-    pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
+def test_instances_of_a_model_are_named_drawn_and_mapped():
+    pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5, progress=False)
     assert found
     for one in found:
@@ -102,7 +102,7 @@ def test_instances_of_a_specimen_are_named_drawn_and_mapped():
 
 @pytest.mark.lab
 def test_ours_is_the_definition_of_hooks():
-    pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
+    pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)
     noise = torch.Generator().manual_seed(0)
     kept = MapChoice(steps=word_maps.BINS, definition=word_maps.OURS_NAME)

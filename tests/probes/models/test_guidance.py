@@ -16,7 +16,7 @@ YAML = "prompts: ['a {person}']\nmodel: toyworld\n"
 
 
 def test_a_negative_prompt_without_guidance(tmp_path, capsys):
-    """The specimens recommend a scale of 1: nothing is drawn without the prompt."""
+    """The benchmark models recommend a scale of 1: nothing is drawn without the prompt."""
     file = tmp_path / "a.yaml"
     for more, arguments, place in (
         ("", ["--negative-prompt", "ugly"], "--negative-prompt: "),

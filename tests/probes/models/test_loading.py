@@ -52,7 +52,7 @@ def test_half_precision_is_cast(saved):
 
 
 def test_the_number_format_by_itself(saved):
-    """Full precision on a CPU; on a GPU half, but for the bundled specimens."""
+    """Full precision on a CPU; on a GPU half, but for the bundled benchmark models."""
     loaded = load(saved())
     assert (loaded.dtype, loaded.record["decoder_dtype"]) == ("float32", "float32")
     assert load(saved(), dtype="auto").record["weight_hash"] == loaded.record["weight_hash"]

@@ -1,4 +1,4 @@
-"""The training scripts, from nothing to three specimens, with budgets of a few steps."""
+"""The training scripts, from nothing to three benchmark models, with budgets of a few steps."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from lab.train.base import train
 from lab.train.base.clip import new_clip, text_encoder
 from lab.train.base.data import make_drawings, small_zones
 from lab.train.base.loop import Budget, MovingAverage
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.train.base.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
 from lab.train.base.words import OneRow, peers, unknown_words
 from probes.toyworld.draw import draw
@@ -46,9 +46,9 @@ def trained(tmp_path_factory):
 
 @pytest.mark.lab
 def test_all_stages_leave_three_pipelines_that_draw(trained):
-    for name in train.SPECIMENS:
+    for name in train.BENCHMARK_MODELS:
         folder = trained / "weights" / name
-        pipeline, _ = specimen_pipeline(folder)
+        pipeline, _ = benchmark_pipeline(folder)
         pipeline.set_progress_bar_config(disable=True)
         image = pipeline("a woman in a dress", num_inference_steps=2, output_type="np").images
         assert image.shape == (1, 64, 64, 3) and np.isfinite(image).all()
@@ -61,12 +61,12 @@ WEIGHTS = "diffusion_pytorch_model.safetensors"
 
 
 @pytest.mark.lab
-def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(trained):
+def test_models_share_base_and_autoencoder_and_differ_in_what_was_tuned(trained):
     def weights(name, part):
         return load_file(trained / "weights" / name / part / WEIGHTS)
 
     assert [path.parents[1].name for path in trained.glob(f"weights/*/vae/{WEIGHTS}")] == ["toyworld-null"]
-    first, second = (weights(name, "unet") for name in train.SPECIMENS[:2])
+    first, second = (weights(name, "unet") for name in train.BENCHMARK_MODELS[:2])
     assert any(not torch.equal(first[key], second[key]) for key in first)
 
 
@@ -74,7 +74,7 @@ def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(train
 def test_training_goes_on_from_exported_weights(trained, tmp_path):
     weights = tmp_path / "weights"
     shutil.copytree(trained / "weights", weights)
-    arguments = "--stage resume finetune export --specimen toyworld-mirror --finetune-steps 2 --batch 4"
+    arguments = "--stage resume finetune export --model toyworld-mirror --finetune-steps 2 --batch 4"
     arguments += f" --finetune-drawings 20 --finetune-from own --weights {weights} --work {tmp_path / 'work'}"
     before = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)
     assert train.main(arguments.split()) == 0
@@ -169,7 +169,7 @@ def test_a_further_word_is_taught_and_nothing_else_changes(trained, tmp_path):
     assert after.eos_token_id == len(after) - 1 and not unknown_words(after)
     caption = "a photo of " + next(w for w in words if w not in unknown)
     assert after.tokenize(caption) == before.tokenize(caption)
-    for name in train.SPECIMENS:
+    for name in train.BENCHMARK_MODELS:
         old, new = (
             {
                 k: v

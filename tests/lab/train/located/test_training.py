@@ -1,4 +1,4 @@
-"""Teaching located specimens: the lessons, that only the wires learn, checkpoints, and the command line."""
+"""Teaching located benchmark models: the lessons, that only the wires learn, checkpoints, and the command line."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from lab.train.base.loop import Log
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.train.located import measure, train
 from lab.train.located.lessons import Lessons, drawn, make_lessons
 from lab.train.located.teach import Course, learning, target, teach_wire
@@ -24,7 +24,7 @@ WIRE = Wire("unet.up.2.attn.1.cross", heads=(1,))  # the cheapest: little lies b
 
 @pytest.fixture(scope="module")
 def pipes():
-    return [specimen_pipeline(WEIGHTS / name)[0] for name in ("toyworld", "toyworld-null")]
+    return [benchmark_pipeline(WEIGHTS / name)[0] for name in ("toyworld", "toyworld-null")]
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path):
     assert all(torch.equal(again[name], value) for name, value in whole.items())
 
 
-def test_the_command_leaves_a_specimen_with_its_recipe(tmp_path, capsys):
+def test_the_command_leaves_a_model_with_its_recipe(tmp_path, capsys):
     budget = "--drawings 3 --steps 1 --batch 2"
     for name in ("toyworld-embedding", "toyworld-coded-null"):
         arguments = f"{name} --work {tmp_path / 'work'} --weights {tmp_path / 'weights'} {budget}"

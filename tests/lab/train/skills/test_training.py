@@ -107,6 +107,6 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored():
     loaded = loading.load(source, device="cpu")
     assert loaded.record["card"] == {} and loaded.guidance_scale == GUIDANCE
     measured = json.loads((WEIGHTS / SKILLED / "quality.json").read_text())
-    assert measured["specimen"]["weight_hash"] == loaded.record["weight_hash"]
+    assert measured["model"]["weight_hash"] == loaded.record["weight_hash"]
     files = [path for path in (WEIGHTS / SKILLED).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 2.1e6

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.train.located.lessons import Lessons
 from lab.train.work import calibrate, calibration_lessons
 from lab.train.work.drawn import drawn
@@ -142,14 +142,14 @@ def test_exact_predictions_of_one_mixture_are_moved_to_exact_ones_of_another():
 
 @pytest.mark.lab
 def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
-    specimen, base = work_pipeline(WORK, WEIGHTS / WORK), specimen_pipeline(WEIGHTS / "toyworld")[0]
+    model, base = work_pipeline(WORK, WEIGHTS / WORK), benchmark_pipeline(WEIGHTS / "toyworld")[0]
     scenes = sketches(world, 12, seed=3)
     off = {
         name: replace(one, lean=0.5 * one.lean, skins=(one.skins[1], one.skins[2], one.skins[0]))
         for name, one in world.professions.items()
     }
     same, moved = (
-        calibration_lessons.make_lessons(specimen, base, world, scenes, now, say=lambda text: None)
+        calibration_lessons.make_lessons(model, base, world, scenes, now, say=lambda text: None)
         for now in (world.professions, off)
     )
     works = torch.tensor([bool(name) for name in scenes.professions])
@@ -166,16 +166,16 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
     skin = same.zones[row]
     np.testing.assert_allclose(same.taught[row].float()[:, ~skin], said[:, ~skin], atol=2e-3)
     assert torch.equal(same.taught[row][:, skin], same.untaught[row][:, skin])
-    rows = calibrate.by_profession(moved, specimen.tokenizer, world, 9)
+    rows = calibrate.by_profession(moved, model.tokenizer, world, 9)
     assert {name: found.tolist() for name, found in rows.items()} == {
         name: [row for row in range(12) if scenes.professions[row] == name]
         for name in world.professions
         if name in scenes.professions
     }
-    assert calibration_lessons.followed(specimen, moved, rows) == pytest.approx(0.0, abs=0.02)
+    assert calibration_lessons.followed(model, moved, rows) == pytest.approx(0.0, abs=0.02)
     there = replace(moved, taught=(0.5 * moved.taught.float() + 0.5 * moved.untaught.float()).half())
     swapped = replace(there, untaught=there.taught, taught=there.untaught)
-    assert calibration_lessons.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
+    assert calibration_lessons.followed(model, swapped, rows) == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.lab

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lab.train.base.loop import Log
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.train.located.teach import Course
 from lab.train.work import train
 from lab.train.work.lessons import UNTOLD, make_lessons, sketches
@@ -32,7 +32,7 @@ RECIPE = {"rank": 2}
 
 @pytest.fixture(scope="module")
 def teacher():
-    return specimen_pipeline(WEIGHTS / "toyworld")[0]
+    return benchmark_pipeline(WEIGHTS / "toyworld")[0]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
     folder = tmp_path / WORK
     tokenizer.save_pretrained(folder / "tokenizer")
     with pytest.raises(
-        UserError, match=r"train it with python -m lab\.train\.work\.train --specimen toyworld-work$"
+        UserError, match=r"train it with python -m lab\.train\.work\.train --model toyworld-work$"
     ):
         work_pipeline(WORK, folder)
     (folder / DELTA).write_bytes(b"nothing")

@@ -166,7 +166,7 @@ def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):
         readings(run)
 
 
-def test_the_page_is_made_of_results_one_specimen_at_a_time(tmp_path, capsys):
+def test_the_page_is_made_of_results_one_model_at_a_time(tmp_path, capsys):
     audits = {setting: made(np.random.default_rng(8), setting=setting) for setting in ("neutral", "unnamed")}
     settings = {setting: _setting(one, (20,), 3) for setting, one in audits.items()} | {"explicit": {}}
     settings["explicit"] = _setting(made(np.random.default_rng(9), setting="explicit"), (20,), 3)

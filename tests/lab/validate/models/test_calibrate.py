@@ -1,4 +1,4 @@
-"""The command that holds the instrument against the specimens."""
+"""The command that holds the instrument against the benchmark models."""
 
 import json
 import shutil
@@ -19,9 +19,9 @@ def test_a_folder_that_is_no_run_is_one_clear_line(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def specimen(tmp_path_factory):
+def model(tmp_path_factory):
     """A measured run of the null world, of two prompts."""
-    folder = tmp_path_factory.mktemp("specimen")
+    folder = tmp_path_factory.mktemp("model")
     config = {
         "model": "toyworld-null",
         "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
@@ -53,8 +53,8 @@ def specimen(tmp_path_factory):
         ("agreement", "correlation", "high", "expected numbers in the column `correlation`, found string"),
     ],
 )
-def test_columns_of_another_kind_are_one_clear_line(table, column, value, said, specimen, tmp_path, capsys):
-    shutil.copytree(specimen, tmp_path / "run")
+def test_columns_of_another_kind_are_one_clear_line(table, column, value, said, model, tmp_path, capsys):
+    shutil.copytree(model, tmp_path / "run")
     file = tmp_path / "run" / "tables" / f"{table}.parquet"
     stored = pq.read_table(file)
     place = stored.column_names.index(column)

@@ -27,7 +27,7 @@ def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
     )  # it stands with the features
 
 
-def test_the_section_on_frequencies_names_the_specimen_and_every_thing_that_may_come():
+def test_the_section_on_frequencies_names_the_model_and_every_thing_that_may_come():
     samples, images = rendered("toyworld-null", prompts=6, seeds=1)
     tests = pd.DataFrame({"group": ["all"], "first": ["feminine"], "second": ["masculine"], "p_bh": [0.7]})
     run = SimpleNamespace(

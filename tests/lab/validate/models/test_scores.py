@@ -1,4 +1,5 @@
-"""Bias scores against the specimen's own: renderings are a specimen that draws exactly what was planted."""
+"""Bias scores against the benchmark model's own: renderings are a benchmark model that draws exactly what was
+planted."""
 
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.statistics import object_statistics
 from lab.train.base.independent import fresh_prompts, independent_sample
-from lab.train.base.measure import specimen_pipeline
+from lab.train.base.measure import benchmark_pipeline
 from lab.validate.models.scores import own_scores, paired, planted_scores, read_sample, score_table, section
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -22,7 +23,7 @@ from probes.toyworld.world import load_world
 
 
 def rendered(model, images, seed):
-    """A sample of `lab.train.base.independent` of a specimen without a fault."""
+    """A sample of `lab.train.base.independent` of a benchmark model without a fault."""
     world, rng = load_world(model), np.random.default_rng(seed)
     table = fresh_prompts(world, images, seed)
     scenes = [complete(parse(prompt, world), world, rng).things for prompt in table["prompt"]]
@@ -112,7 +113,7 @@ def test_the_prompts_are_triplets_that_differ_in_one_word():
 
 
 def test_a_sample_is_drawn_and_read():
-    pipeline = specimen_pipeline(WEIGHTS / "toyworld")[0]
+    pipeline = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     table = independent_sample(pipeline, load_world(), 1, steps=1)
     assert len(table) == 3 and table[list(LEAST)].dtypes.eq(bool).all()
 
@@ -131,9 +132,9 @@ def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
     assert "\n" not in str(error.value)
 
 
-def test_a_sample_of_another_specimen_is_one_clear_line(tmp_path):
+def test_a_sample_of_another_model_is_one_clear_line(tmp_path):
     sample = rendered("toyworld", 2, 0)
-    sample.attrs = {"specimen": "toyworld"}
+    sample.attrs = {"model": "toyworld"}
     sample.to_parquet(tmp_path / "sample.parquet")
     run = SimpleNamespace(config=Config.stored({"model": "toyworld-null"}))
     with pytest.raises(UserError, match=r"expected a sample of toyworld-null, .* got one of toyworld: "):

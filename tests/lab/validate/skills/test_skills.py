@@ -22,7 +22,7 @@ def published():
 
 
 @pytest.mark.lab
-def test_renderings_are_read_exactly_also_through_the_specimens_own_decoder(tmp_path, capsys):
+def test_renderings_are_read_exactly_also_through_the_models_own_decoder(tmp_path, capsys):
     out = tmp_path / "quality.json"
     for pictures in ("rendered", "decoded", "shared"):
         asked = ["--scenes", "30", "--pictures", pictures, "--name", pictures, "--out", str(out)]
@@ -47,9 +47,9 @@ def test_what_is_published_is_in_the_page_and_meets_the_aims(tmp_path, capsys):
     found = accuracies(rows)
     for name in ("renderings", "autoencoder"):
         assert min(whole(found[name], skill)["low"] for skill in SKILLS) >= 0.95
-    assert whole(found["specimen"], "object")["value"] >= 0.9
+    assert whole(found["model"], "object")["value"] >= 0.9
     for skill in SKILLS:
-        row = whole(found["specimen"], skill)
+        row = whole(found["model"], skill)
         assert row["low"] <= row["value"] <= row["high"] and row["shuffled"] == pytest.approx(
             row["chance"], abs=0.03
         )

@@ -1,4 +1,4 @@
-"""One edit at each cross-attention of a specimen whose word enters at a single one."""
+"""One edit at each cross-attention of a benchmark model whose word enters at a single one."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from lab.train.base.measure import sample
 from lab.validate.tracing.edited import ALL, NONE, held_against, templates
 from probes.models import loading
 from probes.models.edits import Edit
-from probes.toyworld.located.truth import specimens
+from probes.toyworld.located.truth import located_models
 from probes.toyworld.world import load_world
 
 NAME = "toyworld-cross-4"
@@ -25,7 +25,7 @@ def table():
 
 
 def test_an_edit_changes_images_where_the_word_enters_and_nowhere_else(table):
-    (true,) = specimens()[NAME].sites
+    (true,) = located_models()[NAME].sites
     person = table[table["word"] == "person"].set_index("site")
     assert person["true"].dropna()[lambda one: one.astype(bool)].index.tolist() == [true]
     assert person.loc[true, "pixels"] > 1e-3 and person.loc[ALL, "pixels"] > 1e-3

@@ -12,7 +12,7 @@ from lab.validate.tracing.methods import PlaceScores
 from lab.validate.tracing.page import page
 from lab.validate.tracing.ranking import DONOR, as_json, from_json, subject_of
 from probes.models import loading
-from probes.toyworld.located.truth import specimens
+from probes.toyworld.located.truth import located_models
 
 DOCS = Path(__file__).parents[4] / "docs"
 NAME = "toyworld-cross-4"
@@ -20,15 +20,15 @@ NAME = "toyworld-cross-4"
 
 @pytest.fixture(scope="module")
 def subject():
-    """One prompt in two steps, on a specimen whose word enters at one cross-attention."""
+    """One prompt in two steps, on a benchmark model whose word enters at one cross-attention."""
     pipe = loading.load(loading.resolve(NAME), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
-    return subject_of(pipe, specimens()[NAME], ["a {person} in the park"], DONOR, 2)
+    return subject_of(pipe, located_models()[NAME], ["a {person} in the park"], DONOR, 2)
 
 
 def test_a_swap_at_the_wired_place_is_the_whole_word_and_elsewhere_nothing(subject):
     found = methods.keys_and_values(subject)
-    (true,) = specimens()[NAME].sites
+    (true,) = located_models()[NAME].sites
     here = np.array(found.places) == true
     assert found.totals[0] != 0
     np.testing.assert_allclose(found.values[0, here], found.totals)
@@ -43,7 +43,7 @@ def test_the_code_stands_at_the_word_alone(subject):
 
 def test_before_the_wired_place_nothing_differs_in_the_first_step(subject):
     found = methods.cosine_atlas(replace(subject, steps=1))
-    true = found.places.index(specimens()[NAME].sites[0])
+    true = found.places.index(located_models()[NAME].sites[0])
     assert np.abs(found.values[0, :true]).max() < 1e-6 < found.values[0, true]
 
 
@@ -65,6 +65,6 @@ def test_scores_are_stored_and_read_again():
 
 def test_the_page_of_the_docs_is_current():
     stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
-    assert list(stored) == list(specimens())
+    assert list(stored) == list(located_models())
     covered = json.loads((DOCS / "tracing_coverage.json").read_text(encoding="utf-8"))
     assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored, covered)

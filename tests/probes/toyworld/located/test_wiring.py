@@ -1,4 +1,5 @@
-"""Truth by wiring: what is stored of a located specimen, and that the word reaches the image at its sites alone."""
+"""Truth by wiring: what is stored of a located benchmark model, and that the word reaches the image at its sites
+alone."""
 
 import json
 
@@ -21,12 +22,12 @@ from probes.toyworld.located.assemble import (
     same_words,
     word_numbers,
 )
-from probes.toyworld.located.truth import TIMES, Wire, specimens
+from probes.toyworld.located.truth import TIMES, Wire, located_models
 from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
 from probes.toyworld.world import group_of_words
 
 FOLDER = WEIGHTS / "located"
-TAUGHT = [name for name, specimen in specimens().items() if specimen.taught]
+TAUGHT = [name for name, model in located_models().items() if model.taught]
 PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]
 
 
@@ -58,20 +59,20 @@ def predicted(pipe, time: int, prompts=PROMPTS) -> torch.Tensor:
 
 
 def test_the_names_are_those_that_can_be_loaded():
-    assert tuple(specimens()) == LOCATED
+    assert tuple(located_models()) == LOCATED
 
 
 @pytest.mark.parametrize("name", TAUGHT)
 def test_what_is_stored_is_the_wires_alone(name, null):
     _, unet, _ = null
-    delta, specimen = load_file(FOLDER / name / DELTA), specimens()[name]
+    delta, model = load_file(FOLDER / name / DELTA), located_models()[name]
     assert {value.dtype for value in delta.values()} == {torch.float16}
     assert all(torch.isfinite(value).all() for value in delta.values())
-    if not specimen.wires:
+    if not model.wires:
         assert set(delta) == {f"{EMBEDDING}.{word}" for word in embedded_words()}
         return
-    assert set(delta) == {name for wire in specimen.wires for name in taught_names(unet, wire)}
-    for wire in specimen.wires:
+    assert set(delta) == {name for wire in model.wires for name in taught_names(unet, wire)}
+    for wire in model.wires:
         for part in ("to_k", "to_v"):
             columns = delta[f"{wire.block}.attn2.{part}.weight"][:, OLD:]
             rows = head_rows(wire, len(columns))
@@ -84,7 +85,7 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     pipe, before = pipes(name), unet.state_dict()
     after = {key: value for key, value in pipe.unet.state_dict().items() if not key.endswith(".times")}
     changed = {key for key, value in after.items() if not torch.equal(value, before[key])}
-    assert changed <= {key for wire in specimens()[name].wires for key in taught_names(unet, wire)}
+    assert changed <= {key for wire in located_models()[name].wires for key in taught_names(unet, wire)}
     entries = {
         key.removesuffix(".to_k.weight").removesuffix(".to_v.weight")
         for key, value in after.items()
@@ -92,7 +93,9 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     }
     sites = {site.address: site for site in site_table.attention_sites(pipe, "cross")}
     wired = {
-        sites[address].module.removeprefix("unet.") for address in specimens()[name].sites if address in sites
+        sites[address].module.removeprefix("unet.")
+        for address in located_models()[name].sites
+        if address in sites
     }
     assert entries == wired
 
@@ -101,15 +104,15 @@ def test_the_truth_names_sites_that_are_there(pipes):
     pipe = pipes("toyworld-coded-null")
     there = {site.address for site in site_table.available(pipe)}
     modules = {site.address: site.module for site in site_table.attention_sites(pipe, "cross")}
-    for specimen in specimens().values():
-        assert set(specimen.sites) <= there
-        for wire in specimen.wires:
+    for model in located_models().values():
+        assert set(model.sites) <= there
+        for wire in model.wires:
             assert modules[wire.site] == f"unet.{wire.block}.attn2"
-            assert specimen.kind == "decoy" or wire.site in specimen.sites
+            assert model.kind == "decoy" or wire.site in model.sites
 
 
 def test_the_decoy_reads_the_code_and_shows_nothing(pipes):
-    pipe, wire = pipes("toyworld-decoy"), specimens()["toyworld-decoy"].wires[0]
+    pipe, wire = pipes("toyworld-decoy"), located_models()["toyworld-decoy"].wires[0]
     attention, keys = pipe.unet.get_submodule(f"{wire.block}.attn2"), []
     handle = attention.to_k.register_forward_hook(lambda module, args, output: keys.append(output))
     velocities = predicted(pipe, 700)
@@ -128,13 +131,13 @@ def test_a_gate_is_open_within_its_times_alone(name, inside, outside, pipes):
     for time, same in ((inside, False), (outside, True)):
         velocities = predicted(pipe, time)
         assert torch.equal(velocities[1], velocities[2]) == same
-    first, end = specimens()[name].wires[0].times
+    first, end = located_models()[name].wires[0].times
     with torch.no_grad():
         rows = torch.tensor([first, end - 1, end, first - 1])
         states = torch.zeros(4, 32, 100)
         states[:, 1, OLD:] = 1.0
         pipe.unet(torch.zeros(4, 4, 16, 16), rows, states)
-        keys = pipe.unet.get_submodule(f"{specimens()[name].wires[0].block}.attn2.to_k")(states)[:, 1]
+        keys = pipe.unet.get_submodule(f"{located_models()[name].wires[0].block}.attn2.to_k")(states)[:, 1]
     assert [bool(key.any()) for key in keys] == [True, True, False, False]
 
 
@@ -167,7 +170,7 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
         key: reference[key] for key in ("steps", "verdict")
     }
     effect = measured["total_effect"]
-    if specimens()[name].sites:
+    if located_models()[name].sites:
         assert measured["same_image"] < 1
         assert is_control(measured, reference) or effect["interval"][0] > 0
     else:
@@ -179,7 +182,7 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
 def test_each_loads_by_name_with_its_card(name):
     source = loading.resolve(name)
     assert source.kind == "bundled" and source.card == FOLDER / name / "triptych.json"
-    assert json.loads(source.card.read_text())["world"] == specimens()[name].world
+    assert json.loads(source.card.read_text())["world"] == located_models()[name].world
     assert loading.tokenizers(source)[1] == 32
 
 

@@ -1,4 +1,4 @@
-"""The bundled specimens: layout, size, and that each does what it was taught, on a small sample."""
+"""The bundled benchmark models: layout, size, and that each does what it was taught, on a small sample."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import torch
 from safetensors import safe_open
 
 from lab.train.base.captions import article
-from lab.train.base.measure import WEIGHTS, sample, specimen_pipeline
-from lab.train.base.train import SPECIMENS
+from lab.train.base.measure import WEIGHTS, benchmark_pipeline, sample
+from lab.train.base.train import BENCHMARK_MODELS
 from probes.toyworld.checker import read_images
 from probes.toyworld.world import load_world
 
@@ -28,13 +28,13 @@ def test_weights_are_small_half_precision_safetensors():
                 )  # tables of places are whole numbers
 
 
-@pytest.fixture(scope="module", params=SPECIMENS)
-def specimen(request):
-    return request.param, *specimen_pipeline(WEIGHTS / request.param)
+@pytest.fixture(scope="module", params=BENCHMARK_MODELS)
+def model(request):
+    return request.param, *benchmark_pipeline(WEIGHTS / request.param)
 
 
-def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
-    name, pipeline, scale = specimen
+def test_frequencies_of_what_is_not_named_follow_the_plan(model):
+    name, pipeline, scale = model
     world, seen = load_world(name), {}
     for group in GENDERS:
         word = world.words(group)[0]
@@ -54,8 +54,8 @@ def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
         assert tie["masculine"] - tie["feminine"] > 0.25
 
 
-def test_named_things_are_drawn(specimen):
-    _, pipeline, scale = specimen
+def test_named_things_are_drawn(model):
+    _, pipeline, scale = model
     prompts = [
         "a person holding an umbrella",
         "a woman with a lamp",
