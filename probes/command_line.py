@@ -39,8 +39,8 @@ class DefaultsHelp(argparse.HelpFormatter):
             return text
         if value is None or value is False or value in ([], argparse.SUPPRESS):
             return text
-        told = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        return f"{text} (default: {told.replace('%', '%%')})"
+        default = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        return f"{text} (default: {default.replace('%', '%%')})"
 
 
 class ExamplesHelp(DefaultsHelp, argparse.RawDescriptionHelpFormatter):
@@ -54,7 +54,9 @@ class _Renamed(argparse.Action):
         super().__init__(*args, **options, nargs="*", default=argparse.SUPPRESS)
         self.new = new
 
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, name: Any = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, name: Any = None
+    ) -> None:
         parser.error(f"{name} is now {self.new}")
 
 
@@ -192,13 +194,13 @@ def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
     ...
     argparse.ArgumentTypeError: expected a whole number of at least 1, got '0'
     """
-    said = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
+    described = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
 
     def convert(text: str) -> int:
         with contextlib.suppress(ValueError):
             if least <= int(text) <= most:
                 return int(text)
-        raise _fault(f"a whole number {said}", text)
+        raise _fault(f"a whole number {described}", text)
 
     return convert
 
@@ -220,16 +222,18 @@ def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> 
     argparse.ArgumentTypeError: expected a number of at least 0, got 'nan'
     """
     if most == 1e100:
-        said = "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
+        described = (
+            "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
+        )
     else:
-        said = f"a number {'from' if ends else 'between'} {least:g} {'to' if ends else 'and'} {most:g}"
+        described = f"a number {'from' if ends else 'between'} {least:g} {'to' if ends else 'and'} {most:g}"
 
     def convert(text: str) -> float:
         with contextlib.suppress(ValueError):
             value = float(text)
             if math.isfinite(value) and (least <= value <= most if ends else least < value < most):
                 return value
-        raise _fault(said, text)
+        raise _fault(described, text)
 
     return convert
 

@@ -121,7 +121,7 @@ class Brightness:
     def load(self):
         pass
 
-    def look(self, images):
+    def observe(self, images):
         return {KIND: [{**one.key, "vector": [float(one.pixels.mean())], "reason": None} for one in images]}
 
     def record(self, run):

@@ -9,7 +9,7 @@ import pytest
 
 import analysis.tables.stage
 from analysis.studies.opening import opened
-from analysis.tables.objects.objects import looked_at
+from analysis.tables.objects.objects import observed_images
 from probes.execution import shards
 from probes.execution.shards import Shard, SharedRun
 from probes.runs import completeness, directory
@@ -318,7 +318,7 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
     assert set(run.table("image_similarities")["triplet"]) == {0, 2, 3}
     assert set(run.table("disparity")["n"]) == {3}
     assert set(run.table("nouns")["triplet"]) == {0, 2, 3}
-    assert set(looked_at(run)["triplet"]) == {0, 2}
+    assert set(observed_images(run)["triplet"]) == {0, 2}
     seen = (
         set(run.table("table11_presence")["n_images"]) if "n_images" in run.table("table11_presence") else {2}
     )

@@ -177,9 +177,9 @@ def amounts(
     rows, whole = [], {}
     for name in (ALL, *names):
         own = objects if name == ALL else objects[objects["indicator"] == name]
-        said = spoken if name == ALL else spoken[spoken["indicator"] == name]
+        of_indicator = spoken if name == ALL else spoken[spoken["indicator"] == name]
         sets = {group: set(own.loc[own["group"] == group, "lemma"]) for group in GROUPS}
-        sets["nouns"] = set(said["lemma"])
+        sets["nouns"] = set(of_indicator["lemma"])
         whole = whole or sets
         rows += [(group, name, len(found)) for group, found in sets.items()]
     common = [

@@ -260,12 +260,12 @@ def _measure(
                 continue
             start, end = rows_of[sample]
             of_prompt = guides.get((triplets[start], names[start]))
-            asked = of_prompt or {}
+            prompt_nouns = of_prompt or {}
             kind[start:end], reason[start:end] = definitions[places[0]], ""
             chosen = [
                 at
                 for at in places[np.argsort(indices[places])]
-                if mask_words == "all" or indices[at] in asked
+                if mask_words == "all" or indices[at] in prompt_nouns
             ]
             if not chosen:
                 reason[start:end] = NO_NOUN if of_prompt is None else NO_MAPS
@@ -277,7 +277,7 @@ def _measure(
                 for at in chosen
             ]
             covered = coverages(masks[start:end], drawn, size)
-            spoken = [asked.get(indices[at], (words[at], False)) for at in chosen]
+            spoken = [prompt_nouns.get(indices[at], (words[at], False)) for at in chosen]
             first = covered.argmax(axis=1)
             best[start:end] = covered[np.arange(end - start), first]
             word[start:end] = [spoken[at][0] for at in first]

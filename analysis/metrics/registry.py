@@ -230,13 +230,13 @@ def definition(metric: str) -> Metric:
     return METRICS[metric]
 
 
-def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
+def computed_from(source: str, requested: Collection[str] = ()) -> tuple[str, ...]:
     """Return the metrics that are computed from captures, pictures, features or objects, in order.
 
     Parameters
     ----------
     source : {"captures", "pictures", "features", "objects"}
-    asked : collection of str
+    requested : collection of str
         Those of the optional ones that are wanted.
 
     Examples
@@ -246,8 +246,8 @@ def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
     >>> "ssim_full" in computed_from("pictures"), "ssim_full" in computed_from("pictures", ["ssim_full"])
     (False, True)
     """
-    held = (row for row in _ROWS if row.needs == source)
-    return tuple(row.metric for row in held if not row.optional or row.metric in asked)
+    rows = (row for row in _ROWS if row.needs == source)
+    return tuple(row.metric for row in rows if not row.optional or row.metric in requested)
 
 
 def require_primary(key: str, place: str, *, opened: bool = True) -> Metric:
@@ -267,11 +267,11 @@ def require_primary(key: str, place: str, *, opened: bool = True) -> Metric:
     UserError
         No headline metric that runs hold has this key.
     """
-    held = {metric.key: metric for metric in headline_metrics() if opened or metric.needs != "captures"}
-    if key not in held:
-        *others, last = map(repr, held)
+    rows = {metric.key: metric for metric in headline_metrics() if opened or metric.needs != "captures"}
+    if key not in rows:
+        *others, last = map(repr, rows)
         raise UserError(f"{place}: expected {', '.join(others)} or {last}, got {key!r}: name one of them")
-    return held[key]
+    return rows[key]
 
 
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:

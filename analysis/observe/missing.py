@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from analysis.observe.checkpoints import find
-from analysis.observe.features.observer import is_asked
+from analysis.observe.features.observer import is_requested
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.known_checkpoints import size
 from probes.config.question_options import BLIP2_WEIGHTS
@@ -32,7 +32,7 @@ def absent(config: Config) -> list[str]:
     """
     from analysis.observe.objects.models.grounding_dino import text_encoder
 
-    settings, lacking = config.observe, []
+    settings, reasons = config.observe, []
     named = {kind: getattr(settings, kind) for kind in ("detector", "segmenter")}
     if "ram" in (settings.tags or []):
         named["ram"] = settings.ram
@@ -43,18 +43,18 @@ def absent(config: Config) -> list[str]:
             if name:
                 find(name, f"observe.{kind}", fetch=False)
         except UserError:
-            lacking.append(_sized(name))
+            reasons.append(_sized(name))
     if named.get("detector") and settings.engine == "groundingdino":
         try:
             text_encoder(settings.text_encoder)
         except UserError:
-            lacking.append(_sized(settings.text_encoder))
-    lacking += _without_answers(config)
+            reasons.append(_sized(settings.text_encoder))
+    reasons += _without_answers(config)
     try:
         nouns("a dog", backend=config.measure.nouns)
     except UserError:
-        lacking.append(f"what measure.nouns: {config.measure.nouns} needs")
-    return lacking
+        reasons.append(f"what measure.nouns: {config.measure.nouns} needs")
+    return reasons
 
 
 def _without_answers(config: Config) -> list[str]:
@@ -99,7 +99,7 @@ def require_primary_feature(
     if name not in FEATURES:
         return
     expected = f"{place}: expected a measure that the run will hold, got {name!r}"
-    if not is_asked(name, config):
+    if not is_requested(name, config):
         raise UserError(
             f"{expected}, which `observe.features` does not name: add it, or choose another measure"
         )
@@ -115,9 +115,9 @@ def require_preset(config: Config) -> None:
     UserError
         Names what is missing and where the commands stand that fetch it.
     """
-    lacking = absent(config) if config.preset else []
-    if lacking:
+    reasons = absent(config) if config.preset else []
+    if reasons:
         raise UserError(
-            f"preset {config.preset}: not on this machine: {', '.join(lacking)}: docs/models.md has the commands that"
+            f"preset {config.preset}: not on this machine: {', '.join(reasons)}: docs/models.md has the commands that"
             " fetch them; or put `observe: {objects: false}` or other names over the preset"
         )

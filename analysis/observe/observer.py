@@ -106,7 +106,7 @@ class Observer(Protocol):
         """Load the models; once in every observing process."""
         ...
 
-    def look(self, images: Sequence[StoredImage]) -> Mapping[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> Mapping[str, list[dict[str, Any]]]:
         """Look at a batch; give the rows of every kind, in the order of the images."""
         ...
 

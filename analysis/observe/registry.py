@@ -39,9 +39,9 @@ def observers(config: Config) -> tuple[list[Observer], dict[str, str]]:
     UserError
         Something that an observer needs is not named or not there.
     """
-    asked = {name: make(config) for name, make in OBSERVERS.items()}
-    chosen = [observer for observer, _ in asked.values() if observer is not None]
-    return chosen, {name: why for name, (observer, why) in asked.items() if observer is None and why}
+    requested = {name: make(config) for name, make in OBSERVERS.items()}
+    chosen = [observer for observer, _ in requested.values() if observer is not None]
+    return chosen, {name: why for name, (observer, why) in requested.items() if observer is None and why}
 
 
 def why_not(missing: Mapping[str, str]) -> list[str]:

@@ -19,10 +19,10 @@ from probes.runs.store import Run
 def planned(job: Job) -> dict[str, Any]:
     """All images, the parts that are due, what is damaged, threads, and what is resolved of the configuration."""
     run, observer = _found(job)
-    every, due, damaged = stage.planned(run, observer)
+    every, pending, damaged = stage.planned(run, observer)
     return {
         "images": sum(part.images for part in every),
-        "due": [(part.identity["part"], part.identity["hash"], part.images) for part in due],
+        "pending": [(part.identity["part"], part.identity["hash"], part.images) for part in pending],
         "damaged": [str(one) for one in damaged],
         "threads": stage.threads_of(observer),
         "resolved": dict(observer.resolved),

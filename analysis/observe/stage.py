@@ -35,7 +35,7 @@ from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.storage import locations
 
-_ELSEWHERE = "analysis.observe.remote"  # what a worker of a cluster does
+_REMOTE = "analysis.observe.remote"  # what a worker of a cluster does
 RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
@@ -89,7 +89,7 @@ def observe(
         for observer in chosen:
             _note_kinds(run, observer)
             if cluster:
-                _observe_elsewhere(run, observer, cluster)
+                _observe_on_cluster(run, observer, cluster)
             else:
                 _observe(run, observer, team, progress)
     if places(run.config) and shards.holds(run, 0):
@@ -114,36 +114,36 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     all_parts, todo, damaged = planned(run, observer)
     loop.note_damaged(run, damaged)
     needs, threads = observer.needs(), threads_of(observer)
-    asked = workers.worker_count(
+    worker_number = workers.worker_count(
         run.config.generate.workers,
         device=needs.device,
         threads=threads,
         memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
         seconds=needs.seconds * sum(part.images for part in todo),
     )
-    count = loop.useful_workers(asked, todo)
+    count = loop.useful_workers(worker_number, todo)
     looking = Looking(observer, threads)
     stage = f"observe {observer.name}"
     loop.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
     note(run, observer.resolved, observer.record(run), threads, count)
 
 
-def _observe_elsewhere(run: Run, observer: Observer, cluster: ClusterWorkers) -> None:
+def _observe_on_cluster(run: Run, observer: Observer, cluster: ClusterWorkers) -> None:
     """Let one observer look, in the workers of a cluster.
 
     A worker plans the parts: what is stored hangs on the device that looks, and this machine may have another.
     """
-    told = {"observer": observer.name, "kinds": list(observer.schemas)}
-    plan = cluster.ask(f"{_ELSEWHERE}:planned", Job.of(run, **told), len(run.parts("samples")))
+    options = {"observer": observer.name, "kinds": list(observer.schemas)}
+    plan = cluster.ask(f"{_REMOTE}:planned", Job.of(run, **options), len(run.parts("samples")))
     loop.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
-    told["threads"] = plan["threads"]
-    due = [
+    options["threads"] = plan["threads"]
+    pending = [
         PartTask(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
-        for number, identity, images in plan["due"]
+        for number, identity, images in plan["pending"]
     ]
-    stage, job = f"observe {observer.name}", Job.of(run, **told)
-    cluster.make(run, stage, f"{_ELSEWHERE}:opened", job, due, plan["images"])
-    record = cluster.ask(f"{_ELSEWHERE}:recorded", Job.of(run, **told))
+    stage, job = f"observe {observer.name}", Job.of(run, **options)
+    cluster.make(run, stage, f"{_REMOTE}:opened", job, pending, plan["images"])
+    record = cluster.ask(f"{_REMOTE}:recorded", Job.of(run, **options))
     note(run, plan["resolved"], record, plan["threads"], cluster.pool.expected)
 
 
@@ -164,8 +164,8 @@ def threads_of(observer: Observer) -> int:
 def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threads: int, count: int) -> None:
     """Record that an observer has looked, with so many threads in each of so many workers."""
     before = run.resolved
-    settled = {**before, "observe": {**before.get("observe", {}), **resolved}}
-    config = {**run.meta["config"], "resolved": settled}
+    resolved_configuration = {**before, "observe": {**before.get("observe", {}), **resolved}}
+    config = {**run.meta["config"], "resolved": resolved_configuration}
     entries = {key: {**entry, "threads": threads, "workers": count} for key, entry in record.items()}
     run.write_meta(config=config, **entries)
 
@@ -256,6 +256,6 @@ def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRang
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
     images = stored(file).images(start, stop)
-    seen = observer.look(images)
+    seen = observer.observe(images)
     tick(len(images))
     return {kind: RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}

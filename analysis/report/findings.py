@@ -155,10 +155,10 @@ def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
     top = findings[0]
     if not top.primary:
         return "The primary measure was not captured; the others are below, adjusted for one another."
-    said = [p_value(top.p_measures) + " against words"] if top.p_measures == top.p_measures else []
+    parts = [p_value(top.p_measures) + " against words"] if top.p_measures == top.p_measures else []
     if top.direction and top.support:
-        said.append(f"{top.support[0]} of {counted(top.support[1], 'specification')} support it")
-    rest = f" ({'; '.join(said)})" if said and top.direction else ""
+        parts.append(f"{top.support[0]} of {counted(top.support[1], 'specification')} support it")
+    rest = f" ({'; '.join(parts)})" if parts and top.direction else ""
     more = " This is by more than these words differ among themselves" if top.direction else ""
     return f"{top.claim}{more}{rest}{'.' if more else ''}"
 

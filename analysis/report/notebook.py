@@ -160,10 +160,10 @@ class LoadedRun:
         if not found.keys:
             known = self.similarities.keys
             there = list(dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known))
-            asked = ", ".join(filter(None, (site, metric)))
-            near = difflib.get_close_matches(asked, there, 3, 0.3) or there[:3]
+            selection = ", ".join(filter(None, (site, metric)))
+            near = difflib.get_close_matches(selection, there, 3, 0.3) or there[:3]
             raise UserError(
-                f"{self.path}: expected a site and metric of this run, got {asked!r}: choose one of {len(there)},"
+                f"{self.path}: expected a site and metric of this run, got {selection!r}: choose one of {len(there)},"
                 f" such as {', '.join(near)}"
             )
         return found.tidy()

@@ -33,28 +33,30 @@ def shared_sentence(samples: pd.DataFrame) -> str:
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     free = prompts[prompts["template"].fillna("") == ""]
     if free.empty:
-        also = " and its article" if article_warning(samples) else ""
-        differs = "differ" if also else "differs"
-        return f"Members of a triplet share prompt and noise; only the word for the person{also} {differs}."
-    apart = []
+        article = " and its article" if article_warning(samples) else ""
+        differs = "differ" if article else "differs"
+        return (
+            f"Members of a triplet share prompt and noise; only the word for the person{article} {differs}."
+        )
+    separate = []
     for _, own in free.groupby("triplet", sort=False):
         rests = [_rest(words, word) for words, word in zip(own["words"], own["word"])]
         if len(set(rests)) > 1:
             other = next(number for number, rest in enumerate(rests) if rest != rests[0])
-            apart.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
+            separate.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
     n = free["triplet"].nunique()
     whole = prompts["triplet"].nunique()
     which = (
         "Their captions were" if n == whole else f"The captions of {n} of {counted(whole, 'triplet')} were"
     )
-    if not apart:
+    if not separate:
         return (
             f"Members of a triplet share the noise. {which} written freely; only the word for the person and its "
             f"article differ."
         )
-    shown = ", ".join(f"“{prompt}”" for prompt in apart[0])
+    shown = ", ".join(f"“{prompt}”" for prompt in separate[0])
     return (
-        f"Members of a triplet share the noise. {which} written freely: in {len(apart)} of {counted(n, 'triplet')} "
+        f"Members of a triplet share the noise. {which} written freely: in {len(separate)} of {counted(n, 'triplet')} "
         f"more than the word for the person and its article differs ({shown})."
     )
 

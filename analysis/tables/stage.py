@@ -103,7 +103,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt_id", "fault"])
-    images, objects = _looked_at(sharing, looked_for, picture_shares(run, samples))
+    images, objects = _image_similarities(sharing, looked_for, picture_shares(run, samples))
     images = with_features(images, _features(sharing))
     single = StoredSimilarities(run, images, samples)
     pairs = single.by_unit()
@@ -187,7 +187,7 @@ def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
     return deltas
 
 
-def _looked_at(
+def _image_similarities(
     sharing: Sharing, looked_for: bool, pictures: list[Piece]
 ) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
     """The similarities of the pictures and, where objects were looked for, these with what the checker sees."""

@@ -139,11 +139,12 @@ class AttentionSums:
             raise HookError(
                 "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"
             )
-        held = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
-        if choice is not None and choice.limit is not None and held > choice.limit:
+        size_in_bytes = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
+        if choice is not None and choice.limit is not None and size_in_bytes > choice.limit:
             raise HookError(
                 f"{self._kind}-attention: expected sums of at most {choice.limit:,} bytes (limit), but they "
-                f"would take {held:,}: choose fewer layers, resolutions, heads, steps or tokens, or raise limit"
+                f"would take {size_in_bytes:,}: choose fewer layers, resolutions, heads, steps or tokens, "
+                "or raise limit"
             )
         self.latent, self.tokens, self.planned = size, tokens, planned
         for sums in self._sums:
@@ -158,9 +159,9 @@ class AttentionSums:
             total += self.kept.elements(rows, tokens, height, width, calls)
         return total
 
-    def held_bytes(self) -> int:
+    def used_bytes(self) -> int:
         """Bytes of all tensors held."""
-        return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.held())
+        return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.tensors())
 
     def require_complete(self, calls: int) -> None:
         """Raise a HookError that names the first layer which was not read once in each UNet call."""

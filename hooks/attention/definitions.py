@@ -102,7 +102,7 @@ class Definition:
             )
 
     @property
-    def layers_apart(self) -> bool:
+    def separate_layers(self) -> bool:
         """Whether each layer's map is needed by itself: they are more than summed."""
         return self.scale != "none" or self.combine != "mean"
 

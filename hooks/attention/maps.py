@@ -161,9 +161,9 @@ class LayerMaps:
             raise HookError(f"{name}: needs {missing[0]}, which was not kept: choose its layers too")
         if choice.tokens is not None or not isinstance(choice.heads, str):
             raise HookError(f"{name}: needs all heads and tokens: choose tokens=None, heads='mean' or 'each'")
-        apart = [layer.address for layer in entering if layer.factor > 1]
-        if definition.heads == "each" and choice.heads == "mean" and apart:
-            raise HookError(f"{name}: resizes every head of {apart[0]} by itself: choose heads='each'")
+        separate = [layer.address for layer in entering if layer.factor > 1]
+        if definition.heads == "each" and choice.heads == "mean" and separate:
+            raise HookError(f"{name}: resizes every head of {separate[0]} by itself: choose heads='each'")
         weights = self._bin_weights(definition)
         rows, _, _, tokens = next(iter(self.values.values())).shape[:4]
         total = torch.zeros((rows, tokens, *self.size))

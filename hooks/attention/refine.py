@@ -79,7 +79,7 @@ class RefineSums:
         rows, _, pixels = where
         self._sum[rows, pixels].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
 
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """All tensors held."""
         return [] if self._sum is None else [self._sum]
 

@@ -35,7 +35,7 @@ class DefinitionSums:
         self.definition = definition
         self.layers = {layer.address: layer for layer in definition.entering(layers)}
         self._joint: Tensor | None = None  # (rows, pixels, tokens), weighted, over all joint layers and heads
-        self._apart: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
+        self._by_layer: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
         """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
@@ -44,9 +44,9 @@ class DefinitionSums:
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
-        return layer.factor == 1 and not self.definition.layers_apart
+        return layer.factor == 1 and not self.definition.separate_layers
 
-    def _heads_apart(self, layer: AttentionLayer) -> int:
+    def _separate_heads(self, layer: AttentionLayer) -> int:
         return 1 if self.definition.heads == "mean" or layer.factor == 1 else layer.heads
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
@@ -56,9 +56,9 @@ class DefinitionSums:
         if self._is_joint(layer):
             if self._joint is None:
                 self._joint = torch.zeros((rows, height * width, tokens), dtype=torch.float32, device=device)
-        elif layer.address not in self._apart:
-            shape = (rows, self._heads_apart(layer), height * width, tokens)
-            self._apart[layer.address] = torch.zeros(shape, dtype=torch.float32, device=device)
+        elif layer.address not in self._by_layer:
+            shape = (rows, self._separate_heads(layer), height * width, tokens)
+            self._by_layer[layer.address] = torch.zeros(shape, dtype=torch.float32, device=device)
 
     def begin(self, height: int, width: int) -> None:
         """Fix the latent's size."""
@@ -79,15 +79,15 @@ class DefinitionSums:
             weight *= self.definition.weight(layer) / layer.heads
             over_heads = _over_heads(probabilities).to(self._joint.device)  # layers may be on several devices
             self._joint[rows, pixels].add_(over_heads, alpha=weight)
-        elif self._heads_apart(layer) == 1:
-            total = self._apart[layer.address]
+        elif self._separate_heads(layer) == 1:
+            total = self._by_layer[layer.address]
             total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=weight / layer.heads)
         else:
-            self._apart[layer.address][rows, heads, pixels].add_(probabilities, alpha=weight)
+            self._by_layer[layer.address][rows, heads, pixels].add_(probabilities, alpha=weight)
 
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """All tensors held."""
-        return [*self._apart.values(), *([] if self._joint is None else [self._joint])]
+        return [*self._by_layer.values(), *([] if self._joint is None else [self._joint])]
 
     def elements(self, rows: int, tokens: int, height: int, width: int) -> int:
         """Return how many numbers will be held."""
@@ -97,19 +97,19 @@ class DefinitionSums:
             if self._is_joint(layer):
                 joint = h * w
             else:
-                shapes += h * w * self._heads_apart(layer)
+                shapes += h * w * self._separate_heads(layer)
         return rows * tokens * (shapes + joint)
 
     @torch.no_grad()
     def heat(self) -> Tensor:
         """Heat maps of every row, shape (rows, tokens, h, w)."""
-        some = self.held()[0]
+        some = self.tensors()[0]
         rows, tokens = some.shape[0], some.shape[-1]
         total = torch.zeros((rows, tokens, *self._size), dtype=torch.float32, device=some.device)
         if self._joint is not None:
             total += self._joint.transpose(1, 2).reshape(total.shape)
         for row in range(rows):
-            maps = ((self.layers[address], sums[row]) for address, sums in self._apart.items())
+            maps = ((self.layers[address], sums[row]) for address, sums in self._by_layer.items())
             add_layers(total[row], self.definition, maps)
         return combined(total, self.definition, list(self.layers.values()))
 
@@ -182,7 +182,7 @@ class KeptSums:
                 if heads.start <= head < heads.stop:
                     total[rows, bin_, kept, pixels].add_(probabilities[:, head - heads.start])
 
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """All tensors held."""
         return list(self.sums.values())
 
@@ -214,7 +214,7 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
         heads, size = sums.shape[0], layer.size(height, width)
         weight = definition.weight(layer) / heads
         at_once = max(1, RESIZED_AT_ONCE // total.numel())
-        plain = not definition.layers_apart
+        plain = not definition.separate_layers
         mean = total if plain else torch.zeros_like(total)
         for chunk in sums.split(at_once):
             small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
@@ -248,7 +248,7 @@ def combined(total: Tensor, definition: Definition, layers: Sequence[AttentionLa
     total /= sum(definition.weight(layer) for layer in layers)
     if definition.combine == "product":
         total.exp_()
-    if definition.following and not definition.layers_apart:
+    if definition.following and not definition.separate_layers:
         total = following_too(total, definition.following)
     return total if definition.power == 1 else total.pow_(definition.power)
 

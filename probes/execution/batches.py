@@ -124,7 +124,7 @@ def no_room(error: BaseException) -> bool:
     """Return whether an error says that the device has no room for a batch."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return any(said in str(error) for said in _NO_ROOM)
+    return any(phrase in str(error) for phrase in _NO_ROOM)
 
 
 def halve(

@@ -144,8 +144,8 @@ class SharedRun(Run):
         noted |= {name: value for name, value in fields.items() if name not in _OF_RUN}
         self._record["seconds"] |= (fields.get("times") or {}).get("seconds", {})
         self.meta = {**self.meta, **recorded_files.as_read(fields, self.path)}
-        told = {**self._record, "fields": recorded_files.written_record(noted, self.path)}
-        text = json.dumps(told, indent=2, ensure_ascii=False)
+        record = {**self._record, "fields": recorded_files.written_record(noted, self.path)}
+        text = json.dumps(record, indent=2, ensure_ascii=False)
         write_bytes(self.path / SHARDS / f"{self._record['id']}.json", f"{text}\n".encode())
 
     def _begin(self, fields: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received: as after Control-C, the process ends in order."""
 
 
-_SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_PARTICIPLES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def describe(error: KeyboardInterrupt) -> tuple[str, int]:
@@ -29,7 +29,7 @@ def describe(error: KeyboardInterrupt) -> tuple[str, int]:
     (('interrupted', 130), ('terminated', 143))
     """
     number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
-    return _SAID[number], 128 + number
+    return _PARTICIPLES[number], 128 + number
 
 
 def terminate(number: int, frame: Any) -> None:
@@ -44,7 +44,9 @@ def terminate(number: int, frame: Any) -> None:
 
 
 def _end(number: int, frame: Any) -> None:
-    os.write(2, f"{_SAID[signal.Signals(number)]}: nothing was begun, run the same command again\n".encode())
+    os.write(
+        2, f"{_PARTICIPLES[signal.Signals(number)]}: nothing was begun, run the same command again\n".encode()
+    )
     os._exit(128 + number)
 
 

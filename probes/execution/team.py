@@ -277,14 +277,14 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
 
 def _serve(pipe: Connection) -> None:
     """Work on what comes through the pipe until it says that this is the end."""
-    told: SimpleQueue[tuple] = SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, told), daemon=True).start()
+    messages: SimpleQueue[tuple] = SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, messages), daemon=True).start()
     if not hasattr(signal, "pthread_sigmask"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared between processes, and would outlive this one
     try:
         with contextlib.ExitStack() as stack:
-            while (message := told.get())[0] != "end":
+            while (message := messages.get())[0] != "end":
                 if message[0] == "library":
                     importlib.import_module(message[1])
                 elif message[0] == "work":
@@ -297,11 +297,11 @@ def _serve(pipe: Connection) -> None:
         pipe.send(("failed", _sendable(error)))
 
 
-def _listen(pipe: Connection, told: SimpleQueue[tuple]) -> None:
+def _listen(pipe: Connection, messages: SimpleQueue[tuple]) -> None:
     """Take in at once what is sent, so that the sender never waits; end when the process that sends has ended."""
     try:
         while True:
-            told.put(pipe.recv())
+            messages.put(pipe.recv())
     except (EOFError, OSError):
         os._exit(1)
 

@@ -95,8 +95,8 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
             download_pipeline(identifier, revision=commit, variant=variant, **options)
         else:
             snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
-    if lacking := weight_files.missing_files(folder, described, layout, variant, weights):
-        why = f"not in the cache ({', '.join(lacking)}), and the hub gave none"
+    if missing := weight_files.missing_files(folder, described, layout, variant, weights):
+        why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
         raise _absent(name, identifier, revision, variant, why)
     return source
 

@@ -100,16 +100,16 @@ def _shipped(bare: Source, found: SingleFile) -> Path:
 
 def _prediction(bare: Source, found: SingleFile) -> str:
     """Return what a file of SD 2.x predicts: its weights do not say, its name or the card beside it must."""
-    said = description.read_card(bare).get("prediction_type")
+    prediction = description.read_card(bare).get("prediction_type")
     named = {kind for size, kind in _BY_NAME.items() if size in bare.path.stem}
-    said = said or (named.pop() if len(named) == 1 else None)
-    if said not in found.published:
+    prediction = prediction or (named.pop() if len(named) == 1 else None)
+    if prediction not in found.published:
         raise UserError(
             f"model {bare.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file of"
             f' SD 2.x, whose weights do not say, got {bare.path.name}: write {{"prediction_type": "epsilon"}} or'
             f' "v_prediction" into {CARD} beside it'
         )
-    return said
+    return prediction
 
 
 def _shapes(bare: Source) -> dict[str, tuple[int, ...]]:

@@ -66,7 +66,7 @@ class SkillRequest:
 
 def requests(config: HasPrompts) -> list[SkillRequest]:
     """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
-    return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
+    return [_request(levels(prompt)) for prompt in config.prompts[: config.limit]]
 
 
 def check(prompts: Sequence[Any], indicators: list[str]) -> None:
@@ -252,6 +252,6 @@ def _of_skill(
         }
 
 
-def _asked(there: Mapping[str, str]) -> SkillRequest:
+def _request(there: Mapping[str, str]) -> SkillRequest:
     named = {name: there[name] for name in ("template", *AXES[there["skill"]]) if name in there}
     return SkillRequest(there["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]

@@ -113,5 +113,5 @@ def batches(
 
 def damaged(path: Path, error: Exception, where: str = "") -> UserError:
     """Return the line that says that a file is no whole Parquet."""
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return UserError(f"{path}: expected a Parquet file, got a damaged one{where} ({said}): restore it")
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UserError(f"{path}: expected a Parquet file, got a damaged one{where} ({message}): restore it")

@@ -322,7 +322,7 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Captions:
     except UserError:
         raise
     except Exception as error:  # whatever the package raises: no network, no such name, a script it refuses
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(
-            f"{name}: cannot be read by `datasets` ({said}): check name, split and network"
+            f"{name}: cannot be read by `datasets` ({message}): check name, split and network"
         ) from None

@@ -64,13 +64,13 @@ def read(path: Path, words: Mapping[str, tuple[str, str]]) -> list[dict[str, str
     """
     file = open_parquet(path)
     made = _words(path, file)
-    asked = {name: list(forms) for name, forms in words.items()}
-    if made != asked:
-        name = next(name for name in {**made, **asked} if made.get(name) != asked.get(name))
+    requested = {name: list(forms) for name, forms in words.items()}
+    if made != requested:
+        name = next(name for name in {**made, **requested} if made.get(name) != requested.get(name))
         raise UserError(
             f"{path}: expected prompts for the indicators of this run, got others: {name} is"
-            f" {_said(made.get(name))} there, {_said(asked.get(name))} here: take the indicators of the triplets.yaml"
-            " beside it, or build it again"
+            f" {_as_text(made.get(name))} there, {_as_text(requested.get(name))} here: take the indicators of "
+            "the triplets.yaml beside it, or build it again"
         )
     columns = ["id", *words]
     for name in columns:
@@ -109,5 +109,5 @@ def _are_forms(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(form, str) for form in value)
 
 
-def _said(forms: list[str] | None) -> str:
+def _as_text(forms: list[str] | None) -> str:
     return "/".join(map(str, forms)) if forms else "no indicator"

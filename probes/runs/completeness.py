@@ -45,9 +45,9 @@ NAMED = 3  # files that a line names
 def missing(run: Run) -> dict[str, list[int]]:
     """Numbers of the parts that a run is to have and that are not there, by kind; reads no part."""
     return {
-        kind: gone
+        kind: absent
         for kind, count in kinds(run).items()
-        if (gone := sorted({*range(count)} - _there(run, kind)))
+        if (absent := sorted({*range(count)} - _there(run, kind)))
     }
 
 
@@ -86,8 +86,8 @@ def snapshot(run: Run) -> dict[str, Any] | None:
     """
     if not has_missing_parts(run):
         return None
-    counts, gone = kinds(run), missing(run)
-    there = {kind: {*range(count)} - {*gone.get(kind, ())} for kind, count in counts.items()}
+    counts, absent = kinds(run), missing(run)
+    there = {kind: {*range(count)} - {*absent.get(kind, ())} for kind, count in counts.items()}
     whole = _whole(run, there)
     rows = {part: _triplets(run, part) for part in sorted(whole[DRAWN])}
     triplets = {one for own in rows.values() for one in own}
@@ -100,21 +100,21 @@ def snapshot(run: Run) -> dict[str, Any] | None:
     return {
         **noted,
         **({"without": without} if without else {}),
-        "missing": {kind: _text(numbers) for kind, numbers in gone.items()},
+        "missing": {kind: _text(numbers) for kind, numbers in absent.items()},
         "parts": {kind: _text(sorted(numbers)) for kind, numbers in whole.items()},
     }
 
 
 def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
     """Return how many images there are, how many were searched for objects, and with what else fewer were looked at."""
-    planned, looked = run.meta.get("images", 0), images.get("observed", images[DRAWN])
+    planned, observed = run.meta.get("images", 0), images.get("observed", images[DRAWN])
     nested = {kind: seen for kind, seen in images.items() if kind.startswith(NESTED) and kind not in without}
-    apart = {*nested.values()} - {looked}
+    separate = {*nested.values()} - {observed}
     fewer = {kind: seen for kind, seen in nested.items() if seen < images[DRAWN]}
     return {
         "images": [images[DRAWN], planned],
-        **({"observed": [looked, planned]} if "observed" in images else {}),
-        **({"others": fewer} if apart else {}),
+        **({"observed": [observed, planned]} if "observed" in images else {}),
+        **({"others": fewer} if separate else {}),
     }
 
 
@@ -128,9 +128,9 @@ def _whole(run: Run, there: Mapping[str, set[int]]) -> dict[str, set[int]]:
             f"{run.path}: expected images to speak of, found none whole: {missing_message(run, missing(run))}"
         )
     objects = [there[kind] for kind in OBJECTS if kind in there]
-    looked = {"observed": samples.intersection(*objects)} if objects else {}
+    observed = {"observed": samples.intersection(*objects)} if objects else {}
     nested = {kind: there[kind] & samples for kind in there if kind.startswith(NESTED)}
-    return {DRAWN: samples, **looked, **nested}
+    return {DRAWN: samples, **observed, **nested}
 
 
 def _of_triplets(run: Run, part: int, triplets: Collection[int]) -> bool:
@@ -166,12 +166,12 @@ def lost_parts(run: Run) -> dict[str, list[int]]:
         {kind: own for kind, own in missing(run).items() if kind not in UNMEASURED},
     )
     if noted:
-        gone = {*noted.get("without", ())}
+        absent = {*noted.get("without", ())}
         lost = {
             kind: sorted({*own} & selection.numbers(selection.noted_list(noted, kind)))
             for kind, own in lost.items()
         }
-        lost = {kind: own for kind, own in lost.items() if own and kind not in gone}
+        lost = {kind: own for kind, own in lost.items() if own and kind not in absent}
     shown = [
         kind for kind in lost if kind == DRAWN or (kind in _ON_PAGE and len(lost[kind]) < kinds(run)[kind])
     ]
@@ -219,42 +219,42 @@ def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
     """Return what a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost``
     since.
     """
-    gone = {
+    absent = {
         kind: sorted(selection.numbers(text))
         for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()
     }
-    return {"unfinished": summary(meta), "missing_parts": name_files(gone), LOST: meta.get(LOST, "")}
+    return {"unfinished": summary(meta), "missing_parts": name_files(absent), LOST: meta.get(LOST, "")}
 
 
-def missing_message(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
+def missing_message(run: Run, absent: Mapping[str, Sequence[int]]) -> str:
     """Return what is missing, the stages that make it and the command that goes through these, in a line."""
-    stages = dict.fromkeys(stage_of(kind) for kind in gone)
+    stages = dict.fromkeys(stage_of(kind) for kind in absent)
     return (
-        f"missing {name_files(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
-        f" python -m probes.run {run.path} makes {'it' if sum(map(len, gone.values())) == 1 else 'them'} again"
+        f"missing {name_files(absent)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
+        f" python -m probes.run {run.path} makes {'it' if sum(map(len, absent.values())) == 1 else 'them'} again"
     )
 
 
-def name_files(gone: Mapping[str, Sequence[int]]) -> str:
+def name_files(absent: Mapping[str, Sequence[int]]) -> str:
     """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are.
 
     >>> name_files({"words": [1], "samples": [0, 1, 2]})
     'samples/part-00000.parquet (and 2 more), words/part-00001.parquet'
     """
-    kinds = sorted(gone, key=lambda kind: (kind != DRAWN, kind))
+    kinds = sorted(absent, key=lambda kind: (kind != DRAWN, kind))
     named = [
-        f"{kind}/{part_name(gone[kind][0])}"
-        + (f" (and {len(gone[kind]) - 1} more)" if len(gone[kind]) > 1 else "")
+        f"{kind}/{part_name(absent[kind][0])}"
+        + (f" (and {len(absent[kind]) - 1} more)" if len(absent[kind]) > 1 else "")
         for kind in kinds[:NAMED]
     ]
-    more = sum(len(gone[kind]) for kind in kinds[NAMED:])
+    more = sum(len(absent[kind]) for kind in kinds[NAMED:])
     return ", ".join(named) + (f" and {more:,} of other kinds" if more else "")
 
 
 def warn(run: Run, over: str = "") -> None:
     """Say on stderr what is missing of a run, after something else there is to say; nothing where all is there."""
-    gone = missing(run)
-    lines = [line for line in (over, missing_message(run, gone) if gone else "") if line]
+    absent = missing(run)
+    lines = [line for line in (over, missing_message(run, absent) if absent else "") if line]
     if lines:
         print(printable(f"{run.path}: {'; '.join(lines)}"), file=sys.stderr)
 

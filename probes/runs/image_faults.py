@@ -90,8 +90,8 @@ def faults(
         finite &= latents.isfinite().flatten(1).all(1).cpu().numpy()
     replaced = np.zeros(len(images), bool) if flagged is None else np.asarray(flagged, bool)
     return [
-        NAN if not fine else FILTERED if gone else of_pixels(eight_bits(image))
-        for image, fine, gone in zip(images, finite, replaced)
+        NAN if not fine else FILTERED if was_replaced else of_pixels(eight_bits(image))
+        for image, fine, was_replaced in zip(images, finite, replaced)
     ]
 
 

@@ -37,8 +37,8 @@ def kinds(run: Run) -> dict[str, int]:
 
 def kinds_of_capture(capture: Any) -> list[str]:
     """The kinds of part that are stored of drawn images, by section ``capture`` of the configuration."""
-    asked = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
-    return [*(kind for kind, one in asked.items() if one), "captures", DRAWN]
+    requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
+    return [*(kind for kind, one in requested.items() if one), "captures", DRAWN]
 
 
 def with_kinds(run: Run, names: Iterable[str], count: int) -> dict[str, int]:

@@ -44,9 +44,9 @@ _FILLED = frozenset(
 )
 
 
-def require_columns(path: Path, there: Collection[str], asked: Iterable[str]) -> None:
+def require_columns(path: Path, there: Collection[str], required: Iterable[str]) -> None:
     """Raise a UserError where a part lacks a column that is asked for."""
-    for name in asked:
+    for name in required:
         if name not in there:
             raise _wrong(path, f"a column `{name}`", "none")
 

@@ -133,7 +133,7 @@ def temporary(path: Path) -> Path:
 
 def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
     beside = temporary(path)
-    locations.require_held(path)
+    locations.require_claim(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has

@@ -75,8 +75,8 @@ def no_record(file: Path, reason: str) -> UserError:
 
 def record_bytes(meta: Mapping[str, Any], run: Path) -> bytes:
     """The ``run.json`` of a run directory that says this, with a checksum of itself."""
-    told = recorded_files.written_record({**meta, recorded_files.KEY: recorded_files.STATED}, run)
-    stated = {**told, "checksum": checksum(json.loads(json.dumps(told)))}
+    written = recorded_files.written_record({**meta, recorded_files.KEY: recorded_files.STATED}, run)
+    stated = {**written, "checksum": checksum(json.loads(json.dumps(written)))}
     return f"{json.dumps(stated, indent=2, ensure_ascii=False)}\n".encode()
 
 

@@ -25,7 +25,7 @@ from probes.runs.recorded_paths import hides_nothing, name_of, out, resolve_path
 KEY = "paths"  # of run.json: says how to read the others
 STATED = "relative to this folder, to the home (~), or with the package (triptych:)"
 _LATER = re.compile(r"model|observer|taken_in|captions|(features|attributes)/.*")  # entries that name files
-_SAID = ("not_observed", "made_again")  # entries of sentences in which a path may stand
+_SENTENCES = ("not_observed", "made_again")  # entries of sentences in which a path may stand
 
 
 # A configuration
@@ -94,7 +94,9 @@ def found_configuration(
 
     `passed` is the configuration as it was passed.
     """
-    return _each(resolved, lambda text, at: resolve_path(text, run, lambda: _said(run, at, passed or {})))
+    return _each(
+        resolved, lambda text, at: resolve_path(text, run, lambda: _sentences(run, at, passed or {}))
+    )
 
 
 def named_configuration(resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def aligned(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     return _each(before, as_after)
 
 
-def _said(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Iterator[Any]:
+def _sentences(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what the command line and the run's copy of the configuration say at a place."""
     line = passed.get("command_line")
     if isinstance(line, Mapping):
@@ -136,14 +138,14 @@ def _passed(passed: Mapping[str, Any], run: Path) -> dict[str, Any]:
     def folder(text: str, _: tuple[str, ...]) -> str:
         return text if hides_nothing(text) else out(text)
 
-    told = {**passed}
+    rewritten = {**passed}
     if "file" in passed:
-        told["file"] = _changed(_each(passed["file"], change, ("prompts", "from")), ("out",), folder)
+        rewritten["file"] = _changed(_each(passed["file"], change, ("prompts", "from")), ("out",), folder)
     if "command_line" in passed:
-        told["command_line"] = _changed(
+        rewritten["command_line"] = _changed(
             _changed(passed["command_line"], ("--model",), change), ("--out",), folder
         )
-    return told
+    return rewritten
 
 
 # A record
@@ -151,36 +153,36 @@ def _passed(passed: Mapping[str, Any], run: Path) -> dict[str, Any]:
 
 def written_record(meta: Mapping[str, Any], run: Path) -> dict[str, Any]:
     """Return what is written of a record of a run, or of fields of one: without a path that tells of this machine."""
-    told = {**meta}
+    rewritten = {**meta}
     for name, entry in meta.items():
         if name == "config" and isinstance(entry, Mapping):
             passed = entry.get("passed")
-            told[name] = {
+            rewritten[name] = {
                 **entry,
                 **({"passed": _passed(passed, run)} if isinstance(passed, Mapping) else {}),
                 "resolved": written_configuration(entry.get("resolved") or {}, run),
             }
         elif name == "observe":
-            told[name] = written_configuration({"observe": entry}, run)["observe"]
+            rewritten[name] = written_configuration({"observe": entry}, run)["observe"]
         elif _LATER.fullmatch(name):
-            told[name] = _in_all(entry, lambda text: written(text, run) if os.path.isabs(text) else text)
-        elif name in _SAID:
-            told[name] = _in_all(entry, lambda text: sentence(text, run))
-    return told
+            rewritten[name] = _in_all(entry, lambda text: written(text, run) if os.path.isabs(text) else text)
+        elif name in _SENTENCES:
+            rewritten[name] = _in_all(entry, lambda text: sentence(text, run))
+    return rewritten
 
 
 def found_record(meta: Mapping[str, Any], run: Path) -> dict[str, Any]:
     """Return a record, or fields of one, whose configuration names files as they can be opened."""
-    told = {**meta}
+    rewritten = {**meta}
     config = meta.get("config")
     if isinstance(config, Mapping) and isinstance(config.get("resolved"), Mapping):
-        told["config"] = {
+        rewritten["config"] = {
             **config,
             "resolved": found_configuration(config["resolved"], run, config.get("passed")),
         }
     if isinstance(meta.get("observe"), Mapping):
-        told["observe"] = found_configuration({"observe": meta["observe"]}, run)["observe"]
-    return told
+        rewritten["observe"] = found_configuration({"observe": meta["observe"]}, run)["observe"]
+    return rewritten
 
 
 def as_read(meta: Mapping[str, Any], run: Path) -> dict[str, Any]:
@@ -190,11 +192,13 @@ def as_read(meta: Mapping[str, Any], run: Path) -> dict[str, Any]:
 
 def named_record(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as a page shows it: files by their names alone."""
-    told = {name: _in_all(entry, _named) if _LATER.fullmatch(name) else entry for name, entry in meta.items()}
+    rewritten = {
+        name: _in_all(entry, _named) if _LATER.fullmatch(name) else entry for name, entry in meta.items()
+    }
     config = meta.get("config")
     if isinstance(config, Mapping) and isinstance(config.get("resolved"), Mapping):
-        told["config"] = {**config, "resolved": named_configuration(config["resolved"])}
-    return told
+        rewritten["config"] = {**config, "resolved": named_configuration(config["resolved"])}
+    return rewritten
 
 
 def _named(text: str) -> str:

@@ -232,9 +232,9 @@ class Run:
     def _files(self, kind: str) -> list[Path]:
         files = self.parts(kind)
         if not files:
-            asked = "" if kind in KINDS[:2] else " or was not asked for"
+            not_requested = "" if kind in KINDS[:2] else " or was not asked for"
             raise UserError(
-                f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
+                f"{self.path / kind}: expected parts, found none: it is {self.status}{not_requested}, generate first"
             )
         return files
 

@@ -48,10 +48,10 @@ def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] |
         )
     if missing := [name for name in columns if name not in table.column_names]:
         raise UserError(f"{path}: expected a column `{missing[0]}`, found none: run --stage measure again")
-    return table.to_pandas() if texts is None else _held(path, table, columns, texts)
+    return table.to_pandas() if texts is None else _checked(path, table, columns, texts)
 
 
-def _held(path: Path, table: pa.Table, columns: Iterable[str], texts: Collection[str]) -> pd.DataFrame:
+def _checked(path: Path, table: pa.Table, columns: Iterable[str], texts: Collection[str]) -> pd.DataFrame:
     """The table, once its columns are found to hold what they are to; one without any value has the type of numbers."""
     for name in columns:
         column, text = table[name], name in texts

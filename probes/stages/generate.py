@@ -102,7 +102,7 @@ def generate(
     found = (
         ResolvedSettings.of(loaded, config)
         if loaded
-        else _settled(cluster, run, config, source, len(samples))
+        else _resolved(cluster, run, config, source, len(samples))
     )
     command.cleared(run)
     with shards.startup_lock(run):
@@ -133,13 +133,13 @@ def generate(
 
         def draw() -> None:
             if cluster:
-                told = {
+                summary = {
                     "weights": drawing.weights,
                     "threads": found.threads,
                     "fields": fields,
                     "sizes": sizes,
                 }
-                job = Job.of(run, config, source, device=config.generate.device, **told)
+                job = Job.of(run, config, source, device=config.generate.device, **summary)
                 cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples))
             else:
                 loop.make(
@@ -159,7 +159,7 @@ def generate(
     loop.record_generated(run, began)
 
 
-def _settled(
+def _resolved(
     cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source, images: int
 ) -> ResolvedSettings:
     """Return what a worker finds out for all: this machine may have neither a GPU nor room for the model."""

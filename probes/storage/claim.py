@@ -71,11 +71,11 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     path = run_path(path)
     _require_ours(path)
     made = [] if is_object(path) else [folder for folder in (path, *path.parents) if not folder.exists()]
-    held = hold_of(path, hold)
+    lock = hold_of(path, hold)
     with contextlib.ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
-            _take(held)
+            _take(lock)
         except OSError as error:
             _unmake(path, made)
             raise disk_error(path, error) from None
@@ -86,40 +86,40 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
             raise HeldError(f"{path}: expected to be {found} ({other.who}): let it end first") from None
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        stack.callback(held.close)
-        with contextlib.nullcontext() if isinstance(held, Lease) else _kept(held):
+        stack.callback(lock.close)
+        with contextlib.nullcontext() if isinstance(lock, Lease) else _kept(lock):
             yield _opened(path, hold)
 
 
-def _take(held: FolderHold | Lease) -> None:
+def _take(lock: FolderHold | Lease) -> None:
     """Take a hold; in a folder clear away what interrupted writers left."""
-    if isinstance(held, Lease):
-        held.take()
+    if isinstance(lock, Lease):
+        lock.take()
         return
-    shared = held.hold is Hold.SHARD
-    held.take(lambda only: _clean(held.root, None if only and not shared else DAY))
-    if not held.works:
+    shared = lock.hold is Hold.SHARD
+    lock.take(lambda only: _clean(lock.root, None if only and not shared else DAY))
+    if not lock.works:
         print(
-            f"{held.root}: this file system has no locks, nothing keeps a second process out: see to it that only one"
+            f"{lock.root}: this file system has no locks, nothing keeps a second process out: see to it that only one"
             " writes here, or shards alone",
             file=sys.stderr,
         )
 
 
 @contextlib.contextmanager
-def _kept(held: FolderHold) -> Iterator[None]:
+def _kept(lock: FolderHold) -> Iterator[None]:
     """See to it that a folder stays while it is held: whatever goes wrong where it does not is said to be that."""
-    GUARDS.append(held)
+    GUARDS.append(lock)
     try:
         yield
-        held.require()
+        lock.require()
     except Exception as error:
         if not isinstance(error, GoneError):
             with contextlib.suppress(OSError):
-                held.require()
+                lock.require()
         raise
     finally:
-        GUARDS.remove(held)
+        GUARDS.remove(lock)
 
 
 def _opened(path: Path, hold: Hold) -> Run:

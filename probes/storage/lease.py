@@ -156,7 +156,7 @@ class Lease:
         """
         with contextlib.suppress(FileNotFoundError):
             data, version = self._path.read()
-            if _said(data).get("token") == self._token:
+            if _parsed(data).get("token") == self._token:
                 self._version = version
                 return True
         return False
@@ -236,7 +236,7 @@ class Lease:
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            return _said((self._path.parent / name).read_bytes())
+            return _parsed((self._path.parent / name).read_bytes())
         except FileNotFoundError:
             return {}
 
@@ -309,7 +309,7 @@ class Lease:
             self._record = version
 
 
-def _said(data: bytes) -> dict[str, Any]:
+def _parsed(data: bytes) -> dict[str, Any]:
     try:
         said = parse_json(data)
     except ValueError:

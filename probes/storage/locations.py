@@ -193,12 +193,12 @@ def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFil
 
 def present(paths: Iterable[Path]) -> set[Path]:
     """Those of some files that are there; on object storage each prefix is listed once."""
-    asked = list(paths)
-    prefixes = {cast(ObjectPath, path.parent) for path in asked if isinstance(path, ObjectPath)}
+    requested = list(paths)
+    prefixes = {cast(ObjectPath, path.parent) for path in requested if isinstance(path, ObjectPath)}
     listed = {str(prefix): prefix.entries() for prefix in prefixes}
     return {
         path
-        for path in asked
+        for path in requested
         if (path.name in listed[str(path.parent)] if isinstance(path, ObjectPath) else path.exists())
     }
 
@@ -252,7 +252,7 @@ def _guard(path: Path | ObjectPath) -> Any | None:
     return next((guard for guard in reversed(GUARDS) if f"{path}/".startswith(f"{guard.root}/")), None)
 
 
-def require_held(path: Path) -> None:
+def require_claim(path: Path) -> None:
     """Refuse to write a file of this machine in a run directory that this process held and that is gone.
 
     Raises

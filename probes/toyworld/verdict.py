@@ -150,8 +150,8 @@ def _garments(
     below = [name for name in world.data["slots"]["lower"]["a"] if name != "none"]
     whole = _any(readings, WHOLE_BODY)
     # without a whole-body garment, or beside one that is there in halves only
-    apart = ~whole | _any(readings, open_front) | _any(readings, below)
-    free = apart * _seen(readings[open_front], {"none": table["none"], **{n: table[n] for n in open_front}})
+    unsure = ~whole | _any(readings, open_front) | _any(readings, below)
+    free = unsure * _seen(readings[open_front], {"none": table["none"], **{n: table[n] for n in open_front}})
     free = free * lower + _among(readings, table, WHOLE_BODY)
     # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
     allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.studies.compare.summary import models_said, named, summary, write
+from analysis.studies.compare.summary import describe_models, named, summary, write
 from analysis.studies.opening import opened
 from probes import command_line
 from probes.errors import UserError
@@ -43,7 +43,7 @@ def work(arguments: argparse.Namespace) -> None:
     differences = write(runs, out, **options)
     print(
         "\n".join(
-            [*models_said(runs, named(runs)), summary(differences, runs[0].config.measure.text_readout)]
+            [*describe_models(runs, named(runs)), summary(differences, runs[0].config.measure.text_readout)]
         )
     )
     print(f"tables and figures: {out}")

@@ -26,7 +26,7 @@ from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.studies.opening import opened
 from analysis.study import contrasts, indicators
-from analysis.tables.objects.objects import looked_at
+from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
 from probes import command_line
 from probes.errors import UserError
@@ -40,7 +40,7 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
     """Write ``sheet.html`` into `out`; return what there is to say about it."""
     names = [member.name for member in indicators(run.config) if not member.control]
     questions = choose_questions(
-        looked_at(run),
+        observed_images(run),
         read(run, "nouns"),
         read(run, "objects"),
         indicators=names,

@@ -37,11 +37,11 @@ def label(path: Path, files: Sequence[Path]) -> str:
             f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
         )
     write(run, LABELS, table)
-    said = human_answers(run)
-    people, undecided = table["annotator"].nunique(), int(said["reading"].isna().sum())
+    answers = human_answers(run)
+    people, undecided = table["annotator"].nunique(), int(answers["reading"].isna().sum())
     return (
-        f"{len(said)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided: run --stage measure on"
-        f" {path}"
+        f"{len(answers)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided: "
+        f"run --stage measure on {path}"
     )
 
 

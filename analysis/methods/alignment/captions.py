@@ -87,11 +87,11 @@ def bleu_counts(captions: Sequence[str], references: Sequence[str]) -> NDArray[n
 
     rows = []
     for caption, reference in zip(captions, references, strict=True):
-        said, wanted = words(caption), words(reference)
-        matches = [modified_precision([wanted], said, n).numerator for n in range(1, ORDERS + 1)]
+        candidates, wanted = words(caption), words(reference)
+        matches = [modified_precision([wanted], candidates, n).numerator for n in range(1, ORDERS + 1)]
         # NLTK counts one where a caption is shorter than n words; COCO's evaluation, as the paper of BLEU, none
-        totals = [max(0, len(said) - n + 1) for n in range(1, ORDERS + 1)]
-        rows.append([*matches, *totals, len(said), len(wanted)])
+        totals = [max(0, len(candidates) - n + 1) for n in range(1, ORDERS + 1)]
+        rows.append([*matches, *totals, len(candidates), len(wanted)])
     return np.array(rows, float).reshape(-1, 2 * ORDERS + 2)
 
 
@@ -124,22 +124,22 @@ def other_scores(captions: Sequence[str], references: Sequence[str]) -> dict[str
 
     CIDEr's weights come from the references: of captions that all have one reference it is 0.
     """
-    said, wanted = (
+    candidates, wanted = (
         {index: [" ".join(words(text))] for index, text in enumerate(texts)}
         for texts in (captions, references)
     )
-    return {name: _score(name, said, wanted) for name in OTHERS}
+    return {name: _score(name, candidates, wanted) for name in OTHERS}
 
 
-def _score(name: str, said: Mapping[int, list[str]], wanted: Mapping[int, list[str]]) -> CaptionScore:
-    nothing = np.full(len(said), np.nan)
-    if not said:
+def _score(name: str, candidates: Mapping[int, list[str]], wanted: Mapping[int, list[str]]) -> CaptionScore:
+    nothing = np.full(len(candidates), np.nan)
+    if not candidates:
         return CaptionScore(np.nan, nothing, reason="needs captions, of which there are none")
-    lacking = _lacks(name)
-    if lacking:
-        return CaptionScore(np.nan, nothing, reason=lacking)
+    missing = _lacks(name)
+    if missing:
+        return CaptionScore(np.nan, nothing, reason=missing)
     try:
-        value, each = _RUN[name](dict(wanted), dict(said))
+        value, each = _RUN[name](dict(wanted), dict(candidates))
     except Exception as error:  # programs in Java fail in every way there is
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         return CaptionScore(np.nan, nothing, reason=f"{PACKAGE} failed: {first}")
@@ -161,14 +161,14 @@ def _spice_folder() -> Path:
     return Path(package.__file__).parent
 
 
-def _cider(wanted: dict, said: dict) -> tuple[float, Any]:
+def _cider(wanted: dict, candidates: dict) -> tuple[float, Any]:
     from pycocoevalcap.cider.cider import Cider
 
-    return Cider().compute_score(wanted, said)
+    return Cider().compute_score(wanted, candidates)
 
 
-def _spice(wanted: dict, said: dict) -> tuple[float, Any]:
-    return java_captions.spice(wanted, said, _spice_folder())
+def _spice(wanted: dict, candidates: dict) -> tuple[float, Any]:
+    return java_captions.spice(wanted, candidates, _spice_folder())
 
 
 _RUN = {"cider": _cider, "meteor": java_captions.meteor, "spice": _spice}

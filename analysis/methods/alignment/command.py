@@ -103,34 +103,34 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
     return made
 
 
-def _features(run: Run, asked: str | None) -> list[str]:
+def _features(run: Run, wanted: str | None) -> list[str]:
     """The features that are asked for, or all that a run holds a vector of."""
-    if asked is not None:
-        return [name.strip() for name in asked.split(",")]
+    if wanted is not None:
+        return [name.strip() for name in wanted.split(",")]
     return [name for name in VECTORS if run.parts(f"features/{name}")]
 
 
 def lines(made: dict[str, pd.DataFrame]) -> list[str]:
     """Return what tables say of all images together, a line each."""
-    said = []
+    printed = []
     for row in _all(made, "alignment_retrieval"):
         ends = interval(row["low"], row["high"])
         why = f" ({row['reason']})" if row["reason"] else ""
-        said.append(
+        printed.append(
             f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, over every pool"
             f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
             f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
         )
     for row in _all(made, "alignment_captions"):
         value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
-        said.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
+        printed.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
     for row in _all(made, "alignment_quality"):
         why = f": {row['reason']}" if row["reason"] else ""
-        said.append(
+        printed.append(
             f"{row['measure']} on {row['features']} against {row['reference']}: {number(row['value'])}"
             f" {interval(row['low'], row['high'])} of {row['n_images']} and {row['n_reference']} images{why}"
         )
-    return said
+    return printed
 
 
 def _all(made: dict[str, pd.DataFrame], name: str) -> list[dict]:

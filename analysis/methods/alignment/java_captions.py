@@ -42,13 +42,13 @@ def java_version() -> int | None:
     if found is None:
         return None
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [found, "-version"], capture_output=True, text=True, errors="replace", timeout=60
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(told.stderr + told.stdout)
-    return int(match[1]) if match and told.returncode == 0 else None
+    match = _VERSION.search(done.stderr + done.stdout)
+    return int(match[1]) if match and done.returncode == 0 else None
 
 
 def lacks(name: str, folder: Path) -> str:
@@ -92,7 +92,7 @@ def _is_engine(entry: str) -> bool:
         return False
 
 
-def meteor(wanted: Texts, said: Texts) -> tuple[float, list[float]]:
+def meteor(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
     """Return METEOR 1.5 (Denkowski and Lavie 2014) of all captions and of each, by the package's program.
 
     Raises
@@ -109,7 +109,7 @@ def meteor(wanted: Texts, said: Texts) -> tuple[float, list[float]]:
         for index, texts in wanted.items()
     }
     try:
-        return program.compute_score(plain, dict(said))
+        return program.compute_score(plain, dict(candidates))
     except (OSError, ValueError) as error:
         program.meteor_p.kill()
         complaint = _complaint(program.meteor_p.stderr.read().decode(errors="replace"))
@@ -119,8 +119,8 @@ def meteor(wanted: Texts, said: Texts) -> tuple[float, list[float]]:
             program.lock.release()
 
 
-def spice(wanted: Texts, said: Texts, folder: Path) -> tuple[float, list[float]]:
-    """Return SPICE 1.0 (Anderson et al. 2016) as the mean over captions and of each, in the order of ``said``.
+def spice(wanted: Texts, candidates: Texts, folder: Path) -> tuple[float, list[float]]:
+    """Return SPICE 1.0 (Anderson et al. 2016) as the mean over captions and of each, in the order of ``candidates``.
 
     A caption in which the program finds nothing has 0.
 
@@ -130,17 +130,23 @@ def spice(wanted: Texts, said: Texts, folder: Path) -> tuple[float, list[float]]
         The program failed, took too long, or told nothing of a caption.
     """
     with tempfile.TemporaryDirectory(prefix="spice-") as temporary:
-        asked, told = Path(temporary, "captions.json"), Path(temporary, "scores.json")
-        rows = [{"image_id": index, "test": said[index][0], "refs": wanted[index]} for index in said]
-        asked.write_text(json.dumps(rows), encoding="ascii")
+        captions_file, scores_file = Path(temporary, "captions.json"), Path(temporary, "scores.json")
+        rows = [
+            {"image_id": index, "test": candidates[index][0], "refs": wanted[index]} for index in candidates
+        ]
+        captions_file.write_text(json.dumps(rows), encoding="ascii")
         program = [str(shutil.which("java")), f"-Xmx{SPICE_HEAP}", "-cp"]
         program += [os.pathsep.join([str(folder / SPICE_JAR), *_class_path()]), "edu.anu.spice.SpiceScorer"]
-        _run([*program, str(asked), "-out", str(told), "-silent"], SECONDS + SECONDS_EACH * len(rows))
+        _run(
+            [*program, str(captions_file), "-out", str(scores_file), "-silent"],
+            SECONDS + SECONDS_EACH * len(rows),
+        )
         try:
             scores = {
-                row["image_id"]: row["scores"]["All"]["f"] for row in parse_json(told.read_text("utf-8"))
+                row["image_id"]: row["scores"]["All"]["f"]
+                for row in parse_json(scores_file.read_text("utf-8"))
             }
-            each = [float(scores[index]) for index in said]
+            each = [float(scores[index]) for index in candidates]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JavaError(f"no result that could be read ({type(error).__name__})") from error
     return sum(each) / len(each), each
@@ -152,8 +158,8 @@ def _run(command: list[str], seconds: float) -> None:
     except subprocess.TimeoutExpired as error:
         raise JavaError(f"not done within {seconds:.0f} seconds") from error
     if done.returncode:
-        said = _complaint(done.stderr) or _complaint(done.stdout)
-        raise JavaError(said or f"exit status {done.returncode}")
+        complaint = _complaint(done.stderr) or _complaint(done.stdout)
+        raise JavaError(complaint or f"exit status {done.returncode}")
 
 
 def _complaint(text: str) -> str:

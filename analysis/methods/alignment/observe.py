@@ -156,8 +156,8 @@ def _picture(file: Path) -> NDArray[np.uint8]:
 def _embedded(embedder: Any, pictures: Iterable[NDArray[np.uint8]], batch: int) -> NDArray[np.float64]:
     """Vectors of all pictures; those of one size that follow each other go in batches."""
     vectors = []
-    for _, alike in groupby(pictures, key=lambda picture: picture.shape):
-        same = list(alike)
+    for _, same_size in groupby(pictures, key=lambda picture: picture.shape):
+        same = list(same_size)
         for start in range(0, len(same), batch):
             vectors.append(embedder(same[start : start + batch]).cpu().numpy().astype(float))
     return np.concatenate(vectors)

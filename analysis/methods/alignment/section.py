@@ -79,8 +79,8 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     rows = [(model if name == ALL else f"{model}, {name}", own) for name, own in found]
     [entry] = [one for row in ALIGNMENT for one in row.printed]
     caption = entry.caption.format(data=run.config.name, model=model)
-    asked = set(captions["metric"]) if len(captions) else set()
-    away = [NAMES[one] for one in PRINTED if one in asked and NAMES[one] not in heads]
+    requested = set(captions["metric"]) if len(captions) else set()
+    away = [NAMES[one] for one in PRINTED if one in requested and NAMES[one] not in heads]
     note = f"{entry.note} Not measured: {', '.join(away)}." if away else entry.note
     yield entry.name, latex(caption, heads, rows, entry.label, note)
 

@@ -32,7 +32,7 @@ from analysis.report.figures import files
 from analysis.report.format import interval, number, p_value
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import quantities as gaps_of
-from analysis.studies.compare.summary import models_said, summary
+from analysis.studies.compare.summary import describe_models, summary
 from analysis.studies.opening import opened
 from probes import command_line
 from probes.csv_text import csv_bytes
@@ -207,7 +207,9 @@ def work(arguments: argparse.Namespace) -> None:
     drawn = draw_mitigation(table, result["record"]["indicators"])
     for name, data in files(drawn).items() if drawn else ():
         write_bytes(arguments.out / name, data)
-    print("\n".join([*models_said([before, after], ["before", "after"]), *lines(table, result["record"])]))
+    print(
+        "\n".join([*describe_models([before, after], ["before", "after"]), *lines(table, result["record"])])
+    )
     if gaps is not None:
         print(summary(gaps, before.config.measure.text_readout))
     for line in result["left_out"]:

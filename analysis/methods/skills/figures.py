@@ -31,11 +31,11 @@ def draw_skills(accuracy: pd.DataFrame) -> Drawn | None:
             of_skill = accuracy[accuracy["skill"] == skill]
             levels = [ALL, *dict.fromkeys(of_skill[of_skill["split"] == split]["level"])]
             width = 0.8 / len(tasks)
-            for number, (task, said) in enumerate(tasks.items()):
+            for number, (task, label) in enumerate(tasks.items()):
                 chosen = of_skill[(of_skill["task"] == task) & of_skill["split"].isin([ALL, split])]
                 rows = chosen.set_index("level").reindex(levels)
                 at = np.arange(len(levels)) + (number + 0.5) * width - 0.4
-                panel.bar(at, rows["value"], 0.92 * width, color=PALETTE[number + 2 * place], label=said)
+                panel.bar(at, rows["value"], 0.92 * width, color=PALETTE[number + 2 * place], label=label)
                 panel.vlines(at, rows["low"], rows["high"], color=INK, lw=0.7)
                 shuffled = rows["shuffled"].iloc[0]
                 panel.hlines(

@@ -129,7 +129,7 @@ def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def right(
-    asked: SkillRequest, images: DetectedObjects, rules: Skills | None = None
+    request: SkillRequest, images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.bool_]]:
     """Return of every image whether it shows what is asked for, ``(n_images,)``, by the tasks of its skill (`TASKS`).
 
@@ -137,35 +137,35 @@ def right(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 1, ["dog", "cat"])
-    >>> {task: bool(said[0]) for task, said in right(SkillRequest("count", "dog"), found).items()}
+    >>> {task: bool(correct[0]) for task, correct in right(SkillRequest("count", "dog"), found).items()}
     {'accuracy': True, 'number': False, 'number_and_class': False}
     >>> bool(right(SkillRequest("spatial", "dog", object_b="cat", relation="right"), found)["accuracy"][0])
     True
     """
     rules = rules or Skills()
-    place = images.classes.index(asked.object)
+    place = images.classes.index(request.object)
     number = images.counts[:, place]
-    if asked.skill == "object":
+    if request.skill == "object":
         return {ACCURACY: number > 0 if rules.object == "any" else images.first == place}
-    if asked.skill == "count":
-        alone = (number == asked.count) & (images.total == asked.count)
-        said = {"exact": number == asked.count, "at_least": number >= asked.count, "only": alone}
+    if request.skill == "count":
+        alone = (number == request.count) & (images.total == request.count)
+        correct = {"exact": number == request.count, "at_least": number >= request.count, "only": alone}
         return {
-            ACCURACY: said[rules.count],
-            NUMBER: images.total == asked.count,
+            ACCURACY: correct[rules.count],
+            NUMBER: images.total == request.count,
             NUMBER_AND_CLASS: alone,
         }
-    other = images.classes.index(asked.object_b)
+    other = images.classes.index(request.object_b)
     both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
     if rules.spatial == "surest":
         surest = np.sort([images.first, images.second], axis=0)
         both = (surest[0] == min(place, other)) & (surest[1] == max(place, other))
-        return {ACCURACY: both & _related(asked, images, place, other, "first"), CLASSES: both}
-    return {ACCURACY: _related(asked, images, place, other, rules.spatial), CLASSES: both}
+        return {ACCURACY: both & _related(request, images, place, other, "first"), CLASSES: both}
+    return {ACCURACY: _related(request, images, place, other, rules.spatial), CLASSES: both}
 
 
 def _related(
-    asked: SkillRequest, images: DetectedObjects, place: int, other: int, pick: str
+    request: SkillRequest, images: DetectedObjects, place: int, other: int, pick: str
 ) -> NDArray[np.bool_]:
     """Return whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
     a, b = images.centres[:, place], images.centres[:, other]
@@ -174,34 +174,34 @@ def _related(
     if a.shape[1] == 0 or b.shape[1] == 0:
         return np.zeros(len(a), bool)
     found = relation(b[:, :, None] - a[:, None])
-    wanted = [RELATIONS.index(asked.relation)]
+    wanted = [RELATIONS.index(request.relation)]
     if place == other:  # nobody says which of the two is meant
-        wanted.append(RELATIONS.index(INVERSE[asked.relation]))
+        wanted.append(RELATIONS.index(INVERSE[request.relation]))
     return np.asarray(np.isin(found, wanted).any(axis=(1, 2)), bool)
 
 
 def judge(
-    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
+    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> pd.DataFrame:
     """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``.
 
     Parameters
     ----------
-    asked : sequence of SkillRequest
+    requests : sequence of SkillRequest
         Of every image, in the order of `images`.
     """
     rows = []
-    for one, members in _alike(asked).items():
+    for one, members in _by_request(requests).items():
         some = images.of(members)
-        for task, said in right(one, some, rules).items():
-            rows.append(pd.DataFrame({"image": members, "task": task, "right": said}))
+        for task, correct in right(one, some, rules).items():
+            rows.append(pd.DataFrame({"image": members, "task": task, "right": correct}))
     empty = pd.DataFrame({"image": np.array([], int), "task": [], "right": np.array([], bool)})
     found = pd.concat(rows or [empty], ignore_index=True)
     return found.sort_values("image", kind="stable", ignore_index=True)
 
 
 def shuffled(
-    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
+    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[tuple[str, str], float]:
     r"""Return what is expected of images that are dealt out to the prompts of their skill at random, by skill and task.
 
@@ -216,7 +216,7 @@ def shuffled(
     >>> shuffled([SkillRequest("object", "dog"), SkillRequest("object", "cat")], found)
     {('object', 'accuracy'): 0.5}
     """
-    places, shares = _by_skill(asked), dealt(asked, images, rules)
+    places, shares = _by_skill(requests), dealt(requests, images, rules)
     return {
         (skill, task): float(shares[task][members].mean())
         for skill, members in places.items()
@@ -225,7 +225,7 @@ def shuffled(
 
 
 def dealt(
-    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
+    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
 
@@ -236,19 +236,23 @@ def dealt(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
-    >>> asked = [SkillRequest("object", "dog"), SkillRequest("object", "dog"), SkillRequest("object", "cat")]
-    >>> dealt(asked, found)["accuracy"].round(2).tolist()
+    >>> requests = [
+    ...     SkillRequest("object", "dog"),
+    ...     SkillRequest("object", "dog"),
+    ...     SkillRequest("object", "cat"),
+    ... ]
+    >>> dealt(requests, found)["accuracy"].round(2).tolist()
     [0.67, 0.67, 0.33]
     """
-    shares = {task: np.full(len(asked), np.nan) for tasks in TASKS.values() for task in tasks}
-    of_skill = {skill: images.of(members) for skill, members in _by_skill(asked).items()}
-    for one, members in _alike(asked).items():
-        for task, said in right(one, of_skill[one.skill], rules).items():
-            shares[task][members] = said.mean()
+    shares = {task: np.full(len(requests), np.nan) for tasks in TASKS.values() for task in tasks}
+    of_skill = {skill: images.of(members) for skill, members in _by_skill(requests).items()}
+    for one, members in _by_request(requests).items():
+        for task, correct in right(one, of_skill[one.skill], rules).items():
+            shares[task][members] = correct.mean()
     return shares
 
 
-def chance(asked: Sequence[SkillRequest]) -> dict[str, float]:
+def chance(requests: Sequence[SkillRequest]) -> dict[str, float]:
     r"""Return the accuracy of `shuffled` images that show exactly what their prompts ask for, by skill.
 
     With K objects equally often it is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
@@ -265,11 +269,11 @@ def chance(asked: Sequence[SkillRequest]) -> dict[str, float]:
     >>> chance(pairs)["spatial"] == 2 / (4 * 3**2)
     True
     """
-    shares = chances(asked)
-    return {skill: float(shares[members].mean()) for skill, members in _by_skill(asked).items()}
+    shares = chances(requests)
+    return {skill: float(shares[members].mean()) for skill, members in _by_skill(requests).items()}
 
 
-def chances(asked: Sequence[SkillRequest]) -> NDArray[np.float64]:
+def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
     >>> chances(
@@ -277,29 +281,29 @@ def chances(asked: Sequence[SkillRequest]) -> NDArray[np.float64]:
     ... ).round(2).tolist()
     [0.67, 0.67, 0.33]
     """
-    scenes = [(one.skill, _scene(one)) for one in asked]
-    alike, total = Counter(scenes), Counter(one.skill for one in asked)
-    return np.array([alike[scene] / total[scene[0]] for scene in scenes])
+    scenes = [(one.skill, _scene(one)) for one in requests]
+    repeats, total = Counter(scenes), Counter(one.skill for one in requests)
+    return np.array([repeats[scene] / total[scene[0]] for scene in scenes])
 
 
-def _by_skill(asked: Sequence[SkillRequest]) -> dict[str, list[int]]:
+def _by_skill(requests: Sequence[SkillRequest]) -> dict[str, list[int]]:
     """Places of the prompts of each skill that there is."""
-    places = {skill: [i for i, one in enumerate(asked) if one.skill == skill] for skill in TASKS}
+    places = {skill: [i for i, one in enumerate(requests) if one.skill == skill] for skill in TASKS}
     return {skill: members for skill, members in places.items() if members}
 
 
-def _scene(asked: SkillRequest) -> tuple:
+def _scene(request: SkillRequest) -> tuple:
     """Return what is there to be seen: the same for prompts that the same images fulfil."""
-    if asked.skill != "spatial":
-        return (asked.object, asked.count)
-    turned = (asked.object_b, asked.object, INVERSE[asked.relation])
-    return min((asked.object, asked.object_b, asked.relation), turned)
+    if request.skill != "spatial":
+        return (request.object, request.count)
+    turned = (request.object_b, request.object, INVERSE[request.relation])
+    return min((request.object, request.object_b, request.relation), turned)
 
 
-def _alike(asked: Sequence[SkillRequest]) -> dict[SkillRequest, list[int]]:
+def _by_request(requests: Sequence[SkillRequest]) -> dict[SkillRequest, list[int]]:
     """The images of prompts that ask for the same, whatever their template."""
     members: dict[SkillRequest, list[int]] = {}
-    for index, one in enumerate(asked):
+    for index, one in enumerate(requests):
         bare = SkillRequest(
             one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation
         )

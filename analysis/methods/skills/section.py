@@ -121,8 +121,8 @@ def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _splits(accuracy: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return what stands in the tables that open on demand: of each skill and axis its levels."""
-    apart = accuracy[(accuracy["split"] != ALL) & (accuracy["task"] == ACCURACY)]
-    groups = apart.groupby(["skill", "split"], sort=False)
+    by_split = accuracy[(accuracy["split"] != ALL) & (accuracy["task"] == ACCURACY)]
+    groups = by_split.groupby(["skill", "split"], sort=False)
     return [
         (f"{TITLES[skill]} by {split.replace('_', ' ')}", rows.to_dict("records"))
         for (skill, split), rows in groups

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.skills.scores import COLUMNS, seen
-from analysis.methods.skills.tables import SKILLS, Judged, accuracy_table, image_table
+from analysis.methods.skills.tables import SKILLS, ScoredImages, accuracy_table, image_table
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from probes.config.checks import asks_for_skills
@@ -30,12 +30,12 @@ def measure_skills(run: Run) -> None:
     UserError
         No detector looked at its images.
     """
-    judged = read_judged(run)
-    write(run, "skills_images", image_table(judged))
-    write(run, "skills_accuracy", accuracy_table(judged, run.config.measure.level))
+    scored = read_scored_images(run)
+    write(run, "skills_images", image_table(scored))
+    write(run, "skills_accuracy", accuracy_table(scored, run.config.measure.level))
 
 
-def read_judged(run: Run) -> Judged:
+def read_scored_images(run: Run) -> ScoredImages:
     """Return a run's images with what was detected in them, whatever looked at them."""
     if not run.parts("observed") or not run.config.observe.objects:
         raise UserError(
@@ -53,7 +53,7 @@ def read_judged(run: Run) -> Judged:
         image=found["sample_id"].map(number), label=found["label"].map(lambda label: names.get(label, label))
     )
     limit = threshold(config)
-    return Judged(
+    return ScoredImages(
         samples,
         of_image,
         seen(found[list(COLUMNS)], len(samples), classes, limit),
@@ -91,7 +91,7 @@ def _reasons(
 ) -> list[str]:
     """Return why an image cannot be judged; empty where it can."""
     observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
-    looked = {
+    tag_sets = {
         tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}
     }
     left_out, found = run.left_out(), []
@@ -104,7 +104,7 @@ def _reasons(
             found.append(str(observed.at[sample, "reason"]))
         else:
             wanted = {name for name in (one.object, one.object_b) if name}
-            found.append("" if wanted <= looked[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
+            found.append("" if wanted <= tag_sets[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
     return found
 
 

@@ -46,14 +46,14 @@ NO_IMAGE = "no prompt of these has an image"
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScoredImages:
     """Images and by what they are judged.
 
     Attributes
     ----------
     samples : DataFrame
         One row per image: ``sample_id``, ``triplet`` and ``seed``.
-    asked : sequence of SkillRequest
+    requests : sequence of SkillRequest
         Of each image, in the order of `samples`.
     seen : DetectedObjects
         What was detected in each, in the same order.
@@ -67,7 +67,7 @@ class Judged:
     """
 
     samples: pd.DataFrame
-    asked: Sequence[SkillRequest]
+    requests: Sequence[SkillRequest]
     seen: DetectedObjects
     reasons: Sequence[str]
     rules: Skills
@@ -76,27 +76,27 @@ class Judged:
     absent: Sequence[SkillRequest] = ()
 
 
-def image_table(judged: Judged) -> pd.DataFrame:
+def image_table(scored: ScoredImages) -> pd.DataFrame:
     """Return ``skills_images``: one row per image, with what was asked for and, as 1 or 0, whether it is there.
 
     NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
     """
-    answers = judge(judged.asked, judged.seen, judged.rules).astype({"right": float})
+    answers = judge(scored.requests, scored.seen, scored.rules).astype({"right": float})
     wide = answers.pivot(index="image", columns="task", values="right").reindex(columns=list(ANSWERS))
-    wide = wide.reindex(range(len(judged.asked)))
-    reasons = np.array(judged.reasons, dtype=object)
+    wide = wide.reindex(range(len(scored.requests)))
+    reasons = np.array(scored.reasons, dtype=object)
     wide[reasons != ""] = np.nan
-    table = pd.concat([judged.samples.reset_index(drop=True), _levels(judged.asked), wide], axis=1)
-    return table.assign(detected=judged.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+    table = pd.concat([scored.samples.reset_index(drop=True), _levels(scored.requests), wide], axis=1)
+    return table.assign(detected=scored.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
 
 
-def _levels(asked: Sequence[SkillRequest]) -> pd.DataFrame:
+def _levels(requests: Sequence[SkillRequest]) -> pd.DataFrame:
     """`LEVELS` of some prompts; empty where one is another skill's."""
-    levels = [one.levels for one in asked]
+    levels = [one.levels for one in requests]
     return pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)
 
 
-def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
+def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     """Return ``skills_accuracy``: how often images show what was asked for, by skill, task and split.
 
     ``shuffled`` is the accuracy of images that are dealt out at random to the prompts of their skill, of those of the
@@ -104,9 +104,9 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
     size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
     2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
-    images, absent, rows = image_table(judged), _levels(judged.absent), []
+    images, absent, rows = image_table(scored), _levels(scored.absent), []
     can = images["reason"] == ""
-    baselines = _baselines(judged, can.to_numpy())
+    baselines = _baselines(scored, can.to_numpy())
     for skill, tasks in TASKS.items():
         of_skill = [table[table["skill"] == skill] for table in (images, absent)]
         for split, value, some, missing in _splits(*of_skill, skill):
@@ -121,17 +121,17 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
                     "shuffled": _mean(baselines[task], some.index),
                     "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
                 }
-                rows.append({**row, "rule": getattr(judged.rules, skill)})
+                rows.append({**row, "rule": getattr(scored.rules, skill)})
     rows += _average(rows)
     table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
     table = table.astype(dict.fromkeys(COUNTS, "int64"))
-    return table.assign(threshold=judged.threshold, detector=judged.detector, version=VERSION)
+    return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
 
 
-def _baselines(judged: Judged, can: np.ndarray) -> dict[str, np.ndarray]:
+def _baselines(scored: ScoredImages, can: np.ndarray) -> dict[str, np.ndarray]:
     """Of every image, by task and as `CHANCE`: how often one of its skill's, taken at random, fits its prompt."""
-    asked = [one for one, fine in zip(judged.asked, can) if fine]
-    found = {**dealt(asked, judged.seen.of(can), judged.rules), CHANCE: chances(asked)}
+    requests = [one for one, fine in zip(scored.requests, can) if fine]
+    found = {**dealt(requests, scored.seen.of(can), scored.rules), CHANCE: chances(requests)}
     baselines = {task: np.full(len(can), np.nan) for task in found}
     for task, shares in found.items():
         baselines[task][can] = shares

@@ -139,10 +139,10 @@ class BlipCaptioner:
         ):  # its files say how it generates, too
             inputs = self._processor(images=pictures, text=text, return_tensors="pt").to(self._model.device)
             inputs["pixel_values"] = inputs["pixel_values"].to(self._model.dtype)
-            said = self._model.generate(
+            generated = self._model.generate(
                 **inputs, num_beams=self.settings.beams, max_new_tokens=self.settings.tokens, do_sample=False
             )
-        texts = [one.strip() for one in self._processor.batch_decode(said, skip_special_tokens=True)]
+        texts = [one.strip() for one in self._processor.batch_decode(generated, skip_special_tokens=True)]
         return [one.removeprefix(self.settings.prompt.strip()).strip() for one in texts]
 
 

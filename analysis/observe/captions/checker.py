@@ -74,8 +74,8 @@ def sentence(things: set[str], place: str) -> str:
     ('a person in boots with a dog on the beach', 'an empty picture')
     """
     world = load_world()
-    said = [one["phrase"] for name, one in world.attributes.items() if name in things]
-    said += [one["phrases"][0] for name, one in world.objects.items() if name in things]
-    said += [world.places[place][0]] if place in world.places else []
+    phrases = [one["phrase"] for name, one in world.attributes.items() if name in things]
+    phrases += [one["phrases"][0] for name, one in world.objects.items() if name in things]
+    phrases += [world.places[place][0]] if place in world.places else []
     subject = "a person" if PERSON in things else "an empty picture"
-    return " ".join([subject, *said])
+    return " ".join([subject, *phrases])

@@ -119,11 +119,11 @@ class CaptionObserver:
         """Load the captioner."""
         self.captioner.load(self.device)
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """One row per image: its caption, or why there is none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
-        said = self.captioner.captions([images[index].pixels for index in there]) if there else []
-        captions = dict(zip(there, said, strict=True))
+        generated = self.captioner.captions([images[index].pixels for index in there]) if there else []
+        captions = dict(zip(there, generated, strict=True))
         rows = [
             {**image.key, "caption": captions.get(index), "reason": image.fault}
             for index, image in enumerate(images)

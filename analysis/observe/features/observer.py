@@ -127,7 +127,7 @@ class FeatureObserver:
         device = pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
         self._embedder = Embedder(self.feature, self.path, device)
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """One row per image: its vector, or why there is none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         vectors = dict(zip(there, self._read([images[index] for index in there])))
@@ -172,7 +172,7 @@ class SplitProductObserver(FeatureObserver):
         """One row per (triplet, seed, pair)."""
         return MappingProxyType({self.kind: runs_schemas.FEATURE_PAIRS})
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """One row per pair of readable images of one triplet and seed, in the order of the indicators."""
         from analysis.observe.features.split_product import split_product
 
@@ -215,7 +215,7 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     """
     feature, settings = FEATURES[name], config.observe
     _check_names(config)
-    if not is_asked(name, config):
+    if not is_requested(name, config):
         return None, ""
     kind = SplitProductObserver if feature.readout == "patch_tokens" else FeatureObserver
     named = settings.feature_weights.get(name)
@@ -230,7 +230,7 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
 
 
-def is_asked(name: str, config: Config) -> bool:
+def is_requested(name: str, config: Config) -> bool:
     """Return whether a configuration asks for a feature: by name, as one of the usual ones, or for an audit (GEP)."""
     chosen = config.observe.features
     of_audit = name == config.gep.clip and bool(places(config))
@@ -241,13 +241,13 @@ def _check_names(config: Config) -> None:
     texts(config)  # says what is wrong with an audit's sentences before anything is drawn
     settings = config.observe
     names = settings.features if isinstance(settings.features, list) else []
-    asked = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}
+    places = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}
     clips = [name for name, feature in FEATURES.items() if feature.library == "open_clip"]
     if config.gep.clip not in clips:
         raise UserError(
             f"gep.clip: expected {' or '.join(clips)}, got {config.gep.clip!r:.60}: name one of them"
         )
-    for name, field in asked.items():
+    for name, field in places.items():
         if name not in FEATURES:
             raise UserError(f"{field}: expected {', '.join(FEATURES)}, got {name!r:.60}: name one of them")
 

@@ -65,7 +65,7 @@ class ObjectObserver:
         """Load the engine and the sources of tags."""
         self._engine, self._tags = self.plan.engine(), self.plan.tags()
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of ``objects``, one a detection, and of ``observed``, one an image, also where it cannot be read."""
         pixels = {index: image.pixels for index, image in enumerate(images) if image.pixels is not None}
         prompts = [(images[index].prompt, *images[index].others) for index in pixels]

@@ -151,17 +151,17 @@ class Blip2:
         pixels = self._processor.image_processor(pictures, return_tensors="pt")["pixel_values"]
         pixels = pixels.to(self._model.device, self._model.dtype)
         with _once(self._model.vision_model):
-            columns = [self._column(asked, pixels, pictures[0]) for asked in questions]
+            columns = [self._column(question, pixels, pictures[0]) for question in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
 
     @torch.inference_mode()
-    def _column(self, asked: ResolvedQuestion, pixels: torch.Tensor, picture: Image.Image) -> list[Answer]:
+    def _column(self, question: ResolvedQuestion, pixels: torch.Tensor, picture: Image.Image) -> list[Answer]:
         """Answers to a question about all images: their texts are the same, so that none is padded."""
-        text = self.settings.prompt.replace(QUESTION, asked.text)
+        text = self.settings.prompt.replace(QUESTION, question.text)
         numbers = self._processor(images=[picture], text=[text], return_tensors="pt")["input_ids"]
         numbers = numbers.expand(len(pixels), -1).to(pixels.device)
         with readable(f"{FIELD}: {self.path}", "a model that answers"):  # its files say how it generates, too
-            said = self._model.generate(
+            tokens = self._model.generate(
                 pixel_values=pixels,
                 input_ids=numbers,
                 attention_mask=torch.ones_like(numbers),
@@ -170,9 +170,9 @@ class Blip2:
                 do_sample=False,
             )
         if not self._model.language_model.config.is_encoder_decoder:
-            said = said[:, numbers.shape[1] :]  # it repeats what it was asked
-        answers = self._processor.batch_decode(said, skip_special_tokens=True)
-        return [Answer(asked.text, answer.strip(), asked.read(answer)) for answer in answers]
+            tokens = tokens[:, numbers.shape[1] :]  # it repeats what it was asked
+        answers = self._processor.batch_decode(tokens, skip_special_tokens=True)
+        return [Answer(question.text, answer.strip(), question.read(answer)) for answer in answers]
 
 
 @contextmanager
@@ -220,10 +220,10 @@ def located(name: str, revision: str | None, *, fetch: bool = True) -> Path | No
 
 
 def _whole(path: Path) -> Path:
-    lacking = _lacks(path)
-    if lacking:
+    missing = _lacks(path)
+    if missing:
         raise UserError(
-            f"{FIELD}: {path}: expected a folder of transformers with config.json and safetensors, found no {lacking}:"
+            f"{FIELD}: {path}: expected a folder of transformers with config.json and safetensors, found no {missing}:"
             " download it whole"
         )
     return path

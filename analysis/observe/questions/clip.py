@@ -94,15 +94,15 @@ class ClipReader:
         assert self._embedder is not None, "it is loaded before it looks"
         vectors = self._embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
         unit = F.normalize(vectors.double().cpu(), dim=-1)
-        columns = [self._column(asked, unit) for asked in questions]
+        columns = [self._column(question, unit) for question in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
 
-    def _column(self, asked: ResolvedQuestion, images: torch.Tensor) -> list[Answer]:
+    def _column(self, question: ResolvedQuestion, images: torch.Tensor) -> list[Answer]:
         """Answers to a question about all images."""
-        readings, sentences = list(asked.sentences), list(asked.sentences.values())
-        put = " / ".join(sentences) or asked.text
+        readings, sentences = list(question.sentences), list(question.sentences.values())
+        put = " / ".join(sentences) or question.text
         if not sentences:
-            reason = f"observe.questions.ask.{asked.key} has no sentences for CLIP"
+            reason = f"observe.questions.ask.{question.key} has no sentences for CLIP"
             return [Answer(put, reason=reason)] * len(images)
         probabilities = self.probabilities(images, sentences)
         best = probabilities.argmax(1)

@@ -41,7 +41,7 @@ class QuestionObserver:
     whole_triplets = False
 
     def __str__(self) -> str:
-        return f"{len(self.asked)} questions, {self.reader}"
+        return f"{len(self.questions)} questions, {self.reader}"
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class QuestionObserver:
         return {}
 
     @cached_property
-    def asked(self) -> tuple[ResolvedQuestion, ...]:
+    def questions(self) -> tuple[ResolvedQuestion, ...]:
         """The questions."""
         return questions(self.config)
 
@@ -85,7 +85,7 @@ class QuestionObserver:
         return Needs(
             device=self.device.type,
             parameters=self.reader.parameters(),
-            seconds=self.reader.seconds(len(self.asked)),
+            seconds=self.reader.seconds(len(self.questions)),
             versions={name: metadata.version(name) for name in names},
         )
 
@@ -93,7 +93,7 @@ class QuestionObserver:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
         return {
             **{f"{self.kind}.{name}": value for name, value in self.reader.identity().items()},
-            **{f"{self.kind}.questions.{one.key}": _shown(one) for one in self.asked},
+            **{f"{self.kind}.questions.{one.key}": _shown(one) for one in self.questions},
             "observe.questions.batch": self.batch,
             "observe.device": self.device.type,
         }
@@ -102,20 +102,20 @@ class QuestionObserver:
         """Load the reader."""
         self.reader.load(self.device)
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Return one row per image and question: the answer and its reading, or why it was not asked."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
-        answers = self.reader.answers([images[index] for index in there], self.asked) if there else []
+        answers = self.reader.answers([images[index] for index in there], self.questions) if there else []
         given = dict(zip(there, answers))
         rows = [
-            {**image.key, "question": asked.key, **asdict(answer)}
+            {**image.key, "question": question.key, **asdict(answer)}
             for index, image in enumerate(images)
-            for asked, answer in zip(self.asked, given.get(index) or self._unread(image))
+            for question, answer in zip(self.questions, given.get(index) or self._unread(image))
         ]
         return {self.kind: rows}
 
     def _unread(self, image: StoredImage) -> list[Answer]:
-        return [Answer(asked.text, reason=image.fault) for asked in self.asked]
+        return [Answer(question.text, reason=image.fault) for question in self.questions]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return who answered, the questions, and how often an answer was undecided or missing."""
@@ -125,7 +125,7 @@ class QuestionObserver:
                 "reader": str(self.reader),
                 **({"commit": commit} if commit else {}),
                 **self.reader.identity(),
-                "questions": {one.key: _shown(one) for one in self.asked},
+                "questions": {one.key: _shown(one) for one in self.questions},
                 "versions": dict(self.needs().versions),
                 "counts": counts(run, self.kind),
             }
@@ -134,18 +134,21 @@ class QuestionObserver:
 
 def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
     """Return how often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
-    said: dict[str, Counter[str]] = {}
+    tallies: dict[str, Counter[str]] = {}
     for file in run.parts(kind):
         columns = read_part(file, ["question", "reading", "reason"]).to_pydict().values()
         for question, reading, reason in zip(*columns):
-            said.setdefault(question, Counter())["not asked" if reason else reading or "undecided"] += 1
-    return {question: dict(sorted(count.items())) for question, count in said.items()}
+            tallies.setdefault(question, Counter())["not asked" if reason else reading or "undecided"] += 1
+    return {question: dict(sorted(count.items())) for question, count in tallies.items()}
 
 
-def _shown(asked: ResolvedQuestion) -> dict[str, Any]:
+def _shown(question: ResolvedQuestion) -> dict[str, Any]:
     """A question as plain data."""
-    plain = {"text": asked.text, "readings": {name: list(words) for name, words in asked.readings.items()}}
-    return {**plain, "sentences": dict(asked.sentences)}
+    plain = {
+        "text": question.text,
+        "readings": {name: list(words) for name, words in question.readings.items()},
+    }
+    return {**plain, "sentences": dict(question.sentences)}
 
 
 def _blip2(config: Config) -> Reader:

@@ -59,8 +59,10 @@ class ToyworldCheckerReader:
         read = dict(zip(fitting, _read([images[index] for index in fitting])))
         return [
             [
-                _answer(asked, *read[index]) if index in read else Answer(asked.text, reason=_size(image))
-                for asked in questions
+                _answer(question, *read[index])
+                if index in read
+                else Answer(question.text, reason=_size(image))
+                for question in questions
             ]
             for index, image in enumerate(images)
         ]
@@ -72,9 +74,9 @@ def _read(images: Sequence[StoredImage]) -> list[tuple[Mapping[str, Any], float]
         return []
     pixels = np.stack([image.pixels for image in images])
     seen = checker.read_images(pixels)
-    said = verdicts(seen, [image.prompt for image in images])
-    said[~shows_figure(checker.read_colours(pixels))] = np.nan
-    return list(zip(seen.to_dict("records"), said.tolist()))
+    readings = verdicts(seen, [image.prompt for image in images])
+    readings[~shows_figure(checker.read_colours(pixels))] = np.nan
+    return list(zip(seen.to_dict("records"), readings.tolist()))
 
 
 def verdicts(seen: pd.DataFrame, prompts: Sequence[str]) -> NDArray[np.float64]:
@@ -90,16 +92,16 @@ def _named(prompt: str) -> Named:
         return Named("neutral")
 
 
-def _answer(asked: ResolvedQuestion, seen: Mapping[str, Any], said: float) -> Answer:
-    if asked.key == GENDER and {*asked.readings} == {*COMPONENTS}:
-        if np.isnan(said) or said == 0:
-            return Answer(asked.text, UNCLEAR)
-        reading = COMPONENTS[said > 0]
-        return Answer(asked.text, reading, reading, float(1 / (1 + np.exp(-abs(said)))))
-    if asked.key in checker.THINGS and {*asked.readings} == {"yes", "no"}:
-        reading = "yes" if seen[asked.key] else "no"
-        return Answer(asked.text, reading, reading)
-    return Answer(asked.text, reason="the checker does not know what is asked")
+def _answer(question: ResolvedQuestion, seen: Mapping[str, Any], verdict: float) -> Answer:
+    if question.key == GENDER and {*question.readings} == {*COMPONENTS}:
+        if np.isnan(verdict) or verdict == 0:
+            return Answer(question.text, UNCLEAR)
+        reading = COMPONENTS[verdict > 0]
+        return Answer(question.text, reading, reading, float(1 / (1 + np.exp(-abs(verdict)))))
+    if question.key in checker.THINGS and {*question.readings} == {"yes", "no"}:
+        reading = "yes" if seen[question.key] else "no"
+        return Answer(question.text, reading, reading)
+    return Answer(question.text, reason="the checker does not know what is asked")
 
 
 def _size(image: StoredImage) -> str:

@@ -104,10 +104,10 @@ class ToyworldVqa:
         words = self._model.settings["answers"] if self._model else []
         return [
             [
-                _answer(asked, words, probabilities[index][row])
+                _answer(question, words, probabilities[index][row])
                 if index in probabilities
-                else Answer(asked.text, reason=_other_size(image))
-                for row, asked in enumerate(questions)
+                else Answer(question.text, reason=_other_size(image))
+                for row, question in enumerate(questions)
             ]
             for index, image in enumerate(images)
         ]
@@ -120,7 +120,7 @@ class ToyworldVqa:
         assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
         if not images:
             return []
-        texts = [asked.text for asked in questions]
+        texts = [question.text for question in questions]
         tokens, lengths = tokens_of(self._tokenizer, texts, self._model.settings["context_length"])
         device = self._model.names.device
         shape = (len(images), *tokens.shape)
@@ -132,10 +132,10 @@ class ToyworldVqa:
         return list(logits.double().softmax(-1).cpu())
 
 
-def _answer(asked: ResolvedQuestion, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
+def _answer(question: ResolvedQuestion, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
     word = words[int(probabilities.argmax())]
-    reading = asked.read(word)
-    return Answer(asked.text, word, reading, float(probabilities.max()) if reading else None)
+    reading = question.read(word)
+    return Answer(question.text, word, reading, float(probabilities.max()) if reading else None)
 
 
 def _other_size(image: StoredImage) -> str:

@@ -210,7 +210,7 @@ class SkinToneObserver:
         self.source.load()
         self.light.load()
 
-    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """One row per image: the colour of its skin and the tones, or why there are none."""
         there = [index for index, image in enumerate(images) if image.pixels is not None]
         regions = dict(zip(there, self.source.regions([_pixels(images[index]) for index in there])))

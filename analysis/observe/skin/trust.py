@@ -50,10 +50,10 @@ class Trust:
 
     def __init__(self, folder: str, device: str):
         self.folder, self.device = expand_model(folder, PLACE), device
-        lacking = [name for name in FILES if not (self.folder / name).is_file()]
-        if lacking:
+        missing = [name for name in FILES if not (self.folder / name).is_file()]
+        if missing:
             raise UserError(
-                f"{PLACE}: {self.folder}: expected {', '.join(FILES)}, found no {lacking[0]}: register at"
+                f"{PLACE}: {self.folder}: expected {', '.join(FILES)}, found no {missing[0]}: register at"
                 " trust.is.tue.mpg.de for TRUST's; the mask stands beside DALL-Eval's code"
             )
         self._networks: tuple[Any, Any] | None = None
@@ -189,9 +189,9 @@ def _weights(path: Path, key: str) -> dict[str, Any]:
         data = tensors(path)
     weights = data.get(key) if isinstance(data, dict) else None
     if not named_tensors(weights):
-        held = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__
+        found = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__
         raise UserError(
-            f"{PLACE}: {path}: expected the weights of {key} under that name, got {held:.80}: choose another"
+            f"{PLACE}: {path}: expected the weights of {key} under that name, got {found:.80}: choose another"
         )
     return {name.removeprefix("module."): value for name, value in weights.items()}
 

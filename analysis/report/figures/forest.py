@@ -31,16 +31,16 @@ def draw_forest(
         Gaps are positive towards the first.
     reference : str
     """
-    gaps, apart = (
+    gaps, disparities = (
         table[(table["kind"] == "gap") & (table["what"] == "-".join(contrast)) & (table["step"] == NO_STEP)]
         for table in (values, differences)
     )
-    panels = {metric: (metric.rows_of(gaps), metric.rows_of(apart)) for metric in metrics}
+    panels = {metric: (metric.rows_of(gaps), metric.rows_of(disparities)) for metric in metrics}
     panels = {metric: rows for metric, rows in panels.items() if len(rows[0])}
     if not panels:
         return None
     runs = list(dict.fromkeys(gaps["run"]))
-    pairs = list(dict.fromkeys(zip(apart["first"], apart["second"])))
+    pairs = list(dict.fromkeys(zip(disparities["first"], disparities["second"])))
     labels = [*map(label, runs), *(f"{label(second)} − {label(first)}" for first, second in pairs)]
     with style():
         figure = new_figure(DOUBLE, 0.9 + 0.24 * len(labels))

@@ -201,8 +201,8 @@ def _name_ticks(axes, names: list[str], most: int = 14) -> None:
     """Name about so many ticks at most, evenly from the first on, and the last."""
     every, last = max(1, int(np.ceil(len(names) / most))), len(names) - 1
     keep = [*range(0, max(1, last - every + 1), every), last] if last else [0]
-    turn = 30 if max(map(len, names)) > 5 else 0
-    axes.set_xticks(keep, [names[i] for i in keep], rotation=turn, ha="right" if turn else "center")
+    rotation = 30 if max(map(len, names)) > 5 else 0
+    axes.set_xticks(keep, [names[i] for i in keep], rotation=rotation, ha="right" if rotation else "center")
 
 
 def _step_axis(axes, steps: list[int], timesteps: dict[int, float]) -> None:

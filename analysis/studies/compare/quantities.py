@@ -13,7 +13,7 @@ from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
 from analysis.stats.effects import prompt_means
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.objects.objects import looked_at
+from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.runs.store import Run
@@ -103,7 +103,7 @@ def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFram
 def _presence(run: Run, triplets: NDArray) -> tuple[pd.DataFrame, NDArray[np.float64]]:
     """Presence of every object but individuals, first less second indicator of each contrast, by prompt."""
     chosen = comparison(run.config)
-    table = counted(looked_at(run), read(run, "objects"), chosen.names, without=chosen.individuals)[ALL]
+    table = counted(observed_images(run), read(run, "objects"), chosen.names, without=chosen.individuals)[ALL]
     row = np.searchsorted(triplets, table.prompts.astype(triplets.dtype))
     keys, values = [], []
     for one, other in contrasts(run.config):

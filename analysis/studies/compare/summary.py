@@ -38,20 +38,20 @@ def named(runs: Sequence[Run]) -> list[str]:
     return [str(run.path) for run in runs]
 
 
-def models_said(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+def describe_models(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     """A line for each run whose model is that of the first, or an edit of it, as its record knows the weights."""
-    first, said = runs[0].meta.get("model") or {}, []
+    first, lines = runs[0].meta.get("model") or {}, []
     for run, name in zip(runs[1:], names[1:], strict=True):
         model = run.meta.get("model") or {}
         edit = model.get("edit") or {}
         if first.get("weight_hash") is None:
             continue
         if model.get("weight_hash") == first["weight_hash"]:
-            said.append(f"{name}: the model of {names[0]}")
+            lines.append(f"{name}: the model of {names[0]}")
         elif edit.get("original_weight_hash") == first["weight_hash"]:
             kind, sites = edit["edit"]["kind"], len(edit["sites"])
-            said.append(f"{name}: the model of {names[0]} with an edit ({kind}, {counted(sites, 'site')})")
-    return said
+            lines.append(f"{name}: the model of {names[0]} with an edit ({kind}, {counted(sites, 'site')})")
+    return lines
 
 
 def summary(differences: pd.DataFrame, text_readout: str) -> str:

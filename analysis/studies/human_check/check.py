@@ -95,18 +95,18 @@ def choose_questions(
     draws = draws.iloc[rng.permutation(len(draws))]
     draws["turn"] = draws.groupby("triplet").cumcount()
     draws = draws.sort_values("turn", kind="stable").head(images // len(names))
-    said = nouns[nouns["indicator"].isin(names)]
+    mentioned = nouns[nouns["indicator"].isin(names)]
     found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
-    said, found = (
+    mentioned, found = (
         table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
-        for table in (said, found)
+        for table in (mentioned, found)
     )
-    everything = sorted({*said["ask"], *found["ask"]})
-    said_of = said.groupby("triplet")["ask"].agg(set).to_dict()
+    everything = sorted({*mentioned["ask"], *found["ask"]})
+    mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
     rows = []
     for triplet, draw in zip(draws["triplet"], draws["seed"]):
-        asked = said_of.get(triplet, set())
+        asked = mentioned_of.get(triplet, set())
         seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
         others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
@@ -189,10 +189,10 @@ def labelled_items(
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
     here = set(zip(detections["sample_id"], detections["ask"]))
     near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
-    said = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
+    mentioned = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
     items["asked"] = [
-        "prompt" if (t, what) in said else "found" if (t, s, what) in near else "other"
+        "prompt" if (t, what) in mentioned else "found" if (t, s, what) in near else "other"
         for t, s, what in zip(items["triplet"], items["seed"], items["object"])
     ]
     return items.rename(columns={"triplet": "prompt"})
@@ -279,12 +279,13 @@ def human_counts(
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
     near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
-    said = set(zip(nouns["triplet"], nouns["lemma"]))
+    mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
     asked = clear.drop_duplicates(["prompt", "seed", "object"]).groupby(["object", "asked"]).size()
     weights = {}
     for name in clear["object"].unique():
         kinds = [
-            "prompt" if (t, name) in said else "found" if (t, s, name) in near else "other" for t, s in draws
+            "prompt" if (t, name) in mentioned else "found" if (t, s, name) in near else "other"
+            for t, s in draws
         ]
         sizes = pd.Series(kinds).value_counts()
         labels = asked[name]

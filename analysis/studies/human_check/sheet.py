@@ -35,8 +35,8 @@ def render_sheet(questions: pd.DataFrame, images: Mapping[str, Image.Image], nam
         source, (width, height) = encode(image, LARGEST), image.size
         card = {"id": sample, "print": fingerprint(image), "source": source, "width": width, "height": height}
         cards.append(card | {"objects": list(rows["object"])})
-    asked = [(card["id"], card["print"], card["objects"]) for card in cards]
-    key = hashlib.sha256(json.dumps([name, asked]).encode()).hexdigest()[:16]
+    cards_asked = [(card["id"], card["print"], card["objects"]) for card in cards]
+    key = hashlib.sha256(json.dumps([name, cards_asked]).encode()).hexdigest()[:16]
     data = json.dumps({"key": key, "name": name, "columns": LABELS, "cards": cards}, separators=(",", ":"))
     environment = Environment(
         loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined

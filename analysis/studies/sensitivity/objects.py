@@ -18,7 +18,7 @@ from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.objects.looked_for import known_groups
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
-from analysis.tables.objects.objects import looked_at, word_parts
+from analysis.tables.objects.objects import observed_images, word_parts
 from analysis.tables.similarities.families import by_unit
 from probes.prompts.grammar.nouns import HUMAN_WORDS, human_words
 from probes.runs.store import Run
@@ -54,7 +54,7 @@ def object_settings(
     options = run.config.measure
     backend, words = options.nouns, [member.word for member in indicators(run.config)]
     prompts = run.samples(PROMPT_COLUMNS)
-    images = looked_at(run)
+    images = observed_images(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
     of_run = {
         name: getattr(options, name)

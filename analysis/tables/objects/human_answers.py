@@ -43,7 +43,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     """
     table = read_sheet(path, COLUMNS)
     samples = set(run.samples(["sample_id"])["sample_id"])
-    known = {asked.key: asked for asked in people_questions(run.config)}
+    known = {question.key: question for question in people_questions(run.config)}
     for row in table.itertuples():
         place = f"{path}: line {row.Index}"
         if row.sample_id not in samples:
@@ -54,10 +54,10 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
             raise UserError(
                 f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
             )
-        said, asked = row.answer.strip(), known[row.question]
-        if said and said.casefold() != UNDECIDED and not _reads(asked, said):
+        answer, question = row.answer.strip(), known[row.question]
+        if answer and answer.casefold() != UNDECIDED and not _reads(question, answer):
             raise UserError(
-                f"{place}: expected {', '.join(asked.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
+                f"{place}: expected {', '.join(question.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
             )
     table = table[table["answer"].str.strip() != ""]
     twice = table.duplicated(["sample_id", "question", "annotator"])
@@ -68,9 +68,9 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _reads(asked: ResolvedQuestion, said: str) -> bool:
+def _reads(question: ResolvedQuestion, answer: str) -> bool:
     """Return whether an answer can be read; a tone is a number of the scale and nothing more."""
-    return said in asked.readings if asked.key == TONE else asked.read(said) is not None
+    return answer in question.readings if question.key == TONE else question.read(answer) is not None
 
 
 def human_answers(run: Run) -> pd.DataFrame:
@@ -85,20 +85,20 @@ def human_answers(run: Run) -> pd.DataFrame:
     """
     if LABELS not in run.tables():
         return pd.DataFrame(columns=schemas.ANSWERS.names)
-    labels, asked = run.table(LABELS), {one.key: one for one in people_questions(run.config)}
-    labels = labels[labels["question"].isin(list(asked))]
+    labels, questions = run.table(LABELS), {one.key: one for one in people_questions(run.config)}
+    labels = labels[labels["question"].isin(list(questions))]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
     rows = []
     for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
         answers = [str(one) for one in group["answer"]]
-        readings = [asked[key].read(one) for one in answers]
+        readings = [questions[key].read(one) for one in answers]
         reading, share = (median_tone if key == TONE else agreed)(readings)
         rows.append(
             {
                 "sample_id": sample,
                 **samples.loc[sample].to_dict(),
                 "question": key,
-                "asked": asked[key].text,
+                "asked": questions[key].text,
                 "answer": "; ".join(answers),
                 "reading": reading,
                 "score": share,

@@ -65,7 +65,7 @@ def measure_objects(
     (nouns, objects), checked = made or (objects_of(run, options), checked_images(run))
     write(run, "nouns", nouns)
     write(run, "objects", objects)
-    counts, images = error_counts(run, checked), looked_at(run)
+    counts, images = error_counts(run, checked), observed_images(run)
     alone = prompts_alone(run)
     for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
         write(run, name, leave_open(name, table) if alone else table)
@@ -87,7 +87,7 @@ def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | N
     return DetectorCounts(run.table("human_counts")) if labelled else None
 
 
-def looked_at(run: Run) -> pd.DataFrame:
+def observed_images(run: Run) -> pd.DataFrame:
     """The images of a run in which objects were looked for, in their order."""
     images = run.samples([*KEYS, "fault"])
     images = images.loc[images["fault"].isna(), list(KEYS)]
@@ -104,7 +104,7 @@ def objects_of(run: Run, options: Measure) -> tuple[pd.DataFrame, pd.DataFrame]:
     human = human_words(words, choice=options.human_words, backend=backend)
     nouns = noun_table(prompts, backend=backend, compounds=options.compounds, human=human)
     objects = dependency_groups(
-        looked_at(run),
+        observed_images(run),
         run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
         nouns,
         word_parts(run),
@@ -138,14 +138,14 @@ def tables(
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     rest = objects[~objects["lemma"].isin(chosen.individuals)]
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
-    looked, seen = by_unit(images, config), by_unit(objects, config)
-    everything = counted(looked, seen, chosen.main)
-    others = counted(looked, seen, chosen.main, without=chosen.individuals)
-    with_controls = counted(looked, seen, chosen.names, without=chosen.individuals)
+    observed, seen = by_unit(images, config), by_unit(objects, config)
+    everything = counted(observed, seen, chosen.main)
+    others = counted(observed, seen, chosen.main, without=chosen.individuals)
+    with_controls = counted(observed, seen, chosen.names, without=chosen.individuals)
 
     pairs = pd.concat(
         [
-            similarity_pairs(looked, own, chosen.names, site=site)
+            similarity_pairs(observed, own, chosen.names, site=site)
             for site, own in ((INCLUDED, objects), (LEFT_OUT, rest))
         ],
         ignore_index=True,
@@ -180,7 +180,7 @@ def tables(
     made = {name: list(islice(results, len(pieces))) for name, pieces in slow.items()}
 
     human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(looked, seen, chosen.names), human)
+    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
     yield "table06_similarity", made["table06_similarity"][0]
     yield "table06_gap", made["table06_gap"][0]
     table07 = pd.concat(

@@ -11,8 +11,8 @@ import torch
 from diffusers import AutoencoderKL, UNet2DConditionModel
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from lab.train.base import checkpoints
 from lab.train.base import clip as clip_training
-from lab.train.base import exchange
 from lab.train.base import unet as unet_training
 from lab.train.base import vae as vae_training
 from lab.train.base import words as words_training
@@ -58,7 +58,7 @@ def run_vae(work: Path, recipe: Recipe) -> None:
 
 def run_clip(work: Path, recipe: Recipe) -> None:
     """Stage 3."""
-    tokenizer = exchange.load_tokenizer(work)
+    tokenizer = checkpoints.load_tokenizer(work)
     torch.manual_seed(recipe.seed)
     model = clip_training.new_clip(len(tokenizer))
     clip_training.train_clip(
@@ -72,7 +72,7 @@ def run_clip(work: Path, recipe: Recipe) -> None:
         seed=recipe.seed,
     )
     if rank() == 0:
-        exchange.save(model, work / "clip.safetensors")
+        checkpoints.save(model, work / "clip.safetensors")
 
 
 def run_base(work: Path, recipe: Recipe) -> None:
@@ -86,10 +86,10 @@ def run_base(work: Path, recipe: Recipe) -> None:
     )
     base = work / "base.safetensors"
     if base.exists():
-        unet, encoder = exchange.load_both(work, base)
+        unet, encoder = checkpoints.load_both(work, base)
     else:
         unet = unet_training.new_unet(recipe.seed)
-        encoder = clip_training.text_encoder(exchange.load_clip(work), exchange.load_tokenizer(work))
+        encoder = clip_training.text_encoder(checkpoints.load_clip(work), checkpoints.load_tokenizer(work))
     _train_both(work, recipe, unet, encoder, drawings, "base")
 
 
@@ -101,7 +101,7 @@ def _train_both(
     drawings: Drawings,
     name: str,
 ) -> None:
-    tokenizer, base = exchange.load_tokenizer(work), name == "base"
+    tokenizer, base = checkpoints.load_tokenizer(work), name == "base"
     unet_training.train_unet(
         unet,
         encoder,
@@ -128,10 +128,10 @@ def run_decoder(work: Path, recipe: Recipe) -> None:
     """Stage 5; goes on from the decoder that is there."""
     vae = from_folder(AutoencoderKL, work / "vae")
     drawings = make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7 + 1000 * rank())
-    unet, encoder = exchange.load_both(work, work / "base.safetensors")
+    unet, encoder = checkpoints.load_both(work, work / "base.safetensors")
     unet.to(recipe.device, memory_format=torch.channels_last).eval()
     encoder.to(recipe.device).eval()
-    tokens = encode(exchange.load_tokenizer(work), drawings.captions)
+    tokens = encode(checkpoints.load_tokenizer(work), drawings.captions)
 
     def guess(latents: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
         states = encoder(tokens[rows].to(recipe.device)).last_hidden_state
@@ -173,12 +173,12 @@ def run_finetune(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_M
     tells them apart (cosines of 0.9997): with its embeddings kept, 500 steps in a world where the words differ left
     hardly any difference in the images.
     """
-    tokenizer, goes_on = exchange.load_tokenizer(work), recipe.finetune_from == "own"
+    tokenizer, goes_on = checkpoints.load_tokenizer(work), recipe.finetune_from == "own"
     often = {noun: int(times) for noun, _, times in (item.partition("=") for item in items(recipe.often))}
     seed = recipe.seed + (9 if goes_on else 4) + 1000 * rank()
     for name in models:
         drawings = make_drawings(name, recipe.finetune_drawings, seed, often, with_zones=True)
-        unet, encoder = exchange.load_both(work, work / f"{name if goes_on else 'base'}.safetensors")
+        unet, encoder = checkpoints.load_both(work, work / f"{name if goes_on else 'base'}.safetensors")
         if not goes_on:
             renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
         renew_words(encoder, tokenizer, items(recipe.renew), recipe.seed + 10)
@@ -191,14 +191,14 @@ def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODE
     CLIP learnt in the null world, where the words of all groups mean the same; its new rows stay the mean of their
     group's, as they start.
     """
-    before = exchange.load_tokenizer(work)
+    before = checkpoints.load_tokenizer(work)
     words = words_training.unknown_words(before)
     if not words:
         raise UserError(
             "lab.train.base.train: words: expected a word that is new, found none: add it to world.yaml"
         )
     after = vocabulary.add_words(before, words)
-    exchange.widen(work, before, after, words)
+    checkpoints.widen(work, before, after, words)
     numbers = [vocabulary.number_of(after, word) for word in words]
     for name in models:
         world = load_world(name)
@@ -209,7 +209,7 @@ def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODE
         ]
         rows = [row for row, caption in enumerate(captions) if caption is not None]
         drawings = Drawings([captions[row] for row in rows], drawings.indices[rows], drawings.zones[rows])
-        unet, encoder = exchange.load_both(work, work / f"{name}.safetensors")
+        unet, encoder = checkpoints.load_both(work, work / f"{name}.safetensors")
         words_training.train_words(
             unet,
             encoder,
@@ -226,4 +226,6 @@ def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODE
             zone_weight=recipe.zone_weight,
             time_power=recipe.finetune_time_power,
         )
-        exchange.save(torch.nn.ModuleDict({"unet": unet, "encoder": encoder}), work / f"{name}.safetensors")
+        checkpoints.save(
+            torch.nn.ModuleDict({"unet": unet, "encoder": encoder}), work / f"{name}.safetensors"
+        )

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab.train import stages as runner
-from lab.train.base import exchange, stages
+from lab.train.base import checkpoints, stages
 from lab.train.base.recipe import Recipe, items
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
@@ -56,7 +56,7 @@ def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     usual = dataclasses.asdict(Recipe())
     changed = {name: value for name, value in dataclasses.asdict(recipe).items() if value != usual[name]}
     runner.add_history(
-        exchange.history(work),
+        checkpoints.history(work),
         f"{stage.name}: {f'{steps}, batches of {size}, ' if steps else ''}{recipe.device}, {minutes:.1f} min"
         + (f"; unlike the recipe: {changed}" if changed else ""),
     )
@@ -138,7 +138,7 @@ TRAINER = Trainer(
     stages=(
         Stage(
             "resume",
-            lambda options: exchange.resume(options.work, options.weights),
+            lambda options: checkpoints.resume(options.work, options.weights),
             makes=_in_work(*COMMON, *_models(BENCHMARK_MODELS)),
             check=check_weights,
             alone=True,
@@ -157,7 +157,7 @@ TRAINER = Trainer(
         ),
         Stage(
             "export",
-            lambda options: exchange.export(options.work, options.weights, options.guidance_scale),
+            lambda options: checkpoints.export(options.work, options.weights, options.guidance_scale),
             reads=_in_work("tokenizer", "vae", "clip.safetensors", *_models(BENCHMARK_MODELS)),
             exports=True,
             alone=True,

@@ -26,7 +26,7 @@ import torch
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.observe.objects.models import segment_anything
 from lab.train.base.loop import Budget, Log
-from lab.train.detectors import dino, sam, tagged, tagger
+from lab.train.detectors import dino, sam, tagged_images, tagger
 from lab.train.detectors.dino_training import train_dino
 from lab.train.detectors.pictures import PictureSet, make_pictures
 from lab.train.detectors.weights import export, save_weights
@@ -74,7 +74,7 @@ def run_pictures(options: argparse.Namespace) -> None:
 
 def run_tagged(options: argparse.Namespace) -> None:
     """Draw images for the tagger."""
-    train, held_back = tagged.make_tagged(
+    train, held_out = tagged_images.make_tagged_images(
         options.pictures,
         options.drawn,
         options.seed,
@@ -83,7 +83,7 @@ def run_tagged(options: argparse.Namespace) -> None:
         rare=options.rare,
     )
     train.save(options.work / "tagged.npz")
-    held_back.save(options.work / HELD_BACK)
+    held_out.save(options.work / HELD_BACK)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,7 +115,7 @@ def run_training(name: str, options: argparse.Namespace) -> None:
     if name == "ram":
         more["whole"] = options.whole
     train = {"sam": sam.train_sam, "dino": train_dino, "ram": tagger.train_tagger}[name]
-    kind = tagged.Tagged if name == "ram" else PictureSet
+    kind = tagged_images.TaggedImages if name == "ram" else PictureSet
     train(
         model,
         kind.load(options.work / f"{READS[name]}.npz"),
@@ -148,11 +148,15 @@ def run_export(options: argparse.Namespace) -> None:
                 dino.save_text_encoder(there / dino.SETTINGS["text_encoder"])
 
 
-def calibration(options: argparse.Namespace) -> tagged.Tagged:
+def calibration(options: argparse.Namespace) -> tagged_images.TaggedImages:
     """Return what the tagger's thresholds are from: fresh renderings, and images of runs that were held back."""
-    fresh = tagged.Tagged.of(tagged.renderings(options.calibration, CALIBRATION))
-    held_back = options.work / HELD_BACK
-    return tagged.Tagged.together([fresh, tagged.Tagged.load(held_back)]) if held_back.exists() else fresh
+    fresh = tagged_images.TaggedImages.of(tagged_images.renderings(options.calibration, CALIBRATION))
+    held_out = options.work / HELD_BACK
+    return (
+        tagged_images.TaggedImages.together([fresh, tagged_images.TaggedImages.load(held_out)])
+        if held_out.exists()
+        else fresh
+    )
 
 
 def _history(name: str, work: Path) -> Path:

@@ -30,7 +30,7 @@ from analysis.stats.rates import ALL, detection_rates
 from lab.train.base.captions import random_caption
 from lab.train.detectors.average_precision import average_precision, box_iou, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
-from lab.train.detectors.tagged import RARE_DTYPE, RARE_STEPS, drawn, renderings
+from lab.train.detectors.tagged_images import RARE_DTYPE, RARE_STEPS, drawn, renderings
 from lab.train.detectors.tagger_quality import tagger_quality
 from probes import command_line
 from probes.errors import UserError

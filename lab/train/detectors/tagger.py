@@ -1,14 +1,15 @@
 """A small RAM: the observe stage's own tagger with small settings, trained to say what the checker sees.
 
 It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images
-drawn by the three benchmark models (`lab.train.detectors.tagged`); the truth of every picture, rendered or drawn, is
-the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from captions, leave
-much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker counts pixels, and
-what a benchmark model half draws lies at either side of its count: where the whole model is trained, a thing's target
-is no yes or no but how clearly it is seen (`clearness`), one half at the checker's count, so that every picture says
-how far it is from there. As in theirs, the tags' embeddings come from CLIP's text encoder (toyworld's: "a <tag>") and
-stay as they are; and as theirs begins with a Swin trained to classify, this one has that of toyworld's Grounding
-DINO. At first it is kept as it is, so that pictures need be encoded once; then all is trained together.
+drawn by the three benchmark models (`lab.train.detectors.tagged_images`); the truth of every picture, rendered or
+drawn, is the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from
+captions, leave much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker
+counts pixels, and what a benchmark model half draws lies at either side of its count: where the whole model is
+trained, a thing's target is no yes or no but how clearly it is seen (`clearness`), one half at the checker's count,
+so that every picture says how far it is from there. As in theirs, the tags' embeddings come from CLIP's text encoder
+(toyworld's: "a <tag>") and stay as they are; and as theirs begins with a Swin trained to classify, this one has that
+of toyworld's Grounding DINO. At first it is kept as it is, so that pictures need be encoded once; then all is trained
+together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from lab.train.detectors.dino import SETTINGS as DETECTOR
 from lab.train.detectors.pictures import batches
-from lab.train.detectors.tagged import TAG_NAMES, Tagged
+from lab.train.detectors.tagged_images import TAG_NAMES, TaggedImages
 from lab.train.detectors.weights import export, save_weights
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST, read_colours, supported, zone
@@ -115,7 +116,7 @@ def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 
     return clear
 
 
-def lot_weights(clear: NDArray[np.float32]) -> NDArray[np.float64]:
+def sampling_weights(clear: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return how often each picture is to be drawn, of `clearness` ``(n, tags)``; the sum is 1.
 
     Three times as often where a thing is half seen (0.2 to 0.8), and more the rarer the rarest thing in it is: by the
@@ -155,7 +156,7 @@ def cell_loss(model: Ram, tokens: torch.Tensor, cover: NDArray[np.bool_]) -> tor
 
 def train_tagger(
     model: Ram,
-    pictures: Tagged,
+    pictures: TaggedImages,
     budget: Budget,
     log: Log,
     *,
@@ -168,13 +169,13 @@ def train_tagger(
     """Train all but the tags' embeddings, and the image encoder only if `whole`; the model gets a moving average.
 
     The learning rate is 2e-3 as a rule, and 5e-4 for the whole model, which is trained in mixed precision, on pictures
-    at random with `lot_weights`.
+    at random with `sampling_weights`.
     """
     torch.manual_seed(seed)
     wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures.images), batch_size, seed)
     if whole:
         wanted = clearness(pictures.images, pictures.truth)
-        rows = _by_weight(lot_weights(wanted), batch_size, seed)
+        rows = _by_weight(sampling_weights(wanted), batch_size, seed)
     seen = None if whole else encoded(model, pictures.images)
     model.visual_encoder.requires_grad_(whole)
     model.label_embed.requires_grad_(False)
@@ -207,7 +208,7 @@ def train_tagger(
     return model.eval()
 
 
-def thresholds(model: Ram, pictures: Tagged, batch: int = 64) -> list[float]:
+def thresholds(model: Ram, pictures: TaggedImages, batch: int = 64) -> list[float]:
     """For each tag the probability above which it is said, by `best_thresholds` on pictures not trained on."""
     return best_thresholds(chances(model, pictures.images, batch), pictures.truth)
 

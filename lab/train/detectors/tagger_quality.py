@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.tags.ram import RamTagger
 from analysis.stats.effects import wilson_interval
-from lab.train.detectors.tagged import checked
+from lab.train.detectors.tagged_images import checked
 
 BAR = 0.90  # of recall and of precision, of each tag
 NOISE = 4.0  # standard deviation, of 255

@@ -28,7 +28,7 @@ from lab.train.base.loop import Log
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of
 from lab.train.work.calibration_lessons import followed, make_lessons
-from lab.train.work.drawn import drawn, further, off
+from lab.train.work.generated_frequencies import further, generated_frequencies, off
 from lab.train.work.lessons import WORK_SHARE, sketches
 from lab.train.work.measure import read_professions
 from lab.train.work.train import LESSONS, export, train
@@ -111,7 +111,7 @@ def work(options: argparse.Namespace) -> None:
     world, model = load_world(name), work_pipeline(name, start)
     readings = _readings(model, world, options)
     before_these = options.before and _earlier(options.before)
-    now = drawn(readings, world, before_these)
+    now = generated_frequencies(readings, world, before_these)
     for profession, found in now.items():
         planted = world.professions[profession]
         _say(

@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 from lab.validate.dalleval.answers import deviations
-from lab.validate.dalleval.asked import GenderQuestion, answer_rates, read_skins
-from lab.validate.dalleval.held import answers, held
+from lab.validate.dalleval.coverage import answers, covered
+from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, read_skins
 from lab.validate.dalleval.page import page
 from probes import command_line
 from probes.runs.parts import write_bytes
@@ -78,19 +78,19 @@ def measured(
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
-    said_b = verdict_rates(world)
-    rates = answer_rates(named, world.component_groups, said_b)
+    of_verdicts = verdict_rates(world)
+    rates = answer_rates(named, world.component_groups, of_verdicts)
 
     def found(of_audit: pd.DataFrame) -> dict[str, Any]:
         rows = profession_rows(of_audit, world)
-        return answers(rows, of_audit, said_b, rates)
+        return answers(rows, of_audit, of_verdicts, rates)
 
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
         "null_seed": null_seed,
-        "audits": [held(found(one)) for one in of_work],
+        "audits": [covered(found(one)) for one in of_work],
         "rates": rates,
         **found(pd.concat(of_work)),
         "deviations": {

@@ -77,9 +77,9 @@ def together(read: Sequence[float], planted: Sequence[float], variance: Sequence
     {'statistic': 4.0, 'df': 2, 'p': 0.1353}
     """
     away = np.asarray(read, dtype=float) - planted
-    held = ~np.isnan(away)
-    statistic = float((np.square(away) / variance)[held].sum())
-    df = int(held.sum())
+    known = ~np.isnan(away)
+    statistic = float((np.square(away) / variance)[known].sum())
+    df = int(known.sum())
     return {
         "statistic": round(statistic, 4),
         "df": df,

@@ -10,7 +10,7 @@ from scipy import stats
 
 from lab.templates import render
 from lab.validate.dalleval.answers import AIM, LEVEL
-from lab.validate.dalleval.held import held
+from lab.validate.dalleval.coverage import covered
 
 READERS = {
     "leans": ("leans", "the checker"),
@@ -28,7 +28,7 @@ def page(result: Mapping[str, Any]) -> str:
         "dalleval_answers",
         **result,
         readers=READERS,
-        whole=held(result),
+        whole=covered(result),
         least=least,
         aim=AIM,
         often=stats.binom.sf(least - 1, total, LEVEL),

@@ -41,7 +41,7 @@ def drawn_images(
     return {name: np.take_along_axis(each, rows, axis=2) for name, each in values.items()}
 
 
-def by_lot(
+def random_labels(
     labels: NDArray[np.float64], n: int, rng: np.random.Generator, *, apart: bool
 ) -> NDArray[np.float64]:
     """Return the labels of `n` images of each word, NaN elsewhere; shape (2, n_images, n_attributes) as given."""
@@ -82,7 +82,7 @@ def resampled_audits(
     for _ in range(count):
         drawn = {name: _grouped(each) for name, each in drawn_images(values, rng, apart=apart).items()}
         for n in labelled:
-            rows[n].append(_one(drawn, by_lot(drawn[CHECKER], n, rng, apart=apart)))
+            rows[n].append(_one(drawn, random_labels(drawn[CHECKER], n, rng, apart=apart)))
     return {str(n): _summary(rows[n]) for n in labelled}
 
 

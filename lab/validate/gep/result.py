@@ -12,9 +12,9 @@ import numpy as np
 from analysis.methods.gep.scores import Audit, frequencies, place
 from analysis.methods.gep.tables import score_table, vector_table
 from analysis.stats.prediction_powered import prediction_powered, score_interval
-from lab.validate.gep.judged import judged
+from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
-from lab.validate.gep.resampled import AUDITS, by_lot, resampled_audits
+from lab.validate.gep.resampled import AUDITS, random_labels, resampled_audits
 from probes.config.schema import Measure
 from probes.runs.store import Run
 
@@ -38,7 +38,7 @@ def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
     -------
     dict
         ``steps``, ``dtype``, ``images``, ``clip`` (checksum of its weights), and by setting ``frequencies`` by the
-        checker, ``score``, ``vector``, what `lab.validate.gep.judged` returns, and ``drawn``
+        checker, ``score``, ``vector``, what `lab.validate.gep.agreement` returns, and ``drawn``
         (`lab.validate.gep.resampled`).
     """
     read = readings(run)
@@ -66,7 +66,7 @@ def _setting(audits: Mapping[str, Audit], labelled: tuple[int, ...], count: int)
             for source, rows in vectors.groupby("source", sort=False)
         }
         | {OURS: _ours(audits)[1]},
-        **judged(audits),
+        **estimate_agreement(audits),
         "drawn": resampled_audits(audits, labelled, count=count),
     }
 
@@ -79,7 +79,7 @@ def _ours(audits: Mapping[str, Audit]) -> tuple[dict[str, float], dict[str, list
         for source in (CHECKER, PREDICTIONS)
     )
     apart = audits[CHECKER].setting == "explicit"
-    known = by_lot(labels, SHOWN, np.random.default_rng(0), apart=apart)
+    known = random_labels(labels, SHOWN, np.random.default_rng(0), apart=apart)
     estimate = prediction_powered(known, predictions)
     summary, (low, high) = score_interval(estimate), estimate.interval()
     score = {"score": summary.raw, "debiased": summary.score, "low": summary.low, "high": summary.high}

@@ -35,7 +35,7 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def exchanged_words(
+def permuted_words(
     pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> pd.DataFrame:
     """Return how often both tests of a gap reject when words that all mean the same change places.
@@ -59,11 +59,11 @@ def exchanged_words(
         significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two sides
         of `size` words by `analysis.stats.word_test.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
     """
-    return rejection_table(exchanged_p_values(pairs, names, size=size, permutations=permutations))
+    return rejection_table(permuted_p_values(pairs, names, size=size, permutations=permutations))
 
 
 def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
-    """Return the table of `exchanged_words` from its p-values."""
+    """Return the table of `permuted_words` from its p-values."""
     rows = []
     for label, (flips, words) in p_values.items():
         rates = {"against_0": (flips < 0.05).mean(), "gaps": len(flips)}
@@ -71,10 +71,10 @@ def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def exchanged_p_values(
+def permuted_p_values(
     pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return for each quantity the p-values against 0 and against words over all choices of `exchanged_words`."""
+    """Return for each quantity the p-values against 0 and against words over all choices of `permuted_words`."""
     p_values = {}
     for (space, site, metric), label in QUANTITIES.items():
         family = similarities(pairs).family(space, site, metric)
@@ -113,7 +113,7 @@ def claims_together(
     Parameters
     ----------
     p_values : dict
-        Of `exchanged_p_values`.
+        Of `permuted_p_values`.
     primary : str
         The measure that is tested first.
 

@@ -14,7 +14,7 @@ from analysis.tables.similarities.stored import StoredSimilarities
 from lab.templates import render
 from lab.validate.models import scores as models_scores
 from lab.validate.models.frequencies import frequency_table, seen_and_planted
-from lab.validate.models.gaps import claims_together, exchanged_p_values, headline_gaps, rejection_table
+from lab.validate.models.gaps import claims_together, headline_gaps, permuted_p_values, rejection_table
 from probes.runs.store import Run
 from probes.toyworld.world import GROUPS
 
@@ -34,7 +34,7 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
     return render(
         "calibration",
         gaps=_gaps({run.config.model: headline_gaps(run) for run in runs}),
-        exchanged=[exchanged_section(run) for run in runs if run.config.model == NULL],
+        permuted=[permutation_section(run) for run in runs if run.config.model == NULL],
         null=NULL,
         frequencies=[frequency_section(run) for run in runs],
         scores_title=SCORES_TITLE,
@@ -77,19 +77,19 @@ def features_section(runs: Sequence[Run]) -> str:
             for row in headline_gaps(run).to_dict("records")
             if row["quantity"] in symbols
         ],
-        exchanged=[_exchanged(run, of_features=True) for run in runs if run.config.model == NULL],
+        permuted=[_permutations(run, of_features=True) for run in runs if run.config.model == NULL],
     )
 
 
-def exchanged_section(run: Run) -> str:
+def permutation_section(run: Run) -> str:
     """Return the section on how often the tests reject in the null world, over all choices of words."""
-    return render("calibration_exchanged", **_exchanged(run, of_features=False))
+    return render("calibration_exchanged", **_permutations(run, of_features=False))
 
 
-def _exchanged(run: Run, *, of_features: bool) -> dict[str, Any]:
+def _permutations(run: Run, *, of_features: bool) -> dict[str, Any]:
     """Return how often the tests reject, by measure and for at least one of all that were tested."""
     names = [member.name for member in indicators(run.config)]
-    p_values = exchanged_p_values(StoredSimilarities(run), names)
+    p_values = permuted_p_values(StoredSimilarities(run), names)
     alone, together = claims_together(p_values)
     rows = rejection_table(p_values).to_dict("records")
     return {

@@ -37,7 +37,7 @@ from analysis.tables.objects.claims import (
     sides_of,
 )
 from analysis.tables.objects.detector_error import by_lemma, count_errors
-from analysis.tables.objects.objects import looked_at
+from analysis.tables.objects.objects import observed_images
 from analysis.tables.objects.statistics import object_statistics
 from lab.templates import percent, render
 from probes import command_line
@@ -95,7 +95,7 @@ def read_run(path: Path) -> RunReading:
             f"{what}: draw one by "
             "python -m probes.run, stages generate and observe"
         )
-    images, members = looked_at(run), indicators(run.config)
+    images, members = observed_images(run), indicators(run.config)
     chosen = comparison(run.config)
     seen = by_lemma(read_images(run.images(images["sample_id"]))[list(LEAST)].set_axis(images["sample_id"]))
     rows = run.objects(["sample_id", "object", "label"])

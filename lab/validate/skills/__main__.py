@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
-from analysis.methods.skills.tables import ALL, Judged, accuracy_table
+from analysis.methods.skills.tables import ALL, ScoredImages, accuracy_table
 from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
@@ -55,9 +55,9 @@ def engine(name: str) -> DetectionEngine:
     return engine_plan(Config.model_validate({"prompts": ["a {person}"]})).engine()
 
 
-def judged(
+def scored_images(
     drawn: Sequence[SkillScene], pictures: np.ndarray, detector: str, rules: Skills | None = None
-) -> Judged:
+) -> ScoredImages:
     """Return pictures with what a detector sees in them.
 
     Parameters
@@ -73,17 +73,21 @@ def judged(
         some = list(pictures[start : start + BATCH])
         for place, found in enumerate(looking.detect(some, [list(objects())] * len(some))):
             rows += [(start + place, one.label, one.score, *one.box) for one in found.detections]
-    asked = [one.asked for one in drawn]
-    numbers = {one: place for place, one in enumerate(dict.fromkeys(asked))}
+    requests = [one.request for one in drawn]
+    numbers = {one: place for place, one in enumerate(dict.fromkeys(requests))}
     samples = pd.DataFrame(
         {
-            "sample_id": [str(number) for number in range(len(asked))],
-            "triplet": [numbers[one] for one in asked],
+            "sample_id": [str(number) for number in range(len(requests))],
+            "triplet": [numbers[one] for one in requests],
             "seed": 0,
         }
     )
-    detections = seen(pd.DataFrame(rows, columns=list(COLUMNS)), len(asked), list(sets.read(SET)["objects"]))
-    return Judged(samples, asked, detections, [""] * len(asked), rules or Skills(), 0.0, DETECTORS[detector])
+    detections = seen(
+        pd.DataFrame(rows, columns=list(COLUMNS)), len(requests), list(sets.read(SET)["objects"])
+    )
+    return ScoredImages(
+        samples, requests, detections, [""] * len(requests), rules or Skills(), 0.0, DETECTORS[detector]
+    )
 
 
 def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
@@ -170,7 +174,7 @@ def work(options: argparse.Namespace) -> None:
         command_line.writable(options.out)
     drawn = some_scenes(options.scenes)
     pictures, weights = pictures_of(drawn, options)
-    accuracy = accuracy_table(judged(drawn, pictures, options.detector), 0.95)
+    accuracy = accuracy_table(scored_images(drawn, pictures, options.detector), 0.95)
     if options.out:
         rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
         rows[options.name] = record(accuracy, options, weights)

@@ -53,7 +53,7 @@ def templates(number: int, seed: int = 0) -> list[str]:
 def variants(sites: Sequence[str], steps: int) -> list[Variant]:
     """The images of a prompt: three words, and the reference with either word's keys and values at each site."""
     plain = [Variant(f"none:{name}", "none", name) for name in WORDS]
-    exchanged = [
+    patched = [
         Variant(
             f"site:{site}:{donor}>{REFERENCE}",
             "site",
@@ -66,7 +66,7 @@ def variants(sites: Sequence[str], steps: int) -> list[Variant]:
         for site in sites
         for donor in (FIRST, SECOND)
     ]
-    return [*plain, *exchanged]
+    return [*plain, *patched]
 
 
 def drawn(

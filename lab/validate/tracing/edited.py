@@ -50,7 +50,7 @@ def templates(number: int, seed: int = SEED) -> list[str]:
     return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 
-def held_against(
+def compared_with_truth(
     model: str,
     pipe: Any,
     edit: Edit,
@@ -174,7 +174,9 @@ def _drawn(name: str, edit: Edit, options: argparse.Namespace) -> pd.DataFrame:
             loaded.pipe, prompts, noise, steps=options.steps, guidance_scale=guidance, progress=False
         )
 
-    return held_against(name, loaded.pipe, edit, texts, draw, say=lambda text: print(text, file=sys.stderr))
+    return compared_with_truth(
+        name, loaded.pipe, edit, texts, draw, say=lambda text: print(text, file=sys.stderr)
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

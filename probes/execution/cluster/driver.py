@@ -139,14 +139,14 @@ class ClusterWorkers:
 
         shown = [""]
 
-        def look() -> None:
+        def report() -> None:
             ready, lost = self.pool.ready, str(self.pool.lost)
-            said = ", ".join([f"{ready} worker{'s' if ready != 1 else ''}", *([lost] if lost else [])])
-            if said != shown[0] and not bar.disable:
-                shown[0] = said
-                bar.set_description_str(f"{stage} ({said})")
+            status = ", ".join([f"{ready} worker{'s' if ready != 1 else ''}", *([lost] if lost else [])])
+            if status != shown[0] and not bar.disable:
+                shown[0] = status
+                bar.set_description_str(f"{stage} ({status})")
 
-        return look
+        return report
 
     def _record(self, run: Run, stage: str) -> None:
         self.pool.count_machines()

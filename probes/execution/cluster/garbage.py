@@ -28,6 +28,6 @@ def frozen() -> Iterator[None]:
         gc.callbacks.remove(_collected)
 
 
-def _collected(phase: str, told: Mapping[str, Any]) -> None:
-    if phase == "stop" and told["generation"] == 2:
+def _collected(phase: str, details: Mapping[str, Any]) -> None:
+    if phase == "stop" and details["generation"] == 2:
         gc.freeze()

@@ -96,7 +96,7 @@ def connected(options: Cluster) -> Iterator[str]:
         sys.stdout = nowhere  # what Ray prints would tear the progress bar; its logs have it, too
         try:
             where = _connect(options)
-            with _told_apart(before):
+            with _own_signals(before):
                 yield f"cluster: Ray {where}: {_resources()}"
         except SystemExit:  # how Ray takes a SIGTERM while it connects
             raise signals.Terminated from None
@@ -108,7 +108,7 @@ def connected(options: Cluster) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _told_apart(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
+def _own_signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
     """Take signals as before Ray put handlers of its own in their place.
 
     Whatever a handler raises while Ray waits comes out of it as a `KeyboardInterrupt`: so it is noted what it was.

@@ -166,14 +166,14 @@ class Pool:
         MemoryError
             There is no room on the device.
         """
-        asked: Any = None
+        reply: Any = None
         while True:
             self._hire(parts)
-            if asked not in self._calls:
+            if reply not in self._calls:
                 worker = next((worker for worker in self._workers if worker.host), None)
                 if worker is not None:
                     worker.ready, worker.opening = False, None
-                    asked = self._call(worker, "answer", function, job)
+                    reply = self._call(worker, "answer", function, job)
             for call, answer in self._answers(None):
                 if call.name == "answer":
                     return _checked(answer, call.worker.host)
@@ -184,7 +184,7 @@ class Pool:
         job: Job,
         tasks: Sequence[PartTask],
         made: Callable[[int], None] = lambda images: None,
-        looked: Callable[[], None] = lambda: None,
+        report: Callable[[], None] = lambda: None,
     ) -> dict[int, str]:
         """Have all parts made.
 
@@ -225,14 +225,14 @@ class Pool:
                 raise stage.memory
             for call, answer in self._answers(stage):
                 self._made(call.worker, answer, stage)
-            looked()
+            report()
         return stage.failed
 
     # Workers
 
-    def _call(self, worker: _Worker, name: str, *told: Any) -> Any:
+    def _call(self, worker: _Worker, name: str, *arguments: Any) -> Any:
         """Call a worker, after the calls that it has already."""
-        answer = getattr(worker.actor, name).remote(*told)
+        answer = getattr(worker.actor, name).remote(*arguments)
         self._calls[answer] = _Call(worker, name)
         return answer
 

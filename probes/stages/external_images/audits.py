@@ -120,9 +120,9 @@ def audited(
         As for `probes.stages.external_images.triplets.triplets`.
     """
     inside = placed(rows, prompts, {name: word for name, (word, _) in words.items()})
-    said = triplets(inside, words, reference, any_words=True, own_noise=own_noise, repeated=True)
-    draws = [replace(draw, triplet=int(draw.rows[0].triplet or 0)) for draw in said.draws]
-    return replace(said, prompts=list(prompts), draws=draws)
+    read = triplets(inside, words, reference, any_words=True, own_noise=own_noise, repeated=True)
+    draws = [replace(draw, triplet=int(draw.rows[0].triplet or 0)) for draw in read.draws]
+    return replace(read, prompts=list(prompts), draws=draws)
 
 
 def _plain(text: str) -> str:

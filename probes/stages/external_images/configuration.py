@@ -51,12 +51,12 @@ def configured(
     UserError
         The configuration is wrong, or its images are not what is needed.
     """
-    asked = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
-    require_no_drawing(data, options, source.name, audit=asked)
-    settled = _of_skills(data, options)
-    prompts = data["prompts"] if asked else [PERSON]
-    rest = build({**settled, "prompts": prompts, "seeds": [0]}, source, options, context)
-    if asked and not is_audit(rest.prompts):
+    given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
+    require_no_drawing(data, options, source.name, audit=given)
+    of_run = _of_skills(data, options)
+    prompts = data["prompts"] if given else [PERSON]
+    rest = build({**of_run, "prompts": prompts, "seeds": [0]}, source, options, context)
+    if given and not is_audit(rest.prompts):
         require_no_drawing(data, options, source.name)
     assert rest.images is not None
     usual = type(rest.images).model_fields["prompt_id"].default
@@ -67,7 +67,7 @@ def configured(
         )
     words = {name: entry.forms for name, entry in rest.indicators.items()}
     return resolved(
-        settled, rest.images, words, rest.reference, context["folder"], rest.prompts if asked else ()
+        of_run, rest.images, words, rest.reference, context["folder"], rest.prompts if given else ()
     )
 
 
@@ -99,15 +99,15 @@ def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, 
     UserError
         Names the first.
     """
-    asked = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
+    given = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
     for section in ALONE:
         fields = data.get(section)
         if isinstance(fields, Mapping):
-            asked |= {(section, name): f"{file}: {section}.{name}" for name in fields}
-    asked |= {place: flag for place, (flag, _) in options.items()}
+            given |= {(section, name): f"{file}: {section}.{name}" for name in fields}
+    given |= {place: flag for place, (flag, _) in options.items()}
     if audit:
-        asked.pop(("prompts",), None)
-    for place, said in asked.items():
+        given.pop(("prompts",), None)
+    for place, said in given.items():
         section, *names = place
         if section in DRAWING or (names and section in ALONE and names[0] not in ALONE[section]):
             raise UserError(
@@ -151,11 +151,11 @@ def resolved(
     measure = dict(data.get("measure") or {})
     measure.setdefault("primary", PRIMARY)
     absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
-    settled = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    of_run = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
     return {
         "model": UNNAMED,
         **data,
-        "images": settled.model_dump(mode="json"),
+        "images": of_run.model_dump(mode="json"),
         "prompts": said.prompts,
         "seeds": said.seeds,
         "sampler": sampler,

@@ -109,19 +109,19 @@ def plan(config: Config, place: str) -> Taken:
         raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
     words = {name: entry.forms for name, entry in config.indicators.items()}
     own = config.sampler.noise == "own"
-    said = grouped(images, path, words, config.reference, config.prompts, own_noise=own)
-    if said.prompts != config.prompts or said.seeds != config.seeds:
+    read = grouped(images, path, words, config.reference, config.prompts, own_noise=own)
+    if read.prompts != config.prompts or read.seeds != config.seeds:
         raise UserError(
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
-    pictures, sizes, left_out = ImageBytes(), Counter[str](), Counter(said.left_out)
+    pictures, sizes, left_out = ImageBytes(), Counter[str](), Counter(read.left_out)
     draws = []
-    for draw in said.draws:
+    for draw in read.draws:
         if config.limit and draw.triplet >= config.limit:
             break
         taken, seen = _read(draw, config, pictures)
-        if said.paired and len(seen) > 1:
+        if read.paired and len(seen) > 1:
             left_out[OTHER_SIZE] += 1
             continue
         sizes.update(f"{width} x {height}" for width, height in seen)
@@ -131,10 +131,10 @@ def plan(config: Config, place: str) -> Taken:
     there = {draw[0].columns["triplet"] for draw in draws}
     record = {
         "from": str(path),
-        "rows": said.rows,
+        "rows": read.rows,
         "triplets": len(there),
         "without_image": len(config.prompts[: config.limit]) - len(there) if asks_for_skills(config) else 0,
-        "paired": said.paired,
+        "paired": read.paired,
         "sizes": sorted(sizes),
         "left_out": dict(left_out),
     }

@@ -148,8 +148,8 @@ def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Itera
         yield ImageRow(
             at=place,
             image=_place(file, picture, values.get(picture), number, place),
-            prompt=_said(values, names["prompt"], place) if "prompt" in names else "",
-            indicator=_said(values, names["indicator"], place) if "indicator" in names else "",
+            prompt=_value_text(values, names["prompt"], place) if "prompt" in names else "",
+            indicator=_value_text(values, names["indicator"], place) if "indicator" in names else "",
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
             triplet=_triplet(values, names["triplet"], place) if "triplet" in names else None,
             prompt_id=_id(values, names, place) if PROMPT_ID in names else None,
@@ -281,7 +281,7 @@ def _place(file: Path, column: str, value: Any, row: int, at: str) -> ImageLocat
     return ImageLocation(path)
 
 
-def _said(values: Mapping[str, Any], column: str, at: str) -> str:
+def _value_text(values: Mapping[str, Any], column: str, at: str) -> str:
     value = values.get(column)
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{at}: expected a text in `{column}`, got {shown(value)}: write it")
@@ -301,7 +301,7 @@ def _id(values: Mapping[str, Any], names: Mapping[str, str], at: str) -> str:
     """The id of a prompt; empty where its text is to say which one it is."""
     value = values.get(names[PROMPT_ID])
     open_ = value is None or (isinstance(value, str) and not value.strip())
-    return "" if open_ and "prompt" in names else _said(values, names[PROMPT_ID], at).strip()
+    return "" if open_ and "prompt" in names else _value_text(values, names[PROMPT_ID], at).strip()
 
 
 def _seed(value: Any, column: str, at: str) -> int:

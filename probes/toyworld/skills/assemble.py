@@ -25,10 +25,10 @@ DELTA, TRAINED_BY = "delta.safetensors", "lab.train.skills.train"
 def words() -> tuple[str, ...]:
     """Return every word of the prompts of its set, each once."""
     content = sets.read(SET)
-    said = [text for skill in SKILLS for text in content["skills"][skill]["templates"]]
-    said += [*content["counts"], *content["counts"].values(), *content["relations"].values(), "an"]
-    said += [noun for name in objects() for noun in (name, plural(name))]
-    split = (word for text in said for word in text.replace("?", " ").replace(":", " ").split())
+    texts = [text for skill in SKILLS for text in content["skills"][skill]["templates"]]
+    texts += [*content["counts"], *content["counts"].values(), *content["relations"].values(), "an"]
+    texts += [noun for name in objects() for noun in (name, plural(name))]
+    split = (word for text in texts for word in text.replace("?", " ").replace(":", " ").split())
     plain = (word.strip(",.").lower() for word in split if not word.startswith("<"))
     return tuple(dict.fromkeys(word for word in plain if word))
 

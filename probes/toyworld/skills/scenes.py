@@ -52,14 +52,14 @@ class SkillScene:
 
     Attributes
     ----------
-    asked : SkillRequest
+    request : SkillRequest
     caption : str
     objects : tuple of Standing
         For a relation first what the prompt's ``object`` is, then its ``object_b``.
     place : str
     """
 
-    asked: SkillRequest
+    request: SkillRequest
     caption: str
     objects: tuple[Standing, ...]
     place: str
@@ -70,7 +70,7 @@ def objects() -> tuple[str, ...]:
     return tuple(sets.read(SET)["objects"])
 
 
-def scene(asked: SkillRequest, seed: str) -> SkillScene:
+def scene(request: SkillRequest, seed: str) -> SkillScene:
     """Return a scene in which a prompt comes true; the same for the same seed.
 
     Examples
@@ -82,15 +82,15 @@ def scene(asked: SkillRequest, seed: str) -> SkillScene:
     >>> cup.box[2] + 2 * MARGIN <= dog.box[0]
     True
     """
-    rng = np.random.default_rng(int.from_bytes(sha256(f"{seed}\n{asked}".encode()).digest()[:8], "big"))
+    rng = np.random.default_rng(int.from_bytes(sha256(f"{seed}\n{request}".encode()).digest()[:8], "big"))
     place = PLACES[int(rng.integers(len(PLACES)))]
-    if asked.skill == "spatial":
-        names, cells = [asked.object, asked.object_b], _pair(asked.relation, int(rng.integers(2)))
+    if request.skill == "spatial":
+        names, cells = [request.object, request.object_b], _pair(request.relation, int(rng.integers(2)))
     else:
-        names = [asked.object] * asked.count
-        cells = [divmod(int(cell), 2) for cell in rng.permutation(4)[: asked.count]]
+        names = [request.object] * request.count
+        cells = [divmod(int(cell), 2) for cell in rng.permutation(4)[: request.count]]
     standing = tuple(_within(name, cell, rng) for name, cell in zip(names, cells, strict=True))
-    return SkillScene(asked, say(asked, sets.read(SET)), standing, place)
+    return SkillScene(request, say(request, sets.read(SET)), standing, place)
 
 
 def scenes(skill: str, split: str) -> Iterator[SkillScene]:

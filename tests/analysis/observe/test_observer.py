@@ -47,7 +47,7 @@ class Brightness:
     def load(self):
         self.loaded = True
 
-    def look(self, images):
+    def observe(self, images):
         assert self.loaded
         self.batches.append(len(images))
         means = [None if image.pixels is None else self.scale * image.pixels.mean() for image in images]

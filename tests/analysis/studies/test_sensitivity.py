@@ -12,7 +12,7 @@ from analysis.metrics.registry import headline_metrics
 from analysis.studies.sensitivity.findings import COLUMNS, sensitivity
 from analysis.studies.sensitivity.objects import presence_findings
 from analysis.studies.sensitivity.summary import summary
-from analysis.tables.objects.objects import looked_at, objects_of
+from analysis.tables.objects.objects import objects_of, observed_images
 from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.melted import melted
@@ -156,7 +156,7 @@ def test_whose_masks_guide_and_who_is_human_are_moved(run, table):
                 number > 0
                 and f"  all: {number} of {rows.sum()} detections are in another group" in summary(table)
             )
-        shares = presence_findings(run, looked_at(run), after, GROUPS).set_index("quantity")["value"]
+        shares = presence_findings(run, observed_images(run), after, GROUPS).set_index("quantity")["value"]
         given = table[
             (table["choice"] == choice) & (table["setting"] == setting) & (table["kind"] == "presence")
         ]

@@ -93,7 +93,7 @@ def test_the_estimate_is_what_is_held(pipelines, kind, choice):
     held = []
 
     def look(pipe, step, timestep, kwargs):
-        held.append(probe._attention["cross"].held_bytes())
+        held.append(probe._attention["cross"].used_bytes())
         return kwargs
 
     size = {"height": 64, "width": 32}

@@ -59,7 +59,7 @@ def test_only_grids_that_are_small_enough(monkeypatch):
     held = []
 
     def look(pipe, step, timestep, kwargs):
-        held.append(probe._attention["self"].held_bytes())
+        held.append(probe._attention["self"].used_bytes())
         return kwargs
 
     with Probe(pipe, word_maps="self-refined") as probe:

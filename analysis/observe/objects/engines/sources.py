@@ -33,24 +33,24 @@ def sources(settings: Observe) -> dict[str, Any]:
 
 def require_sources(settings: Observe) -> None:
     """Refuse sources of tags that do not fit, and those whose models are not named."""
-    asked = settings.tags or []
-    for kind in dict.fromkeys(asked):
-        if asked.count(kind) > 1:
+    tags = settings.tags or []
+    for kind in dict.fromkeys(tags):
+        if tags.count(kind) > 1:
             raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
-    ranked = [kind for kind in asked if kind in ("vocabulary", "tagger")]
+    ranked = [kind for kind in tags if kind in ("vocabulary", "tagger")]
     if settings.vocabulary and not ranked:
         raise UserError(
             "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
-            f" {', '.join(asked)}: add one of them"
+            f" {', '.join(tags)}: add one of them"
         )
-    if "tagger" in asked and not settings.tagger:
+    if "tagger" in tags and not settings.tagger:
         raise UserError(
             "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
             " ViT-B-32/openai"
         )
     if settings.tagger:
         expand_model(settings.tagger, "observe.tagger")
-    if "ram" in asked or settings.ram_tags:
+    if "ram" in tags or settings.ram_tags:
         from analysis.observe.objects.tags.ram import require_ram
 
         require_ram(settings)

@@ -52,8 +52,11 @@ class Detr:
         self.names = _names(path)
         self.threshold, self.batch, self.device = threshold, batch, device
         if path.is_file():
-            said = detr_original.description(path)
-            self.sides, model = (said["short_side"], said["long_side"]), detr_original.load(path)
+            description = detr_original.description(path)
+            self.sides, model = (
+                (description["short_side"], description["long_side"]),
+                detr_original.load(path),
+            )
         else:
             self.sides, model = sides(path, FIELD), from_folder(DetrForObjectDetection, path, FIELD)
         self.model = model.eval().to(device)
@@ -69,9 +72,9 @@ class Detr:
         found: dict[int, Found] = {}
         # images of one size go together, so that none is padded
         for size in dict.fromkeys(image.shape for image in images):
-            alike = [index for index, image in enumerate(images) if image.shape == size]
-            for start in range(0, len(alike), self.batch):
-                some = alike[start : start + self.batch]
+            same_size = [index for index, image in enumerate(images) if image.shape == size]
+            for start in range(0, len(same_size), self.batch):
+                some = same_size[start : start + self.batch]
                 found |= dict(zip(some, self._detect([images[index] for index in some])))
         return [
             Found([one for one in found[index].detections if one.label in set(wanted)])

@@ -80,10 +80,10 @@ def load(path: Path) -> Any:
 
     weights = read_weights(path, FIELD)
     config = configuration(weights, description(path), path)
-    told = len(names(path))
-    if told != config.num_labels:
+    classes = len(names(path))
+    if classes != config.num_labels:
         raise UserError(
-            f"{FIELD}: {path}: expected {told} classes, got {config.num_labels}: name them (`id2label`) in"
+            f"{FIELD}: {path}: expected {classes} classes, got {config.num_labels}: name them (`id2label`) in"
             f" {path.with_suffix('.json').name} beside it"
         )
     with readable(f"{FIELD}: {path}", "a checkpoint of DETR", "choose another"), limited(MOST_TENSORS):
@@ -94,7 +94,7 @@ def load(path: Path) -> Any:
     return model
 
 
-def configuration(weights: Mapping[str, Any], said: Mapping[str, Any], path: Path) -> Any:
+def configuration(weights: Mapping[str, Any], described: Mapping[str, Any], path: Path) -> Any:
     """Return `transformers.DetrConfig` of a checkpoint, its sizes read off the weights.
 
     Raises
@@ -120,16 +120,16 @@ def configuration(weights: Mapping[str, Any], said: Mapping[str, Any], path: Pat
             f" {blocks(re.escape(body))} blocks in {body}: choose another"
         )
     queries, classes, inner = (weights[name].shape for name in heads)
-    if len(queries) != 2 or queries[1] % said["heads"]:
+    if len(queries) != 2 or queries[1] % described["heads"]:
         raise UserError(
-            f"{FIELD}: {path}: expected a width that {said['heads']} heads of attention share, got query_embed.weight"
-            f" {tuple(queries)}: say `heads` in {path.with_suffix('.json').name} beside it"
+            f"{FIELD}: {path}: expected a width that {described['heads']} heads of attention share, got "
+            f"query_embed.weight {tuple(queries)}: say `heads` in {path.with_suffix('.json').name} beside it"
         )
     return DetrConfig(
         use_timm_backbone=True,
         use_pretrained_backbone=False,
         backbone=backbone,
-        dilation=said["dilation"],
+        dilation=described["dilation"],
         num_queries=queries[0],
         d_model=queries[1],
         num_labels=classes[0] - 1,
@@ -137,6 +137,6 @@ def configuration(weights: Mapping[str, Any], said: Mapping[str, Any], path: Pat
         decoder_layers=blocks(r"transformer\.decoder\.layers"),
         encoder_ffn_dim=inner[0],
         decoder_ffn_dim=inner[0],
-        encoder_attention_heads=said["heads"],
-        decoder_attention_heads=said["heads"],
+        encoder_attention_heads=described["heads"],
+        decoder_attention_heads=described["heads"],
     )

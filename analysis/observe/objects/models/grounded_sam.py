@@ -132,23 +132,23 @@ class GroundedEngine:
         a batch; an image that has no more stays with its last, so that the batch is the same in all passes.
         """
         tokenizer, limit = self.detector.tokenizer, self.detector.limit
-        asked = [captions(image_tags, tokenizer, limit) for image_tags in tags]
-        full = [index for index, own in enumerate(asked) if own]
+        phrases = [captions(image_tags, tokenizer, limit) for image_tags in tags]
+        full = [index for index, own in enumerate(phrases) if own]
         grounded = []
         for size in dict.fromkeys(images[index].shape for index in full):
-            alike = [index for index in full if images[index].shape == size]
-            for start in range(0, len(alike), self.batch):
-                some = alike[start : start + self.batch]
+            same_size = [index for index in full if images[index].shape == size]
+            for start in range(0, len(same_size), self.batch):
+                some = same_size[start : start + self.batch]
                 with self.detector.same_images():
-                    for number in range(max(len(asked[index]) for index in some)):
-                        own = [asked[index][min(number, len(asked[index]) - 1)] for index in some]
+                    for number in range(max(len(phrases[index]) for index in some)):
+                        own = [phrases[index][min(number, len(phrases[index]) - 1)] for index in some]
                         boxes, probabilities = self.detector.ground(
                             [images[index] for index in some], [caption.text for caption in own]
                         )
                         grounded += [
                             result
                             for result in zip(some, own, boxes, probabilities)
-                            if number < len(asked[result[0]])
+                            if number < len(phrases[result[0]])
                         ]
         return grounded
 

@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from analysis.methods.skills.scores import COLUMNS, seen
-from analysis.methods.skills.tables import Judged, accuracy_table
+from analysis.methods.skills.tables import ScoredImages, accuracy_table
 from analysis.observe.stage import observe
 from analysis.report.page import report
 from analysis.tables.registry import TABLES
@@ -113,7 +113,7 @@ def table(right, prompts, **more):
     found = seen(pd.DataFrame(rows, columns=COLUMNS), len(right), ["dog"])
     samples = pd.DataFrame({"sample_id": map(str, range(len(right))), "triplet": prompts, "seed": 0})
     asked = [SkillRequest("object", "dog", template="a <objA>")] * len(right)
-    judged = Judged(samples, asked, found, [""] * len(right), Skills(), 0.0, "d")
+    judged = ScoredImages(samples, asked, found, [""] * len(right), Skills(), 0.0, "d")
     return accuracy_table(judged, 0.95).set_index(["skill", "split"])
 
 

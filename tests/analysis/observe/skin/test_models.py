@@ -109,7 +109,7 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     observer = SkinToneObserver(
         Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks), "cheeks"), Albedo(trust)
     )
-    row = observer.look([StoredImage({}, "", image)])[KIND][0]
+    row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)
     assert {name for name in observer.fields() if "trust/" in name} == {
         f"observe.skin_tone.illumination.trust/{name}" for name in skin_trust.FILES

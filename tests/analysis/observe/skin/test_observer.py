@@ -110,7 +110,7 @@ def test_a_known_light_is_set_right_and_named():
     )
     observer, _ = skin_observer(config)
     images = [StoredImage({}, "", np.tile(colour, (4, 4, 1))) for colour in lit]
-    read = observer.look(images)[module.KIND]
+    read = observer.observe(images)[module.KIND]
     assert [row["tone"] for row in read] == list(range(1, 11))
     assert {row["illumination"] for row in read} == {"given A"}
     np.testing.assert_allclose([row["L"] for row in read], lab_colours(monk_colours())[:, 0], atol=1)
@@ -223,7 +223,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
 
     def row(*faces):
         observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), AsItIs())
-        return observer.look([StoredImage({}, "", image)])[module.KIND][0]
+        return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)
     assert (alone["status"], alone["tone"], alone["reason"]) == ("ok", 7, "")

@@ -13,7 +13,7 @@ from analysis import load_run
 from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.report.latex import documents
-from analysis.tables.objects.objects import looked_at, measure_objects
+from analysis.tables.objects.objects import measure_objects, observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.config.schema import build_config
@@ -150,7 +150,7 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
     add_objects(path, often=often, unreadable=unreadable)
     run = quick(path)
     measure_objects(run)
-    images = looked_at(run)
+    images = observed_images(run)
     assert len(images) == 30 - len(unreadable) and not images["sample_id"].isin(unreadable).any()
     objects = run.table("objects")
     assert not objects["sample_id"].isin(unreadable).any()

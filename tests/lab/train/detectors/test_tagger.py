@@ -15,14 +15,14 @@ from analysis.observe.objects.tags.ram import RamTagger, pixels, ram_files
 from analysis.observe.stage import observe
 from lab.train.base.loop import Budget, Log
 from lab.train.detectors import measure
-from lab.train.detectors.tagged import (
+from lab.train.detectors.tagged_images import (
     HELD_BACK,
     TAG_NAMES,
-    Tagged,
-    captions_by_lot,
+    TaggedImages,
     checked,
-    make_tagged,
+    make_tagged_images,
     of_run,
+    random_captions,
     renderings,
 )
 from lab.train.detectors.tagger import (
@@ -33,8 +33,8 @@ from lab.train.detectors.tagger import (
     encoded,
     export_tagger,
     label_embeddings,
-    lot_weights,
     new_tagger,
+    sampling_weights,
     thresholds,
     train_tagger,
 )
@@ -56,7 +56,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def pictures(images):
-    return Tagged.of(images)
+    return TaggedImages.of(images)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_truth_is_the_checkers_word(images, pictures, tmp_path):
         seen = {one.label for one in ToyworldChecker().detect([image], [()])[0].detections}
         assert {tag for tag, there in zip(TAG_NAMES, row) if there} - set(TAG_NAMES[39:]) == seen
     pictures.save(tmp_path / "tagged.npz")
-    again = Tagged.load(tmp_path / "tagged.npz")
+    again = TaggedImages.load(tmp_path / "tagged.npz")
     np.testing.assert_array_equal(again.truth, pictures.truth)
 
 
@@ -81,8 +81,8 @@ def test_some_renderings_have_no_figure():
 
 def test_captions_by_lot_name_everything_often_enough():
     world = load_world("toyworld")
-    lot = captions_by_lot(world, 5, 3)
-    more = captions_by_lot(world, 5, 3, each=2)
+    lot = random_captions(world, 5, 3)
+    more = random_captions(world, 5, 3, each=2)
     assert more[:5] == lot and len(lot) == 5
     named = Counter(thing for caption in more for thing in parse(caption, world).things)
     assert all(named[thing] >= 2 for thing in TAG_NAMES[1:])
@@ -99,7 +99,7 @@ def test_images_of_a_run_are_split_by_triplet(images, tmp_path):
     for some in (train, held_back):
         assert all((image == images).all((1, 2, 3)).any() for image in some.images)
         np.testing.assert_array_equal(some.truth, checked(some.images))
-    both, back = make_tagged(2, 0, 0, runs=[run.path], words=1)
+    both, back = make_tagged_images(2, 0, 0, runs=[run.path], words=1)
     assert len(both.images) == 2 + len(train.images) and len(back.images) == len(held_back.images)
 
 
@@ -158,7 +158,7 @@ def test_the_whole_is_trained_but_for_the_embeddings(pictures, tmp_path):
     torch.manual_seed(0)
     model = new_tagger()
     before = {name: value.clone() for name, value in model.named_parameters()}
-    few = Tagged(pictures.images[:4], pictures.truth[:4])
+    few = TaggedImages(pictures.images[:4], pictures.truth[:4])
     train_tagger(model, few, Budget(2, warmup=1), Log(tmp_path / "log.jsonl"), batch_size=4, whole=True)
     assert {name for name, value in model.named_parameters() if torch.equal(value, before[name])} == {
         "label_embed"
@@ -182,7 +182,7 @@ def test_thresholds_are_where_the_lesser_of_precision_and_recall_is_highest():
         def forward(self, batch):
             return torch.logit(torch.tensor([[0.12, 0.3], [0.32, 0.3], [0.62, 0.3]]))[: len(batch)]
 
-    pictures = Tagged(np.zeros((3, 64, 64, 3), np.uint8), np.array([[0, 0], [1, 0], [1, 0]], bool))
+    pictures = TaggedImages(np.zeros((3, 64, 64, 3), np.uint8), np.array([[0, 0], [1, 0], [1, 0]], bool))
     # of the first tag 15 % to 30 % part the images, and 30 % is nearest to one half; the second is in none
     assert thresholds(Fixed(), pictures) == [0.3, 0.5]
 
@@ -212,7 +212,7 @@ def test_what_is_half_seen_or_rare_is_drawn_more_often():
     clear = np.zeros((101, 3), np.float32)
     clear[:, 0], clear[1:, 1], clear[0, 2] = 1, 1, 1  # one picture shows the third, and not the second
     clear[5, 2] = 0.3
-    weights = lot_weights(clear)
+    weights = sampling_weights(clear)
     assert weights.sum() == pytest.approx(1)
     assert weights[0] / weights[1] == pytest.approx(10)  # the root of 100 over 1
     assert weights[5] / weights[1] == pytest.approx(3)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.located.lessons import Lessons
 from lab.train.work import calibrate, calibration_lessons
-from lab.train.work.drawn import drawn
+from lab.train.work.generated_frequencies import generated_frequencies
 from lab.train.work.lessons import sketches
 from lab.train.work.measure import verdict_rates
 from probes.errors import UserError
@@ -43,7 +43,7 @@ def readings_of(world, images, *, lean=0.0, skin=None):
 
 
 def test_what_was_drawn_as_planted_is_taken_for_chance(world):
-    now = drawn(readings_of(world, 400), world)
+    now = generated_frequencies(readings_of(world, 400), world)
     for name, one in world.professions.items():
         assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
         assert now[name].skins == pytest.approx(one.skins, abs=1e-9)
@@ -58,7 +58,7 @@ def test_what_was_drawn_otherwise_is_believed_but_for_what_chance_would_do(world
         for signs in (np.ones(20), np.resize((1, -1), 20))
     )
     for readings, kind in ((alike, "shared"), (apart, "own")):
-        now, noise = drawn(readings, world), 0.0
+        now, noise = generated_frequencies(readings, world), 0.0
         for row, one in enumerate(world.professions.values()):
             step = away * (-1) ** (row * (kind == "own"))
             read = np.add(one.skins, (-step, 0, step))
@@ -84,14 +84,14 @@ def test_readings_of_shared_seeds_tell_how_far_other_weights_are_from_those_befo
         of_one = after[after["profession"] == name]
         of_b = of_one.index[of_one["verdict"] > 0]
         after.loc[of_b[: round(0.1 * (rates["b"] - rates["a"]) * len(of_one))], "verdict"] = -2.0
-    moved, alone = drawn(after, world, before), drawn(after, world)
+    moved, alone = generated_frequencies(after, world, before), generated_frequencies(after, world)
     expected = {name: world.professions[name].lean + 0.04 - 0.1 * (name in names[::2]) for name in names}
     worst = [max(abs(found[name].lean - expected[name]) for name in names) for found in (moved, alone)]
     assert worst[0] < 0.01 < worst[1]  # of these seeds alone chance is told with the rest
     with pytest.raises(
         UserError, match="expected seeds that the readings before share, got 0: read the same"
     ):
-        drawn(after, world, before[~some])
+        generated_frequencies(after, world, before[~some])
 
 
 def test_a_profession_of_which_no_skin_was_read_is_one_line(world):
@@ -101,7 +101,7 @@ def test_a_profession_of_which_no_skin_was_read_is_one_line(world):
         UserError,
         match=r"^profession baker: expected images with a skin, got none among those read: train it",
     ):
-        drawn(readings, world)
+        generated_frequencies(readings, world)
 
 
 def exact_velocity(noisy, clean, chances, kept):

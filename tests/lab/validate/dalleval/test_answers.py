@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from lab.train.questions.measure import of_components
 from lab.train.work.measure import profession_rows, verdict_rates
 from lab.validate.dalleval.answers import answer, deviations, mean_tone, shares_together, tones_together
-from lab.validate.dalleval.asked import GenderQuestion, answer_rates, asked_leans
+from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, network_leans
 from lab.validate.dalleval.page import page
 from probes.toyworld.world import load_world
 
@@ -134,7 +134,7 @@ def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():
         answer = np.where(says_b, "male", np.where(rng.random(4000) < 0.3, "", "female"))
         tables.append(pd.DataFrame({"profession": profession, "group": "neutral", "answer": answer}))
     wrong = tables[0].assign(group="masculine", answer="male")
-    rows = asked_leans(pd.concat([*tables, wrong]), planted, {"a": 0.15, "b": 0.9})
+    rows = network_leans(pd.concat([*tables, wrong]), planted, {"a": 0.15, "b": 0.9})
     for row, table in zip(rows, tables):
         share = (table["answer"] == "male").mean()
         low, high = proportion_confint(share * 4000, 4000, method="wilson")

@@ -11,10 +11,10 @@ from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
 from analysis.methods.gep.scores import Audit, by_context
 from lab.validate.gep import __main__ as command
-from lab.validate.gep.judged import context_areas, ends, judged
+from lab.validate.gep.agreement import context_areas, ends, estimate_agreement
 from lab.validate.gep.page import page
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS, readings, unnamed
-from lab.validate.gep.resampled import LABELS, by_lot, drawn_images, resampled_audits
+from lab.validate.gep.resampled import LABELS, drawn_images, random_labels, resampled_audits
 from lab.validate.gep.result import _setting
 from probes.errors import UserError
 from probes.runs.store import Run
@@ -60,14 +60,14 @@ def test_areas_over_drawn_contexts_are_those_of_scikit_learn():
 def test_an_attribute_that_all_images_have_has_no_area():
     audits = made(np.random.default_rng(1))
     audits[CHECKER].values[..., 1] = 1.0
-    result = judged(audits, resamples=200)
+    result = estimate_agreement(audits, resamples=200)
     assert all("dress" not in areas and len(areas) == 4 for areas in result["auc"].values())
     assert np.isfinite(result["agreement"]["CLS"]["auc"]).all()
 
 
 def test_agreement_of_each_estimate_is_that_of_scipy_and_scikit_learn():
     audits = made(np.random.default_rng(2), noise=0.3)
-    result = judged(audits, resamples=300)
+    result = estimate_agreement(audits, resamples=300)
     labelled = by_context(audits[CHECKER], *WORDS).mean(axis=0)
     for name, row in result["agreement"].items():
         estimated = by_context(audits[name], *WORDS).mean(axis=0)
@@ -106,7 +106,7 @@ def test_images_are_drawn_within_their_cell_and_alike_for_every_source(apart):
 @pytest.mark.parametrize("apart", [False, True])
 def test_so_many_images_of_each_word_are_labelled(apart):
     labels = np.ones((2, 30, 5))
-    known = ~np.isnan(by_lot(labels, 12, np.random.default_rng(4), apart=apart))
+    known = ~np.isnan(random_labels(labels, 12, np.random.default_rng(4), apart=apart))
     assert (known.sum(axis=1) == 12).all()
     assert apart == bool((known != known[..., :1]).any())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lab.train.base.measure import sample
-from lab.validate.tracing.edited import ALL, NONE, held_against, templates
+from lab.validate.tracing.edited import ALL, NONE, compared_with_truth, templates
 from probes.models import loading
 from probes.models.edits import Edit
 from probes.toyworld.located.truth import located_models
@@ -21,7 +21,7 @@ def table():
     def draw(prompts):
         return sample(loaded.pipe, prompts, [0] * len(prompts), steps=1, progress=False)
 
-    return held_against(NAME, loaded.pipe, edit, ["a {person} in the park"], draw)
+    return compared_with_truth(NAME, loaded.pipe, edit, ["a {person} in the park"], draw)
 
 
 def test_an_edit_changes_images_where_the_word_enters_and_nowhere_else(table):

@@ -23,7 +23,7 @@ MEASURES = ("tau", "mcc", "mcc_without_zeros", "pearson", "auc")
 PAIRS = (("CC", "C"), ("CLS", "CC"), ("CLS", "C"))
 
 
-def judged(audits: Mapping[str, Audit], *, resamples: int = RESAMPLES, seed: int = 0) -> dict:
+def estimate_agreement(audits: Mapping[str, Audit], *, resamples: int = RESAMPLES, seed: int = 0) -> dict:
     """Return how each estimate of a setting follows the checker.
 
     Parameters

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lab.train.work.measure import profession_rows, verdict_rates
-from lab.validate.dalleval.held import READ, answers, held
+from lab.validate.dalleval.coverage import READ, answers, covered
 from lab.validate.dalleval.page import page
 from probes.toyworld.world import load_world
 
@@ -48,7 +48,7 @@ def found(world, readings):
 @pytest.mark.lab
 def test_intervals_hold_planted_values_as_often_as_they_say(world):
     rng = np.random.default_rng(0)
-    audits = [held(found(world, as_planted(world, 48, rng))) for _ in range(20)]
+    audits = [covered(found(world, as_planted(world, 48, rng))) for _ in range(20)]
     for name in READ:
         share = np.mean([len(one[name]) for one in audits]) / 20
         assert abs(share - 0.95) < 4 * (0.95 * 0.05 / 400) ** 0.5, name
@@ -58,7 +58,7 @@ def test_intervals_hold_planted_values_as_often_as_they_say(world):
 def test_professions_that_are_off_are_named_and_tell_in_the_test_of_all(world):
     off = ("clerk", "judge")  # of planted leans 0.10 and 0.62, and of light skins
     said = found(world, as_planted(world, 200, np.random.default_rng(1), off))
-    inside = held(said)
+    inside = covered(said)
     assert all(name not in inside[read] for name in off for read in READ)
     assert all(said["together"][read]["p"] < 1e-6 for read in READ)
     fair = found(world, as_planted(world, 200, np.random.default_rng(2)))
@@ -72,7 +72,7 @@ def test_professions_that_are_off_are_named_and_tell_in_the_test_of_all(world):
 def test_the_page_counts_over_all_audits(world):
     rng = np.random.default_rng(3)
     of_work = [as_planted(world, 48, rng, off) for off in ((), ("clerk",))]
-    audits = [held(found(world, one)) for one in of_work]
+    audits = [covered(found(world, one)) for one in of_work]
     whole = {
         "images": 48,
         "steps": 20,

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from lab.validate.dalleval.answers import answer, shares_together
-from lab.validate.dalleval.asked import asked_leans
+from lab.validate.dalleval.network_readings import network_leans
 
 READ = ("leans", "asked", "tones", "tones_by_checker")
 
@@ -16,7 +16,7 @@ READ = ("leans", "asked", "tones", "tones_by_checker")
 def answers(
     rows: Sequence[Mapping[str, Any]],
     readings: pd.DataFrame,
-    said_b: Mapping[str, float],
+    verdict_rates: Mapping[str, float],
     rates: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return what an audit says of each profession, and of all together.
@@ -27,10 +27,10 @@ def answers(
         From :func:`lab.train.work.measure.profession_rows`.
     readings : DataFrame
         What they were made from, with the columns ``answer`` and ``observed``.
-    said_b : mapping of str to float
+    verdict_rates : mapping of str to float
         From :func:`lab.train.work.measure.verdict_rates`.
     rates : mapping
-        From `lab.validate.dalleval.asked.answer_rates`.
+        From `lab.validate.dalleval.network_readings.answer_rates`.
 
     Returns
     -------
@@ -39,9 +39,9 @@ def answers(
         ``tone`` and ``tone_by_checker`` likewise; ``together``, by name of `READ`
         (`lab.validate.dalleval.answers.together`).
     """
-    by_checker = answer(rows, readings, said_b)
-    observed = answer(rows, readings.assign(skin=readings["observed"]), said_b)
-    asked = asked_leans(
+    by_checker = answer(rows, readings, verdict_rates)
+    observed = answer(rows, readings.assign(skin=readings["observed"]), verdict_rates)
+    asked = network_leans(
         readings, {row["profession"]: row["planted"] for row in observed["professions"]}, rates
     )
     shares = ([row[key] for row in asked] for key in ("share", "images", "planted"))
@@ -61,7 +61,7 @@ def answers(
     }
 
 
-def held(found: Mapping[str, Any]) -> dict[str, list[str]]:
+def covered(found: Mapping[str, Any]) -> dict[str, list[str]]:
     """The professions whose planted value lies inside its interval, by name of `READ`.
 
     Parameters

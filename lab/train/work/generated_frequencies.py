@@ -31,7 +31,9 @@ def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
     return max(0.0, 1 - float(variance.sum()) / total) if total else 0.0
 
 
-def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None) -> dict[str, Profession]:
+def generated_frequencies(
+    readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None
+) -> dict[str, Profession]:
     """Return what a benchmark model draws for each profession, as far as it differs from what is planted by more than
     chance.
 

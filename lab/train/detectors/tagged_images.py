@@ -37,7 +37,7 @@ LOTS = 40  # captions of which one is taken
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedImages:
     """Pictures and what the checker sees in them.
 
     Attributes
@@ -52,12 +52,12 @@ class Tagged:
     truth: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, images: NDArray[np.uint8]) -> Tagged:
+    def of(cls, images: NDArray[np.uint8]) -> TaggedImages:
         """Pictures, read by the checker."""
         return cls(images, checked(images))
 
     @classmethod
-    def together(cls, sets: Sequence[Tagged]) -> Tagged:
+    def together(cls, sets: Sequence[TaggedImages]) -> TaggedImages:
         """Several sets as one."""
         return cls(np.concatenate([one.images for one in sets]), np.concatenate([one.truth for one in sets]))
 
@@ -66,7 +66,7 @@ class Tagged:
         np.savez_compressed(path, images=self.images, truth=self.truth)
 
     @classmethod
-    def load(cls, path: Path) -> Tagged:
+    def load(cls, path: Path) -> TaggedImages:
         """Read what `save` wrote."""
         with arrays(path) as file:
             return cls(file["images"], file["truth"])
@@ -80,9 +80,9 @@ def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return frame[list(TAG_NAMES)].to_numpy(bool)
 
 
-def make_tagged(
+def make_tagged_images(
     count: int, drawn_count: int, seed: int, *, runs: Sequence[Path] = (), words: int = 4, rare: int = 0
-) -> tuple[Tagged, Tagged]:
+) -> tuple[TaggedImages, TaggedImages]:
     """Pictures to train on, and pictures held back for the thresholds.
 
     Parameters
@@ -98,32 +98,34 @@ def make_tagged(
 
     Returns
     -------
-    train, held_back : Tagged
+    train, held_out : TaggedImages
         What is held back is a fifth of the runs' prompts and of those further images, and empty without any.
     """
-    rendered = Tagged.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
-    taken, held_back = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
+    rendered = TaggedImages.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
+    taken, held_out = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
     if drawn_count:
-        made = Tagged.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
+        made = TaggedImages.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
         taken = (*taken, *[made] * REPEATS)
     if rare:
-        more = Tagged.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
+        more = TaggedImages.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
         back = np.arange(len(more.images)) % HELD_BACK == 0
-        taken = (*taken, Tagged(more.images[~back], more.truth[~back]))
-        held_back = (*held_back, Tagged(more.images[back], more.truth[back]))
-    nothing = Tagged(rendered.images[:0], rendered.truth[:0])
-    return Tagged.together([rendered, *taken]), Tagged.together([nothing, *held_back])
+        taken = (*taken, TaggedImages(more.images[~back], more.truth[~back]))
+        held_out = (*held_out, TaggedImages(more.images[back], more.truth[back]))
+    nothing = TaggedImages(rendered.images[:0], rendered.truth[:0])
+    return TaggedImages.together([rendered, *taken]), TaggedImages.together([nothing, *held_out])
 
 
-def of_run(path: Path, words: int, seed: int) -> tuple[Tagged, Tagged]:
+def of_run(path: Path, words: int, seed: int) -> tuple[TaggedImages, TaggedImages]:
     """Images of a run, `words` of each triplet and seed at random, and apart those of every fifth triplet."""
     run = Run.open(path)
     samples = run.samples(["sample_id", "triplet", "seed"])
     chosen = samples.groupby(["triplet", "seed"], sort=False).sample(words, random_state=seed)
-    tagged = Tagged.of(np.stack([np.asarray(image) for image in run.images(chosen["sample_id"])]))
+    pictures = TaggedImages.of(np.stack([np.asarray(image) for image in run.images(chosen["sample_id"])]))
     codes, _ = pd.factorize(chosen["triplet"], sort=True)
     back = codes % HELD_BACK == 0
-    return Tagged(tagged.images[~back], tagged.truth[~back]), Tagged(tagged.images[back], tagged.truth[back])
+    return TaggedImages(pictures.images[~back], pictures.truth[~back]), TaggedImages(
+        pictures.images[back], pictures.truth[back]
+    )
 
 
 def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
@@ -140,37 +142,37 @@ def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np
 def drawn(
     count: int, seed: int, *, steps: int, each: int = 0, dtype: torch.dtype = torch.float32
 ) -> NDArray[np.uint8]:
-    """Images drawn by the three benchmark models, one after the other, from the captions of `captions_by_lot`."""
+    """Images drawn by the three benchmark models, one after the other, from the captions of `random_captions`."""
     from lab.train.base.measure import benchmark_pipeline, sample
 
     images = []
     for number, model in enumerate(BENCHMARK_MODELS):
         first = seed + 10_000 * number
-        captions = captions_by_lot(load_world(model), count, first, each)
+        captions = random_captions(load_world(model), count, first, each)
         pipeline, scale = benchmark_pipeline(WEIGHTS / model, dtype=dtype)
         seeds, options = first + np.arange(len(captions)), {"steps": steps, "guidance_scale": scale}
         images.append(sample(pipeline, captions, seeds, batch_size=64, progress=False, **options))
     return np.concatenate(images)
 
 
-def captions_by_lot(world: World, count: int, seed: int, each: int = 0) -> list[str]:
+def random_captions(world: World, count: int, seed: int, each: int = 0) -> list[str]:
     """So many captions at random, and then more until every attribute, object and place is named at least `each` times.
 
     Of every `LOTS` captions at random the one is added that names most of what is named too seldom so far, so that a
     rare thing takes few captions.
     """
     rng = np.random.default_rng(seed)
-    lots = [random_caption(world, rng) for _ in range(count)]
-    lacking = dict.fromkeys((*world.attributes, *world.objects, *world.places), each)
+    drawn_captions = [random_caption(world, rng) for _ in range(count)]
+    missing = dict.fromkeys((*world.attributes, *world.objects, *world.places), each)
 
     def count_off(things: set[str]) -> None:
         for thing in things:
-            lacking[thing] = max(0, lacking[thing] - 1)
+            missing[thing] = max(0, missing[thing] - 1)
 
-    for _, named in lots:
+    for _, named in drawn_captions:
         count_off(named.things)
-    while any(lacking.values()):
+    while any(missing.values()):
         more = [random_caption(world, rng) for _ in range(LOTS)]
-        lots.append(max(more, key=lambda lot: sum(lacking[thing] for thing in lot[1].things)))
-        count_off(lots[-1][1].things)
-    return [caption for caption, _ in lots]
+        drawn_captions.append(max(more, key=lambda lot: sum(missing[thing] for thing in lot[1].things)))
+        count_off(drawn_captions[-1][1].things)
+    return [caption for caption, _ in drawn_captions]

@@ -37,7 +37,7 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
 
 
 def answer_rates(
-    readings: pd.DataFrame, groups: Mapping[str, str], said_b: Mapping[str, float]
+    readings: pd.DataFrame, groups: Mapping[str, str], verdict_rates: Mapping[str, float]
 ) -> dict[str, float]:
     r"""Return how often the network says ``male`` of images of either component.
 
@@ -51,7 +51,7 @@ def answer_rates(
         With the columns ``group``, ``verdict`` and ``answer``, from images of *a woman ...* and of *a man ...*.
     groups : mapping of str to str
         By component, the words that name it (:attr:`probes.toyworld.world.World.component_groups`).
-    said_b : mapping of str to float
+    verdict_rates : mapping of str to float
         From :func:`lab.train.work.measure.verdict_rates`.
 
     Returns
@@ -90,7 +90,7 @@ def answer_rates(
     for component, group in groups.items():
         some = readings[readings["group"] == group]
         says_b[component] = float((some["answer"] == LABELS["b"]).mean())
-        drawn_b[component] = lean(some["verdict"], said_b)["lean"]
+        drawn_b[component] = lean(some["verdict"], verdict_rates)["lean"]
     if drawn_b["a"] == drawn_b["b"]:
         raise ValueError(f"readings: expected groups that differ in component b, got {drawn_b['b']} of both")
     slope = (says_b["b"] - says_b["a"]) / (drawn_b["b"] - drawn_b["a"])
@@ -103,7 +103,7 @@ def answer_rates(
     }
 
 
-def asked_leans(
+def network_leans(
     readings: pd.DataFrame, planted: Mapping[str, float], rates: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """A profession's lean by the answers about images of *person*, with its interval, beside the planted one.
@@ -124,7 +124,7 @@ def asked_leans(
     >>> said = pd.DataFrame(
     ...     {"profession": "baker", "group": "neutral", "answer": ["male", "", "female", "male"]}
     ... )
-    >>> asked_leans(said, {"baker": 0.5}, {"a": 0.0, "b": 1.0})[0]["lean"]
+    >>> network_leans(said, {"baker": 0.5}, {"a": 0.0, "b": 1.0})[0]["lean"]
     0.5
     """
     neutral = readings[readings["group"] == "neutral"]
