@@ -140,7 +140,7 @@ class Probe(HookedBlock):
         self._architecture = architecture_of(pipe)
         compared = site_table.resolve(
             pipe, self._patterns
-        )  # also without pairs, so that a wrong address is told
+        )  # also without pairs, so that a wrong address is reported
         compared = compared if self._pairs else []
         kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
         pooled = site_table.resolve(pipe, self._pool_patterns) if self._pool_patterns else []

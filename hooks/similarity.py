@@ -1,4 +1,4 @@
-"""How alike are two rows of a batch at one site: cosines, reduced where the tensors are.
+"""Similarity of two rows of a batch at one site: cosines, reduced where the tensors are.
 
 Cosine of the flattened rows, as in Wu et al. (2023), Eq. 1 and 2. A site's pairs are compared in one go, in
 float32 whatever the model's dtype; only one number per pair remains. The readouts of a text site (which

@@ -1,1 +1,1 @@
-"""How the bundled models are made, and how the tool is held against known answers; not installed."""
+"""How the bundled models are made, and how the tool is compared with known answers; not installed."""

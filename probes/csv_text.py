@@ -21,7 +21,9 @@ from pandas.api.types import is_object_dtype
 from probes.errors import UserError
 from probes.storage.paths import require_regular
 
-_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # also in full width, which some spreadsheets read alike
+_FORMULA = re.compile(
+    "'*[=+\\-@\t\r\n＝＋－＠]"
+)  # also in full width, which some spreadsheets read the same way
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 CELL = 1 << 24  # characters that a cell may have
 

@@ -240,7 +240,7 @@ def test_a_table_that_holds_another(held, name, by, message, copy, capsys):
 
 
 def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
-    """It is recorded and left out; the other images are looked at, measured and shown."""
+    """It is recorded and left out; the other images are observed, measured and shown."""
     leave_figures_out(monkeypatch)
     part = copy / "samples" / "part-00002.parquet"
     ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}

@@ -113,7 +113,7 @@ def ended(child):
 
 
 def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
-    """Kill so many attempts; every run that comes to its end is held against the undisturbed one."""
+    """Kill so many attempts; every run that comes to its end is compared with the undisturbed one."""
     (expected, took), draw, counts = whole, random.Random(seed), Counter()
     path, said = folder / "run", folder / "said"
     while counts["killed"] < kills:

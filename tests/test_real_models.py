@@ -83,7 +83,7 @@ def build_model(description):
 
 @pytest.fixture(scope="module")
 def vision(tmp_path_factory):
-    """What looks at the images: files in the published layouts, by the fields of `observe`."""
+    """What observes the images: files in the published layouts, by the fields of `observe`."""
     folder = tmp_path_factory.mktemp("vision")
     objects = publish(folder, "sam_vit_h_4b8939.pth")
     ram = publish_ram(folder, drawn(tagger_layout(PUBLISHED), np.random.default_rng(0)))

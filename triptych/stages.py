@@ -245,7 +245,7 @@ class _Work:
             runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: ClusterWorkers | None) -> None:
-        """Look at the images."""
+        """Observe the images."""
         from analysis.observe.stage import observe
 
         began = monotonic()

@@ -1,7 +1,7 @@
 """How often an object is seen: counts by prompt, indicator and dependency group, presence and amounts.
 
-Objects are told apart by their lemma. Counts compare images of one prompt and seed, so a (prompt, seed) counts where
-every indicator has an image that was looked at; presence, amounts and intersections (Wu et al. 2025, Tables 11 to 13)
+Objects are distinguished by their lemma. Counts compare images of one prompt and seed, so a (prompt, seed) counts where
+every indicator has an observed image; presence, amounts and intersections (Wu et al. 2025, Tables 11 to 13)
 take all images.
 """
 
@@ -20,7 +20,7 @@ from analysis.stats.object_counts import ObjectTable, image_of_each, object_tabl
 ALL = "all"
 LEFT_OUT, INCLUDED = "left out", "included"
 NOT_GROUPED = "no image whose objects could be grouped"
-NO_IMAGES = "no image was looked at"
+NO_IMAGES = "no image was observed"
 EMPTY_GROUP = "no object in this group"
 
 
@@ -42,7 +42,7 @@ def counted(
     Parameters
     ----------
     images : DataFrame
-        The images looked at: ``triplet``, ``seed``, ``indicator``.
+        The observed images: ``triplet``, ``seed``, ``indicator``.
     objects : DataFrame
         Table ``objects``.
     names : sequence of str
@@ -114,7 +114,7 @@ def presence(
     Parameters
     ----------
     images, objects : DataFrame
-        The images looked at, and table ``objects``.
+        The observed images, and table ``objects``.
     names : sequence of str
         Indicators; ``all`` takes theirs together.
     individuals : iterable of str
@@ -156,7 +156,7 @@ def amounts(
     Parameters
     ----------
     images : DataFrame
-        The images looked at: ``triplet``, ``indicator``.
+        The observed images: ``triplet``, ``indicator``.
     objects : DataFrame
         Table ``objects``: ``indicator``, ``group``, ``lemma``.
     nouns : DataFrame

@@ -103,7 +103,7 @@ def dependency_groups(
     Parameters
     ----------
     images : DataFrame
-        The images that were looked at: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+        The observed images: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
     detections : DataFrame
         Rows of ``objects/``: ``sample_id``, ``object``, ``label``, ``mask``, ``height``, ``width``.
     nouns : DataFrame
@@ -133,7 +133,7 @@ def dependency_groups(
     Raises
     ------
     UserError
-        If a detection is of no image that was looked at.
+        If a detection is of no observed image.
     """
     if mask_words not in ("nouns", "all"):
         raise ValueError(f"mask_words: expected nouns or all, got {mask_words!r}")

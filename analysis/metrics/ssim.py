@@ -1,4 +1,4 @@
-"""How alike are two pictures around each pixel? Structural similarity (SSIM) in grey.
+"""Structural similarity (SSIM) of two pictures around each pixel, in grey.
 
 Sums over windows of 8-bit pictures are whole numbers and computed as such, so no picture is too flat or too bright for
 them; only their ratio is rounded, in float64. What a picture needs by itself is computed once, however often it is

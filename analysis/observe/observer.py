@@ -77,9 +77,9 @@ class Observer(Protocol):
         The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
         `probes.runs.directory.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
     batch : int
-        Images that are looked at in one go; one that alters what is seen is among the `fields`.
+        Images that are observed in one batch; one that alters what is seen is among the `fields`.
     whole_triplets : bool
-        Whether all images of a triplet and seed are to be looked at in one go; there may then be more than `batch`.
+        Whether all images of a triplet and seed are to be observed in one batch; there may then be more than `batch`.
     resolved : mapping
         Section ``observe`` of the configuration with what was left open as it is used.
     """
@@ -107,7 +107,7 @@ class Observer(Protocol):
         ...
 
     def observe(self, images: Sequence[StoredImage]) -> Mapping[str, list[dict[str, Any]]]:
-        """Look at a batch; give the rows of every kind, in the order of the images."""
+        """Observe a batch; give the rows of every kind, in the order of the images."""
         ...
 
     def record(self, run: Run) -> Mapping[str, Any]:

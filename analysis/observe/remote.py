@@ -37,7 +37,7 @@ def recorded(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def opened(job: Job) -> Iterator[Making]:
-    """Hold an observer, ready to look at the images of parts."""
+    """Hold an observer, ready to observe the images of parts."""
     run, observer = _found(job)
     fields = observer.fields()
 

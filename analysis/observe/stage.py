@@ -57,7 +57,7 @@ class Looking:
 def observe(
     run: Run, *, progress: bool = True, team: Team | None = None, cluster: ClusterWorkers | None = None
 ) -> str:
-    """Look at every image of a run that was not looked at yet.
+    """Observe every image of a run that was not observed yet.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def observe(
     Returns
     -------
     str
-        Why nothing was looked at; empty where it was. Why some observers did not look stands in the record, by name,
+        Why nothing was observed; empty where it was. Why some observers did not look stands in the record, by name,
         as ``not_observed``.
 
     Raises
@@ -208,7 +208,7 @@ def _whole(draws: pa.Table, batch: int) -> list[int]:
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
     return UserError(
         f"{path}: was made with {field} {_short(old)}, expected {_short(new)}: use"
-        " --stage observe --overwrite to look at the images anew, or another --out"
+        " --stage observe --overwrite to observe the images anew, or another --out"
     )
 
 

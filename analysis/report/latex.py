@@ -209,7 +209,7 @@ def disparity_table(
     metrics : sequence of Metric
         The paper's columns; a dash stands in those that the run does not hold.
     missing : mapping of str to str, optional
-        Why, by the name of what did not look at the images.
+        Why, by the name of what did not observe the images.
     """
     entry = TABLES["disparity"].latex
     heads, rows, note = _disparity(disparity, metrics, chosen, missing)

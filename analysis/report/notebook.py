@@ -261,7 +261,7 @@ class LoadedRun:
             rows.append(_html_row("the same over all words", [_words(*row) for row in zip(found, metrics)]))
         note = (
             f"Means over prompts; the gap with its {level} interval. Positive: the reference is nearer "
-            "to the first of the contrast. Only the gap over all words, held against how far words of one meaning "
+            "to the first of the contrast. Only the gap over all words, compared with how far words of one meaning "
             "differ, speaks of more than these words."
         )
         return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table><p><small>{note}</small></p>"

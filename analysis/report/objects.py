@@ -76,7 +76,7 @@ class Objects:
 
 
 def read_objects(run: Run) -> Objects | None:
-    """Read the tables of the section; None for a run whose images were not looked at."""
+    """Read the tables of the section; None for a run whose images were not observed."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
     tables = {name: _in_unit(read(run, name), run.config.unit) for name in NEEDED}

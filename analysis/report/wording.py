@@ -139,7 +139,7 @@ def _claim(
             f"{two}, to within δ."
         )
     if state == "open":
-        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} cannot be told."
+        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} is open."
     if state == "untested":
         lean = nearer if verdict.alone else _capital(nearer)
         return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
@@ -216,8 +216,8 @@ def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, st
         "no gap": "no gap",
         "no interval": "no interval",
         "small": f"no difference above {_amount(row.get('delta'), metric)}",
-        "open": "cannot be told",
-        "untested": "not held against words",
+        "open": "open",
+        "untested": "not compared with words",
         "words": "not more than words differ",
     }[verdict.state]
 
@@ -291,7 +291,7 @@ def not_run(absent: Sequence[Metric], missing: Mapping[str, str]) -> list[str]:
     absent : sequence of Metric
         Those without numbers.
     missing : mapping of str to str
-        By the name of what did not look at the images, why (``not_observed`` of a run's record).
+        By the name of what did not observe the images, why (``not_observed`` of a run's record).
 
     Examples
     --------

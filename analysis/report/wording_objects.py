@@ -23,7 +23,7 @@ NAMED = 6  # objects named in a sentence
 
 
 def looked_for(observer: Mapping[str, Any]) -> str:
-    """Say what was looked for in each image, from the record of what looked at a run's images.
+    """Say what was looked for in each image, from the record of what observed a run's images.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
 
 def _few_words(words: tuple[int, int]) -> str:
     if words == (1, 1):
-        return "one against one: what the choice of words makes cannot be told"
+        return "one against one: what the choice of words makes is open"
     return f"{words[0]} against {words[1]}: too few to tell what the choice of words makes"
 
 
@@ -179,10 +179,10 @@ def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
     first, second = pair
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
-        return f"Whether the objects as a whole differ cannot be told{reason}."
+        return f"Whether the objects as a whole differ is open{reason}."
     if row["p_value"] < SIGNIFICANT:
         return f"As a whole, the objects of images generated from {first} and from {second} prompts differ."
-    return f"As a whole, the objects of {first} and {second} prompts’ images cannot be told apart."
+    return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
 
 
 def chi_square_sentence(row: dict | None) -> str:
@@ -215,7 +215,7 @@ def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
         return "The detector is the toyworld checker, so on these images it is its own truth."
     if len(error) or len(check):
         whom = "the toyworld checker" if len(error) else "people"
-        return f"The detector ({engine}) was held against {whom}."
+        return f"The detector ({engine}) was compared with {whom}."
     return (
         f"Nobody has checked the detector ({engine}) on these images: if it sees less on those of one indicator, that "
         f"makes a difference of its own. `triptych human-check sample` makes a sheet to check it with."

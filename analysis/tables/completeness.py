@@ -13,7 +13,7 @@ COLUMNS = ("what", "there", "planned")
 _WHAT = {
     "triplets": "triplets of which an image was drawn",
     "images": "images drawn",
-    "observed": "images that were looked at",
+    "observed": "observed images",
     "traced": "parts of the trace",
 }
 

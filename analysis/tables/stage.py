@@ -201,7 +201,7 @@ def _image_similarities(
 
 
 def _features(sharing: Sharing) -> list[pd.DataFrame]:
-    """Return how alike the images of a run are by each feature that it holds."""
+    """Return the similarity of the images of a run by each feature that it holds."""
     run = sharing.run
     names, words = stored_features(run), [member.name for member in indicators(run.config)]
     pieces = [

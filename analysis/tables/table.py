@@ -63,7 +63,7 @@ class Table:
     latex_alone : Latex, optional
         In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
     texts : tuple of str, optional
-        Of its columns those that hold text, where all others hold numbers or true and false: a file is held against
+        Of its columns those that hold text, where all others hold numbers or true and false: a file is compared with
         it when it is read. None: its columns may be of any kind.
     """
 

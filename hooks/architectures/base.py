@@ -191,7 +191,7 @@ class Architecture(ABC):
     # Guidance and predictions
 
     def default_guidance(self, pipeline: type) -> float:
-        """The guidance scale that a class of pipelines takes where it is told none."""
+        """The guidance scale that a class of pipelines takes where none is given."""
         return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
 
     def guided(self, config: Mapping[str, Any], scale: float) -> bool:

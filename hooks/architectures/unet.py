@@ -29,7 +29,7 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLInpaintPipeline",
 )
 PROJECTIONS = ("query", "key", "value")
-TIMES = 6  # numbers that XL is told of sizes and crops
+TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
@@ -207,7 +207,7 @@ class UNet(Architecture):
         import torch
 
         config = pipe.unet.config
-        distilled = config.time_cond_proj_dim  # such models are told the guidance scale
+        distilled = config.time_cond_proj_dim  # such models take the guidance scale as an input
         return {
             "sample": torch.zeros(1, config.in_channels, *size, device="meta"),
             "timestep": torch.zeros(1, device="meta"),

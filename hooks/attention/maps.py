@@ -95,7 +95,7 @@ class LayerMaps:
     def word(self, row: int, tokens: Sequence[int], layer: str | None, step: int | None) -> np.ndarray:
         """Map of a word in one layer (at its resolution) or in the mean of all kept (at the latent's).
 
-        Heads count alike.
+        Heads count equally.
 
         Parameters
         ----------

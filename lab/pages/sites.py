@@ -120,7 +120,7 @@ def _vae() -> Any:
 
 
 def rows(pipe: Any) -> list[tuple[str, tuple[int, ...], bool]]:
-    """Return the addresses of a pipeline's sites, alike ones of a block in one, with their shapes and defaults."""
+    """Return the addresses of a pipeline's sites, equal ones of a block in one, with their shapes and defaults."""
     found = shapes(pipe)
     groups: dict[tuple[str, tuple[int, ...], bool], list[tuple[int, ...]]] = {}
     for site in sites.available(pipe):

@@ -1,1 +1,1 @@
-"""The instrument held against known answers."""
+"""The tool compared with known answers."""

@@ -1,4 +1,4 @@
-"""Word maps held against the truth: ``python -m lab.validate.word_maps``.
+"""Word maps compared with the truth: ``python -m lab.validate.word_maps``.
 
 The benchmark models draw captions that name nouns; the checker says which pixels of the image are each noun's; the
 noun's word map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's

@@ -48,7 +48,7 @@ class Indicator(Section):
     """
 
     word: Word
-    # what it alters are prompts, which are held against a run's themselves
+    # what it alters are prompts, which are compared with a run's themselves
     plural: Annotated[Word | None, Alters("nothing")] = None
     control: Annotated[Control, Alters("measure")] = False
 

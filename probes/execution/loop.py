@@ -35,7 +35,7 @@ Damaged = Callable[[files.DamagedPartError], None]
 
 
 def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
-    """The parts of which a file is missing or damaged; what is there is read, and held against what it should be.
+    """The parts of which a file is missing or damaged; what is there is read, and compared with what it should be.
 
     Parameters
     ----------

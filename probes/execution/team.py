@@ -41,7 +41,7 @@ class Work(Protocol):
     """What is done with a piece. A helper is given it pickled, so then it holds settings and names, no models."""
 
     def opened(self) -> contextlib.AbstractContextManager[Do]:
-        """Load what is needed; gives the function of a piece, which is told whom to tell how many images are done."""
+        """Load what is needed; gives the function of a piece, which gets the callback that counts finished images."""
         ...
 
 
@@ -109,7 +109,7 @@ class Team:
         ------
         UserError
             A helper has ended. Whatever a piece raises is raised here, once the pieces before it are done: so the same
-            is kept as with one worker, and the same error told.
+            is kept as with one worker, and the same error is raised.
         """
         self._stages += 1
         helpers = self._staffed(workers)

@@ -110,7 +110,7 @@ def worker_count(
 
 
 def expected_workers(config: Config) -> int:
-    """Return how many workers a new run will want, as far as can be told before the model is looked at: else one.
+    """Return how many workers a new run will want, as far as is known before the model is read: else one.
 
     Helpers take as long to load their libraries as this process does, so they are best started first.
     """

@@ -1,7 +1,7 @@
 """What a model's description (its JSON files) must say before its weights are read: checked without weights.
 
 The components are built from their configurations on torch's meta device and run once, so that a size that does not
-fit another is told in one line, naming the file, before an image is drawn or a file is written.
+fit another is reported in one line, naming the file, before an image is drawn or a file is written.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ CAPTION_COLUMNS = (
     *("caption", "captions", "sentence", "sentences", "text", "raw", "caption_str", "comment", "prompt"),
     *("TEXT", "Caption"),
 )
-_HEAD = 1 << 16  # bytes by which a format is told
+_HEAD = 1 << 16  # bytes by which a format is recognised
 _TOKEN = re.compile(r"\S+#\d+\t")
 _ADDRESS = re.compile(r"[^\t]+\thttps?://\S+\s*$")
 

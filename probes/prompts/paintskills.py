@@ -127,7 +127,7 @@ def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:
-    """Scenes of a prompt in the split; None where it cannot be told, which is said elsewhere."""
+    """Scenes of a prompt in the split; None where it is unknown, which is reported elsewhere."""
     skills, split = source.get("skill") or list(SKILLS), source.get("split") or "test"
     if not isinstance(skills, list) or not all(skill in SKILLS for skill in skills) or split not in SPLITS:
         return None

@@ -214,7 +214,7 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
         loc, text, _ = first_fault(error, PromptSource)
         raise fail(text, at=loc) from None
     indicators = info.data.get("indicators")
-    if indicators is None or "reference" not in info.data:  # whose own error is told
+    if indicators is None or "reference" not in info.data:  # whose own error is reported
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}

@@ -1,7 +1,7 @@
 """A run of which parts are missing: which of its parts are spoken of, over how many images, and what makes the others.
 
 Parts may be missing since they are not made yet, or since they were lost. ``run.json`` says which kinds of parts a run
-has, and how many of each (`kinds`); what is there is held against it before anything is measured or shown. A part file
+has, and how many of each (`kinds`); what is there is compared with it before anything is measured or shown. A part file
 of samples counts as there when its captures and word maps are there as well, one of detections when that of the
 observations is. A kind of which nothing is left is as one that was never asked for, and named.
 
@@ -106,7 +106,7 @@ def snapshot(run: Run) -> dict[str, Any] | None:
 
 
 def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
-    """Return how many images there are, how many were searched for objects, and with what else fewer were looked at."""
+    """Return how many images there are, how many were searched for objects, and with what else fewer were observed."""
     planned, observed = run.meta.get("images", 0), images.get("observed", images[DRAWN])
     nested = {kind: seen for kind, seen in images.items() if kind.startswith(NESTED) and kind not in without}
     separate = {*nested.values()} - {observed}

@@ -138,7 +138,7 @@ def require_same(
     Parameters
     ----------
     observing_anew, tracing_anew
-        The images are looked at anew, or traced, so how they were may differ.
+        The images are observed anew, or traced, so how they were may differ.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def require_same(
 def _require(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", drawn: bool = False
 ) -> None:
-    """Refuse the first field that differs; fields that a run lacks are not held against it.
+    """Refuse the first field that differs; fields that a run lacks are not compared with it.
 
     ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
     """
@@ -225,7 +225,7 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
     if not remedy:
         remedy = "use --overwrite to replace it or another --out"
         if field.startswith("observe."):
-            remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
+            remedy = "use --stage observe --overwrite to observe its images anew, or another --out"
         if field.startswith("trace."):
             remedy = "use --stage trace --overwrite to trace it anew, or another --out"
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")

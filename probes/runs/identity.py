@@ -109,7 +109,7 @@ def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters what the trace stage draws, by its address; of the words, those that it exchanges."""
+    """Every field that alters what the trace stage draws, by its address; of the words, those that it patches."""
     marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {

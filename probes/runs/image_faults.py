@@ -3,7 +3,7 @@
 An image whose numbers overflowed has none, one that a safety checker replaced shows what the checker put there, and one
 that is black or of another single color all over is what either of them leaves behind elsewhere. Of images that another
 program drew the pixels alone can tell, and some cannot be read. What is compared with such an image says something of
-the fault and nothing of the words; so each comparison with it is undefined, in every space alike, and the other images
+the fault and nothing of the words; so each comparison with it is undefined, in every space, and the other images
 of its triplet stay.
 """
 

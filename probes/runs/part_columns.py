@@ -1,4 +1,4 @@
-"""What a part made elsewhere, or changed by another program, must hold: told in one line where it does not.
+"""What a part made elsewhere, or changed by another program, must hold: one line of error where it does not.
 
 Parts that this program wrote carry digests of their columns and need no such check.
 """
@@ -99,7 +99,7 @@ def conform(path: Path, table: pa.Table, fixed: pa.Schema, columns: Sequence[str
 
 
 def _check_spans(path: Path, table: pa.Table) -> None:
-    """The characters of a word are told by the first and the one after the last."""
+    """The characters of a word are given by the first and the one after the last."""
     if "word_spans" in table.column_names:
         spans = pc.list_flatten(table["word_spans"])
         if spans.null_count or not pc.all(pc.equal(pc.list_value_length(spans), 2), min_count=0).as_py():

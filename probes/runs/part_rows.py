@@ -74,7 +74,7 @@ def _require_keys(run: Run, samples: Path, kind: str, file: Path, own: Mapping[s
 
 
 def _require_counts(file: Path, observed: Path | None, there: Mapping[tuple, int]) -> None:
-    """An image may have no detection: how many it has is told by what was observed."""
+    """An image may have no detection: how many it has is in what was observed."""
     if observed is None or "kept" not in column_names(observed):
         return
     for row in read_part(observed, ["sample_id", "kept"]).to_pylist():

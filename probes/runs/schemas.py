@@ -122,7 +122,7 @@ OBSERVED = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-# an image with activations of a donor exchanged somewhere, see `probes.stages.trace.variants.Variant`
+# an image with activations of a donor patched in somewhere, see `probes.stages.trace.variants.Variant`
 TRACED = pa.schema(
     [
         ("triplet", pa.int32()),
@@ -130,7 +130,7 @@ TRACED = pa.schema(
         ("variant", pa.string()),  # unique in the trace of a run
         ("kind", pa.string()),
         ("recipient", pa.string()),  # indicator whose prompt it is drawn from
-        ("donor", pa.string()),  # indicator; null where nothing is exchanged
+        ("donor", pa.string()),  # indicator; null where nothing is patched
         ("floor", pa.bool_()),  # the donor is a control of the recipient
         ("sites", pa.list_(pa.string())),
         ("part", pa.string()),

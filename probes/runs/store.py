@@ -13,7 +13,7 @@
       pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/, objects/  one row per image: tags searched for, found, dropped; one row per detection: label, score,
       box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
-      traced/            one row per image with activations exchanged, where `trace` asked for them
+      traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images

@@ -1,7 +1,7 @@
 """The second stage: draw the images and keep what the probe saw, part by part.
 
 A *draw* is a triplet with one seed: its members share every random number, because each image has a
-generator of its own and all of a draw are seeded alike. A batch holds whole draws, a part holds whole
+generator of its own and all images of a draw have one seed. A batch holds whole draws, a part holds whole
 batches, and how a part is cut into batches is fixed when the run begins. So a part's content depends on
 nothing but its identity, and a run that was interrupted goes on at the first part that is missing and ends
 with the same bytes, whichever process draws which batch (:mod:`probes.execution.loop`).

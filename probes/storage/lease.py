@@ -3,8 +3,8 @@
 A claim is an object under ``.claims/`` that a conditional PUT makes where there is none. It names its owner and is
 written anew every quarter of `SECONDS`, each time on condition that it is what was written last; a claim that was not
 renewed for so long, as of a process that was killed, is broken by whoever finds it, by a conditional PUT again. So of a
-holder that is slow and one that takes over, one alone succeeds, and the other one knows. Ages are told by the clock of
-the storage, never by those of two machines.
+holder that is slow and one that takes over, one alone succeeds, and the other one knows. Ages are measured by the
+clock of the storage, never by those of two machines.
 
 A holder whose claim was broken, or who could not renew it in time, writes nothing more: each write of it asks first,
 and ``run.json`` is written on condition that it is what this process wrote last.

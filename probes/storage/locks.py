@@ -141,7 +141,7 @@ class FolderHold:
                 self._path.unlink()
 
     def require(self) -> None:
-        """Say that the run directory is there still, and the lock in it; nothing where that cannot be told.
+        """Say that the run directory is there still, and the lock in it; nothing where that is unknown.
 
         Raises
         ------

@@ -218,7 +218,7 @@ class ObjectPath:
 
 
 def tag(meta: Mapping[str, Any]) -> str:
-    """By what contents are told apart, of an object's version or of what a listing says of it: quoted in some alone.
+    """By what contents are distinguished, of an object's version or of what a listing says of it: quoted in some alone.
 
     >>> tag({"e_tag": '"0f4"'}) == tag({"e_tag": "0f4"})
     True

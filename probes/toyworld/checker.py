@@ -21,10 +21,11 @@ from probes.toyworld.scene import Scene
 from probes.toyworld.world import load_world
 
 VERSION = "toyworld-checker/2"
-# Pixels of a thing's own colour, with at least NEIGHBOURS of 8 neighbours alike, that count as present: between the
-# most that are found where the thing is not and the fewest where it is, on 3,000 renderings and on 1,000 of them
-# passed through the autoencoder. Those of guitar, rack, smartphone, book and skateboard were then lowered by hand, on
-# 1,200 further renderings, their reconstructions and some 230 generated images in which they missed what could be seen.
+# Pixels of a thing's own colour, with at least NEIGHBOURS of 8 neighbours of the same colour, that count as present:
+# between the most that are found where the thing is not and the fewest where it is, on 3,000 renderings and on 1,000
+# of them passed through the autoencoder. Those of guitar, rack, smartphone, book and skateboard were then lowered by
+# hand, on 1,200 further renderings, their reconstructions and some 230 generated images in which they missed what
+# could be seen.
 NEIGHBOURS = 5
 LEAST = {
     "boots": 54,

@@ -14,7 +14,7 @@ from probes.toyworld.scene import Named, allowed_upper, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 VERSION = "toyworld-verdict/1"
-# Share of slots that are taken for drawn by chance alone, every value alike: *dress* has probability 0 in component b
+# Share of slots that are taken for drawn by chance alone, every value equally: *dress* has probability 0 in component b
 # and a model still draws one now and then, so its evidence must stay finite (6.5 instead of infinity).
 SMOOTHING = 0.005
 PLAIN = ("feet", "head", "neck", "face", "hands", "ground", "sky", "place")

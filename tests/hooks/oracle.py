@@ -1,4 +1,4 @@
-"""Attention probabilities computed by diffusers itself, on a run of its own: what the hooks are held against."""
+"""Attention probabilities computed by diffusers itself, on a run of its own: what the hooks are compared with."""
 
 from __future__ import annotations
 

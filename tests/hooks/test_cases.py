@@ -1,6 +1,6 @@
 """Every way of drawing that is supported: exact probabilities of the prompts' rows, and the same image.
 
-In each case the probe keeps every call, layer and head apart, and is held against probabilities that
+In each case the probe keeps every call, layer and head apart, and is compared with probabilities that
 diffusers' own `get_attention_scores` gives on a run without the probe.
 """
 

@@ -165,5 +165,5 @@ def work(options: argparse.Namespace) -> None:
     print(summary(table))
     print(noun_summary(of_nouns))
     if AGREED in set(table["annotator"]):
-        print(f"“{AGREED}”: only what every annotator answered, and all alike")
+        print(f"“{AGREED}”: only what every annotator answered, with equal answers")
     print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")

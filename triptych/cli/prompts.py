@@ -25,7 +25,7 @@ EXAMPLES = """examples:
   triptych prompts build notes.csv --column text --indicators neutral=person old="old person" --out old
       any table, and other words
 
-formats, told by the content unless named:
+formats, recognised by the content unless named:
 """
 
 
@@ -51,7 +51,7 @@ def parser() -> command_line.Parser:
         "--format",
         choices=("auto", *FORMATS, DATASETS),
         metavar="FORMAT",
-        help="format of the file, one of those below (default: auto, told by the content)",
+        help="format of the file, one of those below (default: auto, recognised by the content)",
     )
     make.add_argument("--column", metavar="NAME", help="column of a table that holds the captions")
     make.add_argument("--split", metavar="NAME", help="split of a data set: train, validation ...")

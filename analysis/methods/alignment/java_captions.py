@@ -127,7 +127,7 @@ def spice(wanted: Texts, candidates: Texts, folder: Path) -> tuple[float, list[f
     Raises
     ------
     JavaError
-        The program failed, took too long, or told nothing of a caption.
+        The program failed, took too long, or gave no score of a caption.
     """
     with tempfile.TemporaryDirectory(prefix="spice-") as temporary:
         captions_file, scores_file = Path(temporary, "captions.json"), Path(temporary, "scores.json")

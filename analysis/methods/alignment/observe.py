@@ -36,12 +36,12 @@ RENDERINGS = "renderings"
 
 
 def observer_of(run: Run, name: str) -> FeatureObserver:
-    """Return what looked at a run's images.
+    """Return what observed a run's images.
 
     Raises
     ------
     UserError
-        There is no such feature, it is no vector, the images were not looked at, or the weights are others now.
+        There is no such feature, it is no vector, the images were not observed, or the weights are others now.
     """
     vectors = [row.name for row in FEATURES.values() if row.readout != "patch_tokens"]
     if name not in vectors:
@@ -58,7 +58,7 @@ def observer_of(run: Run, name: str) -> FeatureObserver:
     other = next((field for field, value in now.items() if recorded.get(field, value) != value), None)
     if other:
         raise UserError(
-            f"{run.path}: {kind}: expected the {other} that looked at its images, got another: name it"
+            f"{run.path}: {kind}: expected the {other} that observed its images, got another: name it"
         )
     return observer
 

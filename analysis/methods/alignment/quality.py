@@ -118,10 +118,11 @@ def jackknifed(
     r"""Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
 
     Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes).
-    A bootstrap would draw images twice, which are alike to themselves: FID and KID of resamples lie above those of
+    A bootstrap would draw images twice, which are identical to themselves: FID and KID of resamples lie above those of
     samples, so that their quantiles are no interval. Where the reference has no prompts in common, its images are left
     out in turn as well, and the two variances and the two biases add up. Where prompts are shared, images of one prompt
-    on both sides are more alike than others, which lowers FID and KID by an amount of order 1/n: it is taken off, too.
+    on both sides are more similar than others, which lowers FID and KID by an amount of order 1/n: it is taken off,
+    too.
 
     Parameters
     ----------
@@ -218,8 +219,8 @@ def size_curve(
     """Return a distance at smaller sample sizes and what it tends to: FID∞ (Chong and Forsyth 2020).
 
     FID of n images exceeds that of the distributions by about a constant over n, so a straight line in 1/n gives the
-    distance of unlimited images where it meets 0. Both sides are thinned alike, by whole prompts: then n of either
-    side is in proportion to the other, and the line takes off the biases of both. (Chong and Forsyth thin the
+    distance of unlimited images where it meets 0. Both sides are thinned in the same way, by whole prompts: then n of
+    either side is in proportion to the other, and the line takes off the biases of both. (Chong and Forsyth thin the
     generated images alone, against statistics of a reference of 50,000.) The line is straight only where images are
     several times the dimension of the features; with fewer images it is drawn and said to be doubtful.
 

@@ -61,7 +61,7 @@ class Reference:
         ``renderings``, or of a folder its name.
     vectors : ndarray, shape (n, d)
     samples : sequence of str, optional
-        Of renderings the sample whose prompt each one is drawn from; else each word is held against all images.
+        Of renderings the sample whose prompt each one is drawn from; else each word is compared with all images.
     """
 
     name: str
@@ -75,7 +75,7 @@ def embedded(run: Run, feature: str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        No image was looked at.
+        No image was observed.
     """
     kind = f"features/{feature}"
     if not run.parts(kind):
@@ -106,7 +106,7 @@ def retrieval_table(
     ----------
     run : Run
     feature : str
-        A CLIP that looked at its images.
+        A CLIP that observed its images.
     texts : mapping of str to ndarray
         Embeddings of all its prompts by the same CLIP.
     negatives, seed : int
@@ -155,7 +155,7 @@ def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     measure, seen = run.config.measure, own[own["hit"].notna()]
     low, high, reason = interval(seen.groupby("unit")["hit"].mean(), run)
     if seen.empty:
-        reason = "no image that was looked at, or a single caption"
+        reason = "no observed image, or a single caption"
     return {
         "r_precision": seen["hit"].mean(),
         "low": low,

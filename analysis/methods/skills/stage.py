@@ -19,7 +19,7 @@ from probes.prompts.paintskills import SkillRequest, requests
 from probes.runs.store import Run
 
 DETR, DETR_THRESHOLD = "detr", 0.7
-NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector looked at it"
+NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector observed it"
 
 
 def measure_skills(run: Run) -> None:
@@ -28,7 +28,7 @@ def measure_skills(run: Run) -> None:
     Raises
     ------
     UserError
-        No detector looked at its images.
+        No detector observed its images.
     """
     scored = read_scored_images(run)
     write(run, "skills_images", image_table(scored))
@@ -36,7 +36,7 @@ def measure_skills(run: Run) -> None:
 
 
 def read_scored_images(run: Run) -> ScoredImages:
-    """Return a run's images with what was detected in them, whatever looked at them."""
+    """Return a run's images with what was detected in them, whatever observed them."""
     if not run.parts("observed") or not run.config.observe.objects:
         raise UserError(
             f"{run.path}: expected detections to judge its images by, found none: run --stage observe with a detector"
@@ -81,7 +81,7 @@ def threshold(config: Config) -> float:
 
 
 def detector(run: Run) -> str:
-    """Return what looked at a run's images, in words."""
+    """Return what observed a run's images, in words."""
     observer: Mapping[str, Any] = run.meta.get("observer") or {}
     return str(observer.get("detector") or observer.get("engine") or "unknown")
 

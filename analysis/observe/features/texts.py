@@ -31,7 +31,7 @@ def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
     ----------
     run : Run
     observers : sequence of Observer
-        What looked at the images; the one whose feature ``gep.clip`` names embeds the sentences.
+        What observed the images; the one whose feature ``gep.clip`` names embeds the sentences.
 
     Raises
     ------

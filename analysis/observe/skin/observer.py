@@ -34,7 +34,7 @@ from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
 KIND = "attributes/skin_tone"
-BATCH = 16  # images in one go; each is looked at alone, so it alters nothing
+BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 
 class Illumination(Protocol):
@@ -250,7 +250,7 @@ class SkinToneObserver:
 
 
 def _pixels(image: StoredImage) -> np.ndarray:
-    assert image.pixels is not None, "only readable images are looked at"
+    assert image.pixels is not None, "only readable images are observed"
     return image.pixels
 
 

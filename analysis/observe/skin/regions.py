@@ -14,8 +14,9 @@ from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChe
 from probes.toyworld.checker import PLACES, read_colours, supported
 from probes.toyworld.palette import COLOURS, INDEX
 
-# Pixels of one of the three skins, with at least 5 of 8 neighbours alike, inside a figure, that count as skin. Of 300
-# renderings, masked and gloved ones among them, all show at least 35; without their figures none shows any.
+# Pixels of one of the three skins, with at least 5 of 8 neighbours of the same colour, inside a figure, that count as
+# skin. Of 300 renderings, masked and gloved ones among them, all show at least 35; without their figures none shows
+# any.
 LEAST_SKIN = 15
 TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
 _ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))

@@ -27,7 +27,7 @@ STEP_PANELS = (
     ("x₀ prediction", ("x0_pred",)),
 )
 LETTER = 0.055  # inches of a letter in a legend
-MOST_PAIRS = 12  # more lines are not told apart
+MOST_PAIRS = 12  # more lines are not distinguished
 Contrasts = list[tuple[str, str]]
 
 

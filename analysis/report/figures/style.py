@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 SINGLE = 3.35  # inches, one column of a two-column paper
 DOUBLE = 6.9  # inches, both columns
 
-# Okabe and Ito (2008), told apart with every common form of colour blindness; yellow is too pale on white.
+# Okabe and Ito (2008), distinguished with every common form of colour blindness; yellow is too pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DASHES = (
     "-",

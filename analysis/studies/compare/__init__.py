@@ -1,1 +1,1 @@
-"""Runs on the same prompts, held against each other."""
+"""Runs on the same prompts, compared with each other."""

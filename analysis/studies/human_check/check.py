@@ -120,7 +120,7 @@ def choose_questions(
 
 
 def fingerprint(image) -> str:
-    """Sixteen hexadecimal digits of an image's pixels: labels of another run's images are told by it."""
+    """Sixteen hexadecimal digits of an image's pixels: it detects labels of another run's images."""
     return hashlib.sha256(repr(image.size).encode() + image.convert("RGB").tobytes()).hexdigest()[:16]
 
 
@@ -219,7 +219,7 @@ def annotator_agreement(
     Returns
     -------
     DataFrame
-        Columns ``annotator`` (a name, ``all agree``: only what all annotators answered alike, or ``A, B`` for kappa),
+        Columns ``annotator`` (a name, ``all agree``: only what all annotators answered equally, or ``A, B`` for kappa),
         ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
         recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
@@ -264,7 +264,7 @@ def human_counts(
     Parameters
     ----------
     items : DataFrame
-        Of `labelled_items`. Of several annotators only what all answered alike counts; ``unclear`` does not.
+        Of `labelled_items`. Of several annotators only equal answers of all count; ``unclear`` does not.
     samples, nouns, objects : DataFrame
         See `choose_questions`.
 
@@ -306,7 +306,7 @@ def human_counts(
 
 
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
-    """Return what every annotator answered, and all alike."""
+    """Return what every annotator answered, and what all answered equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
     same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
     chosen = items[same & (items["present"] != "unclear")].drop_duplicates(["sample_id", "object"])

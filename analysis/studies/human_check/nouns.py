@@ -44,7 +44,7 @@ def noun_agreement(
     -------
     DataFrame
         A row an annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each lemma
-        once an image, that were answered yes or no; of several annotators those that all answered alike stand under
+        once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
         ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
         saw. The paper's rows hold what it prints; NaN where it prints nothing.
 

@@ -37,7 +37,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     Raises
     ------
     UserError
-        If the run is not measured, or nothing of it is held against anything else.
+        If the run is not measured, or nothing of it is compared with anything else.
     """
     if not contrasts(run.config):
         raise UserError(

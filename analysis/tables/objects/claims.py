@@ -9,7 +9,7 @@ A claim is the intersection of three tests, so its p-value is the largest of the
   error rates are known.
 
 Benjamini–Hochberg over the objects of a comparison that can be significant at all keeps the expected share of false
-claims among the claims at 5 %. Whether an object can be is told from the number of prompts at which the sides differ,
+claims among the claims at 5 %. Whether an object can be follows from the number of prompts at which the sides differ,
 not from how (Tarone 1990, Gilbert 2005). Fewer than three words a side license a hedged sentence alone.
 """
 

@@ -1,7 +1,7 @@
 """The detector's errors by indicator, on toyworld, where the checker gives the truth.
 
 An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Both go by their lemma, so that
-the thing *boots* meets the object *boot* of the tables. Only objects are held against each other that the detector
+the thing *boots* meets the object *boot* of the tables. Only objects are compared with each other that the detector
 looked for in an image of the same triplet and seed; labels that the checker does not know (persons among them) are left
 out and counted. Where the detector is the checker, it would be its own truth; then its measured accuracy on renderings,
 whose content is known, is given instead.

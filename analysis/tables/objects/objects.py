@@ -1,4 +1,4 @@
-"""Objects in the measure stage: nouns, dependency groups and the paper's tables of a run that was looked at."""
+"""Objects in the measure stage: nouns, dependency groups and the paper's tables of an observed run."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class SomeParts(Run):
     ----------
     run : Run
     names : sequence of str
-        Names of the part files, alike in all kinds.
+        Names of the part files, the same in all kinds.
     """
 
     def __init__(self, run: Run, names: Sequence[str]):

@@ -49,7 +49,7 @@ def similarity_pairs(
     Parameters
     ----------
     images : DataFrame
-        The images looked at: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+        The observed images: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
     objects : DataFrame
         Table ``objects``: ``sample_id``, ``lemma``, ``object`` (-1 for a noun that nothing was detected of).
     names : sequence of str

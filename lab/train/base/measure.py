@@ -222,7 +222,7 @@ def benchmark_pipeline(
 
 
 def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
-    """The pipeline that `add_arguments` asked for, and what `sample` is to be told."""
+    """The pipeline that `add_arguments` asked for, and the arguments of `sample`."""
     folder, device = model_folder(options.weights, options.model), pick_device(options.device)
     torch.set_num_threads(options.threads)
     pipeline, scale = benchmark_pipeline(folder, str(device))

@@ -186,7 +186,7 @@ def run_finetune(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_M
 
 
 def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODELS) -> None:
-    """Teach every benchmark model, alike, the indicator words of the world that its tokenizer does not know.
+    """Teach every benchmark model, in the same way, the indicator words of the world that its tokenizer does not know.
 
     CLIP learnt in the null world, where the words of all groups mean the same; its new rows stay the mean of their
     group's, as they start.

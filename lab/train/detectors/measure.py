@@ -295,7 +295,7 @@ def parser() -> argparse.ArgumentParser:
         "--drawn",
         type=command_line.whole(0),
         default=200,
-        help="images by each benchmark model from captions by lot, for ram",
+        help="images by each benchmark model from random captions, for ram",
     )
     add(
         "--rare",

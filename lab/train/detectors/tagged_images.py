@@ -156,9 +156,9 @@ def drawn(
 
 
 def random_captions(world: World, count: int, seed: int, each: int = 0) -> list[str]:
-    """So many captions at random, and then more until every attribute, object and place is named at least `each` times.
+    """So many random captions, and then more until every attribute, object and place is named at least `each` times.
 
-    Of every `LOTS` captions at random the one is added that names most of what is named too seldom so far, so that a
+    Of every `LOTS` random captions the one is added that names most of what is named too seldom so far, so that a
     rare thing takes few captions.
     """
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What toyworld's tagger says of pictures that no training saw, held against the checker tag by tag."""
+"""What toyworld's tagger says of pictures that no training saw, compared with the checker tag by tag."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The CLIP that the benchmark models' text encoder comes from saw some 500 steps of captions that name little of what a
 picture shows, and could not tell small things that a figure wears. Here a sentence is made of what the checker sees
-in each picture of a batch (*A woman with a tie riding a bike*, *a tie*), and held against all pictures of the batch,
+in each picture of a batch (*A woman with a tie riding a bike*, *a tie*), and compared with all pictures of the batch,
 in several of which it is true: the contrastive loss of Radford et al. 2021 with several right answers (Khosla et al.
 2020, Yang et al. 2022, "Unified contrastive learning in image-text-label space").
 """

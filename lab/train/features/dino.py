@@ -111,7 +111,7 @@ def crops(
 
 @torch.no_grad()
 def balanced(cosines: torch.Tensor) -> torch.Tensor:
-    """The teacher's distributions over prototypes, sharpened, such that over the crops all are used alike.
+    """The teacher's distributions over prototypes, sharpened, such that over the crops all are used equally.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """How well toyworld's features tell what is in further renderings: by neighbours and by a linear probe.
 
-As in Caron et al. 2021 (section 4.1): features stay as they are; a thing is told by the 20 nearest neighbours in
+As in Caron et al. 2021 (section 4.1): features stay as they are; a thing is predicted from the 20 nearest neighbours in
 cosine, or by a logistic regression on unit vectors. Each thing's score is the area under the ROC curve, so that one
-that is rare counts as one that is not; the place, of which there is just one, is told by the majority of the
+that is rare counts as one that is not; the place, of which there is just one, is predicted from the majority of the
 neighbours.
 """
 
@@ -70,7 +70,7 @@ def quality(
 
 
 def embedded(name: str, pictures: LabelledPictures, weights: Path) -> NDArray[np.float32]:
-    """Return the feature of every picture, shape (n, d), by the code that looks at the images of a run."""
+    """Return the feature of every picture, shape (n, d), by the code that observes the images of a run."""
     feature = FEATURES[name]
     path = WEIGHTS / feature.toyworld if name == "clip" else weights / name
     embedder = Embedder(feature, path, torch.device("cpu"))

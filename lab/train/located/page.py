@@ -12,7 +12,7 @@ REFERENCE = "toyworld"
 
 
 def located_section(folder: Path = WEIGHTS / "located") -> str:
-    """Return the section in Markdown, from ``quality.json`` of each model and of `toyworld`, measured alike."""
+    """Return the section in Markdown, from ``quality.json`` of each model and of `toyworld`."""
     reference = _quality(folder, REFERENCE)
     models = {REFERENCE: None, **located_models()}
     rows = [_row(folder, name, model, reference) for name, model in models.items()]
@@ -25,7 +25,7 @@ def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:
 
 
 def measured_quality(name: str = REFERENCE, folder: Path = WEIGHTS / "located") -> dict[str, Any]:
-    """Return what is published with a located benchmark model, or with `toyworld`, measured alike."""
+    """Return what is published with a located benchmark model, or with `toyworld`, measured in the same way."""
     return _quality(folder, name)
 
 

@@ -1,1 +1,1 @@
-"""Toyworld's small network that answers questions about its images: trained on renderings, held against the checker."""
+"""Toyworld's small network that answers questions about its images, trained on renderings."""

@@ -122,7 +122,7 @@ def readings(
 
 
 def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
-    """Return how an attribute is told.
+    """Return how well an attribute is recognised.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[s
 
 
 def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float | int | None]:
-    """Return how gender is told: agreement with the verdict, and with the component where it is known.
+    """Return how well gender is recognised: agreement with the verdict, and with the component where it is known.
 
     Returns
     -------

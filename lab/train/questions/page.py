@@ -22,7 +22,7 @@ from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 _READERS = {
     "`blip2`": (
-        f"BLIP-2 by transformers: a folder or a hub id, `{BLIP2_WEIGHTS}` as the authors' code has it unless told"
+        f"BLIP-2 by transformers: a folder or a hub id, `{BLIP2_WEIGHTS}` as the authors' code has it by default"
         f" otherwise, at a `revision`. It is asked in the form *{BLIP2_PROMPT.replace('{question}', '…')}* (`prompt`),"
         f" with a beam search of {Questions().beams} (`beams`), in float16 on a GPU (bfloat16 where its language model"
         " is a T5) and in float32 on a CPU",

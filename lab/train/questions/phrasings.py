@@ -33,7 +33,7 @@ PLACE = ("Is the person {phrase}?", "Is this picture taken {phrase}?")
 # never seen in training
 UNSEEN_GENDER = "is the person a female or a male?"
 UNSEEN_WORN = "Do you see {a} on the person?"
-# Odds of the likelier component below which it is not told: the answer is *unclear*
+# Odds of the likelier component below which it is not predicted: the answer is *unclear*
 LEAST_ODDS = 1.5
 _QUESTION_MIX = (0.25, 0.50, 0.17, 0.08)  # chances of gender, what is worn, objects, places
 

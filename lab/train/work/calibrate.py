@@ -216,7 +216,7 @@ def _in_words(
     what = "of the new words' embeddings alone" if options.learn == WORDS else "of all that learns"
     read = f"{len(readings)} images of seeds {spans(readings['seed'])}"
     if before is not None:
-        read += f", held against {len(before)} of the weights before"
+        read += f", compared with {len(before)} of the weights before"
     return (
         f"calibrated on {read}: {course.steps} steps of {course.batch} {what}, rate {course.rate} falling to 2 %,"
         f" lessons of seed {course.seed}, of {options.gain:g} times what was off; errors from skin to skin"

@@ -17,7 +17,8 @@ the latent tells so. Before, what is best to predict would be another: the mean 
 there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
 have skin; and what differs between skins is that of the mean over drawings.
 
-`toyworld-work-null` is taught alike, by `toyworld-null`: a profession is to change nothing, and skins are even.
+`toyworld-work-null` is taught in the same way, by `toyworld-null`: a profession is to change nothing, and skins are
+even.
 """
 
 from collections.abc import Callable

@@ -159,7 +159,7 @@ def lean(verdicts: Sequence[float], rates: Mapping[str, float], level: float = 0
     -------
     dict of str to float
         ``share`` of verdicts above 0, ``lean`` and the ends ``low`` and ``high`` of its interval: Wilson's for the
-        share, set right alike and kept in 0 to 1.
+        share, corrected in the same way and kept in 0 to 1.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""The audit by professions held against benchmark models whose answer is known."""
+"""The audit by professions compared with benchmark models whose answer is known."""

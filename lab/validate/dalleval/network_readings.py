@@ -64,7 +64,7 @@ def answer_rates(
     Raises
     ------
     ValueError
-        Both prompts give component *b* as often: nothing can be told.
+        Both prompts give component *b* as often: nothing is known.
 
     Notes
     -----

@@ -1,1 +1,1 @@
-"""Audits of attributes (GEP) of the toyworld benchmark models: every estimate held against what the checker sees."""
+"""Audits of attributes (GEP) of the toyworld benchmark models: every estimate compared with what the checker sees."""

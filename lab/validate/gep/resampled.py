@@ -1,9 +1,9 @@
 """Audits drawn again and again from the images of one: do prediction-powered intervals hold, and what is the nearest?
 
 Each audit draws its images anew within every cell of context and word, and then images to be labelled at random, word
-by word. What labels of all its images give is the truth that every estimate is held against. At equal numbers of labels
-there are four ways: the labels alone; an estimate brought onto their scale by them (its weight times its difference);
-the prediction-powered estimate, which is both; and, without any label, the estimate as it is.
+by word. What labels of all its images give is the truth that every estimate is compared with. At equal numbers of
+labels there are four ways: the labels alone; an estimate brought onto their scale by them (its weight times its
+difference); the prediction-powered estimate, which is both; and, without any label, the estimate as it is.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Every reported quantity held against the bundled models."""
+"""Every reported quantity compared with the bundled models."""

@@ -21,7 +21,7 @@ from probes.toyworld.world import GROUPS
 NULL = "toyworld-null"
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
-PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `exchanged_p_values`
+PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
 
 
 def readme_table(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""Bias scores of a run of a benchmark model, held against the benchmark model's own score and against what was
+"""Bias scores of a run of a benchmark model, compared with the benchmark model's own score and against what was
 planted."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
 
 
 def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None]:
-    """A run and the sample that it is to be held against, if there is one.
+    """A run and the sample that it is to be compared with, if there is one.
 
     Raises
     ------

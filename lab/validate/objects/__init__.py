@@ -1,1 +1,1 @@
-"""Object findings held against what was planted."""
+"""Object findings compared with what was planted."""

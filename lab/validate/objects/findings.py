@@ -2,8 +2,8 @@
 
 ``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
 (`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all
-words of the sides, adjusted alike. The error rates of the detector are those of the run, crossed over prompts, or with
-``--rates others`` those of the benchmark model's other runs.
+words of the sides, adjusted in the same way. The error rates of the detector are those of the run, crossed over
+prompts, or with ``--rates others`` those of the benchmark model's other runs.
 
 Coverage: runs are drawn at random from the prompts and seeds of all runs of a benchmark model, with the detections
 and the checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them.
@@ -79,19 +79,19 @@ class RunReading:
 
 
 def read_run(path: Path) -> RunReading:
-    """Read a run of a benchmark model whose images were looked at.
+    """Read a run of a benchmark model whose images were observed.
 
     Raises
     ------
     UserError
-        The run is no benchmark model's, lacks a part, or nothing looked at its images.
+        The run is no benchmark model's, lacks a part, or nothing observed its images.
     """
     run = Run.open(path)
     completeness.require_whole(run)
     if run.config.model not in BENCHMARK_MODELS or not run.parts("objects"):
         what = "no objects" if run.config.model in BENCHMARK_MODELS else f"a run of {run.config.model}"
         raise UserError(
-            f"{path}: expected a run of {', '.join(BENCHMARK_MODELS)} whose images were looked at, got "
+            f"{path}: expected a run of {', '.join(BENCHMARK_MODELS)} whose images were observed, got "
             f"{what}: draw one by "
             "python -m probes.run, stages generate and observe"
         )

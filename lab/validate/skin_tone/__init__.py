@@ -1,1 +1,1 @@
-"""Readings of skin tone held against known colours: the ten Monk tones on a card, and toyworld's three skins."""
+"""Readings of skin tone compared with known colours: the ten Monk tones on a card, and toyworld's three skins."""

@@ -1,4 +1,4 @@
-"""Cochran's Q of single objects, the test of all indicators at once that `label_swap_test` is held against.
+"""Cochran's Q of single objects, the test of all indicators at once that `label_swap_test` is compared with.
 
 The product tests pairs of indicators (`analysis.stats.object_tests.paired_presence_test`) and whole tables
 (`analysis.stats.table_tests`). With one seed a prompt this is Cochran's Q; with more it is the same test on the

@@ -101,7 +101,7 @@ def claim_rates(
     DataFrame
         ``world``; of claims and of hedged sentences: ``_false`` (mean share of false ones, 0 where there is none),
         ``_any`` (share of runs with a false one), ``_real`` (share of real differences, NaN where there is none).
-        A hedged sentence is of its words alone, so it is held against their frequencies: with words that differ it is
+        A hedged sentence is of its words alone, so it is compared with their frequencies: with words that differ it is
         not false, and NaN is shown.
     """
     rows = []

@@ -3,7 +3,7 @@
 A run of one prompt and several seeds takes the seeds for its sample (`probes.config.schema.Config.unit`). In the worlds
 here an image is a vector: what the seed's noise gives, which the members of a triplet share, what the prompt with the
 word means, and a rest; similarity is the cosine, so that gaps are skewed and bounded as those of a run are. A prompt
-has its meanings for good, and its truth is the mean over seeds without end: an interval over seeds is held against
+has its meanings for good, and its truth is the mean over seeds without end: an interval over seeds is compared with
 that, and for comparison against the mean of all prompts of the world, of which it says nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Worlds without a difference, which tests and intervals of the product are held against."""
+"""Worlds without a difference, which tests and intervals of the product are compared with."""
 
 from __future__ import annotations
 

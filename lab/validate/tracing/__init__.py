@@ -1,1 +1,1 @@
-"""A trace held against known answers."""
+"""A trace compared with known answers."""

@@ -1,4 +1,4 @@
-"""Gradient attribution: to first order, what an exchange of keys and values would do to the image.
+"""Gradient attribution: to first order, what patching keys and values would do to the image.
 
 A swap is drawn at the price of an image each; the gradient of one outcome with respect to all keys and values is had at
 the price of one pass backwards through the steps. What it gives is an estimate of the swap (attribution patching), not

@@ -3,7 +3,7 @@
 ``python -m lab.validate.tracing.coverage FOLDER`` draws 2,200 prompts of toyworld's captions in 5 steps:
 *person*, *woman* and *man*, and *person* with the keys and values of either at each of two cross-attentions. Only the
 verdicts are kept, a file some prompts, so that a command that was stopped goes on where it was. Then 200 traces of 24
-prompts are drawn from them, and the interval of each share is held against the share over 2,000 of the other prompts.
+prompts are drawn from them, and the interval of each share is compared with the share over 2,000 of the other prompts.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def coverage(
     traces, size : int
         Resampled traces, and the prompts of each.
     others : int
-        Prompts whose share an interval is held against, none of them in the trace.
+        Prompts whose share an interval is compared with, none of them in the trace.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Does a method find the place? Its scores of sites, held against the sites that are known to decide.
+"""Does a method find the place? Its scores of sites, compared with the sites that are known to decide.
 
 A method gives each site (or head, position group, window of steps) a score, a share or any other, larger where it
 says that the effect is decided. Of a located benchmark model it is known by wiring which sites do decide. Ties count
@@ -191,7 +191,7 @@ def overlap(first: Collection[int], second: Collection[int]) -> float:
 
 
 def entering_steps(low: ArrayLike, high: ArrayLike, spans: Sequence[Span]) -> set[int]:
-    """Return the steps of all windows whose share is told from none: its interval does not hold 0.
+    """Return the steps of all windows whose share differs from none: its interval does not hold 0.
 
     Where a word enters by some steps alone a swap in any other changes no bit, and its share is exactly 0. How large
     the share of a step is says something else: most is decided by the first steps, whichever are open.

@@ -3,7 +3,7 @@
 - `driver`: a stage's calls to the cluster, with progress and what ``run.json`` keeps of it.
 - `pool`: the workers as actors of Ray: who is given which part, and what becomes of those whose worker is lost.
 - `worker`: what a worker does; knows no Ray.
-- `job`: what a worker is told of a stage.
+- `job`: the description of a stage for a worker.
 - `on_ray`: the connection to Ray; the one module that imports it.
 - `garbage`: short garbage collections in a worker.
 

@@ -1,4 +1,4 @@
-"""What a worker is told of a stage: plain data, from which it plans the parts of a run again."""
+"""The description of a stage for a worker: plain data, from which it plans the parts of a run again."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ second one that knows nothing of our grammar; `docs/nouns.md` holds them all aga
 knows the characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next to a bike"
 are two.
 
-Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined alike
-(WordNet keeps the two apart).
+Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined in the same
+way (WordNet keeps the two apart).
 """
 
 from __future__ import annotations

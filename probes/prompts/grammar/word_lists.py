@@ -1,7 +1,7 @@
 """Short lists of English words that a caption's grammar turns on, for `probes.prompts.grammar.caption_grammar`.
 
 Closed classes are complete for captions. The open ones hold only words that a dictionary lists under several parts of
-speech and that captions use in one: with them, and the words around, a noun is told from its look-alikes.
+speech and that captions use in one: with them, and the words around, a noun is distinguished from its look-alikes.
 """
 
 from __future__ import annotations

@@ -127,7 +127,9 @@ def plan(config: Config, place: str) -> Taken:
         sizes.update(f"{width} x {height}" for width, height in seen)
         draws.append(taken)
     if not draws:
-        raise UserError(f"{path}: expected images of one size in a triplet, found none: store them alike")
+        raise UserError(
+            f"{path}: expected images of one size in a triplet, found none: store them with one size"
+        )
     there = {draw[0].columns["triplet"] for draw in draws}
     record = {
         "from": str(path),

@@ -1,6 +1,6 @@
 """The rows that describe images of another program: of a CSV, TSV, JSONL or Parquet table, or of file names.
 
-A row says where it stands, so that a fault is told by its line; the image itself is read later (`ImageBytes`).
+A row says where it stands, so that an error names its line; the image itself is read later (`ImageBytes`).
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ def test_coverage_of_nothing():
 
 
 def test_toyworld_things_asked_for_are_explicit_and_others_implicit():
-    """Renderings of captions by lot, read by the checker: at least nine in ten, by the words of `parse` as truth."""
+    """Renderings of random captions, read by the checker: at least nine in ten, by the words of `parse` as truth."""
     world, rng = load_world(), np.random.default_rng(5)
     captions = [random_caption(world, rng)[0] for _ in range(60)]
     named = [parse(caption, world) for caption in captions]

@@ -100,7 +100,7 @@ def test_section_says_what_the_tests_say(run, page):
     assert {"tie", "dress"} <= set(found["object"])  # planted
     n = claims["p_claim_adjusted"].notna().sum()
     assert f"For these words alone {len(found)} of {n} differ (false discovery rate at most 5 %" in page.text
-    assert "one against one: what the choice of words makes cannot be told" in page.text
+    assert "one against one: what the choice of words makes is open" in page.text
     values = [value for value, _ in page.data]
     for row in found.itertuples():
         assert {row.difference_words, row.p_pooled, row.p_claim_adjusted} <= set(values)
@@ -258,7 +258,7 @@ def test_detector_error_stands_beside_every_comparison(run, page):
     assert values.count(gap) == 1 + 3  # the card, then each of the three comparisons
     for name in NAMES:
         assert error.loc[("recall", name), "value"] in values
-    assert page.text.count("Detector: ") == 3 and "held against the toyworld checker" in page.text
+    assert page.text.count("Detector: ") == 3 and "compared with the toyworld checker" in page.text
 
 
 def test_labels_of_people_are_shown(run):

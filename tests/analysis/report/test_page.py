@@ -236,7 +236,7 @@ def test_without_further_words_nothing_is_claimed(tmp_path):
         "About these two words alone: final latents generated from neutral prompts (person) are nearer to"
         in text
     )
-    assert "not held against words" in text and "no word of the same meaning as another was run" in text
+    assert "not compared with words" in text and "no word of the same meaning as another was run" in text
     assert "nearer to feminine</" not in text and "a claim takes three of each" in text
 
 

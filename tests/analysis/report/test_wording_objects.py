@@ -49,7 +49,7 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
 def test_table_sentences_follow_the_tables():
     pair = ("feminine", "masculine")
     assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
-    assert "cannot be told apart" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
+    assert "cannot be distinguished" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
     assert "one prompt only" in wording_objects.table_sentence(
         {"p_value": np.nan, "reason": "one prompt only"}, pair
     )

@@ -1,4 +1,4 @@
-"""Noise floors, held against enumeration written out here and against SciPy."""
+"""Noise floors, compared with enumeration written out here and against SciPy."""
 
 import math
 from dataclasses import replace

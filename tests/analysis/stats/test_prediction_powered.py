@@ -27,7 +27,7 @@ def world(rng, images=80, attributes=15, quality=1.5, same=False):
 
 
 def sample(rng, labels, n):
-    """The labels of n images of each group and attribute, chosen by lot."""
+    """The labels of n images of each group and attribute, chosen at random."""
     order = rng.random(labels.shape).argsort(axis=1).argsort(axis=1)
     return np.where(order < n, labels, np.nan)
 

@@ -1,4 +1,4 @@
-"""The search for a number of prompts, held against trying one number after another."""
+"""The search for a number of prompts, compared with trying one number after another."""
 
 import numpy as np
 import pytest

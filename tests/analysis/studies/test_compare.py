@@ -1,4 +1,4 @@
-"""Runs held against each other: by plain pandas and SciPy, with planted answers, and the lines that refuse."""
+"""Runs compared with each other: by plain pandas and SciPy, with planted answers, and the lines that refuse."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Word maps held against the truth: the arithmetic on maps made by hand, and the page of its figures."""
+"""Word maps compared with the truth: the arithmetic on maps made by hand, and the page of its figures."""
 
 import json
 

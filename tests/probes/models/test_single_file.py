@@ -140,7 +140,7 @@ def test_the_description_of_a_published_architecture(file, width, folder, schedu
 
 
 def test_clips_vocabulary_gives_the_tokens_of_open_clip():
-    """Held against open_clip's own byte-pair encoding, on words, digits, accents and emoji."""
+    """Compared with open_clip's own byte-pair encoding, on words, digits, accents and emoji."""
     import open_clip
 
     source = Source("x", "file", single_file._ROOT, single_file._ROOT / "sd1")

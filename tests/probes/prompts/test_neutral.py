@@ -1,4 +1,4 @@
-"""The rule for neutral captions and the swap, held against sentences worked by hand."""
+"""The rule for neutral captions and the swap, compared with sentences worked by hand."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Paths and files of object storage: held against the file system, on the client's own store in memory.
+"""Paths and files of object storage: compared with the file system, on the client's own store in memory.
 
 Skipped where `obstore` is not installed; against a server process: `tests/test_object_storage.py`.
 """

@@ -1,6 +1,6 @@
 """The protocol of detectors: images and tags in, detections out.
 
-An engine looks at a batch of images, each with its own tags, and gives for each image what it found and how
+An engine observes a batch of images, each with its own tags, and gives for each image what it found and how
 many candidates it dropped, by reason. The observe stage (:mod:`analysis.observe.stage`) knows nothing else
 of it.
 """

@@ -37,10 +37,10 @@ class ObservationPlan:
     Attributes
     ----------
     name : str
-        The engine; empty where nothing is looked at.
+        The engine; empty where nothing is observed.
     config : Config
     skipped : str
-        Why nothing will be looked at; empty where something will.
+        Why nothing will be observed; empty where something will.
     """
 
     name: str

@@ -25,9 +25,9 @@ PERSON = "person"
 TAGS = (PERSON, *LEAST)
 _EIGHT = np.ones((3, 3), dtype=bool)
 _BODY = [INDEX[name] for name in INDEX if name.startswith(("skin_", "hair_", "plain_"))]
-# Pixels of a figure's colours, with at least 5 of 8 neighbours alike, that make a figure. Of 300 renderings passed
-# through the autoencoder those with a figure show at least 482, the same ones without it at most 171 in 99 of 100;
-# 640 generated images, all of which show one, all have as many.
+# Pixels of a figure's colours, with at least 5 of 8 neighbours of the same colour, that make a figure. Of 300
+# renderings passed through the autoencoder those with a figure show at least 482, the same ones without it at most
+# 171 in 99 of 100; 640 generated images, all of which show one, all have as many.
 _LEAST_FIGURE = 180
 _SPECK = 12  # pixels; what hangs together in fewer is no part of a figure
 

@@ -242,7 +242,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
 def test_other_weights_than_those_that_looked_are_refused(run):
     meta = run.meta
     changed = Run(run.path, {**meta, "features/dino": {**meta["features/dino"], "checkpoint": "0" * 64}})
-    with pytest.raises(UserError, match=r"features/dino: expected the checkpoint that looked at its images"):
+    with pytest.raises(UserError, match=r"features/dino: expected the checkpoint that observed its images"):
         alignment_observe.observer_of(changed, "dino")
 
 

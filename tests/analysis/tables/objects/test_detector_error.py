@@ -1,4 +1,4 @@
-"""The detector held against the checker, on renderings whose content is known."""
+"""The detector compared with the checker, on renderings whose content is known."""
 
 import io
 import json

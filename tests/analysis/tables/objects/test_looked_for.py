@@ -105,7 +105,7 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
     similarity = alone.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
     assert "neutral, feminine — — " in similarity.replace("—", "— ").replace("  ", " ")
     assert "No bias score is drawn: only the nouns" in alone
-    assert "the objects as a whole differ cannot be told: only the nouns" in alone
+    assert "the objects as a whole differ is open: only the nouns" in alone
     assert "hold an object that the prompt neither names nor guides" not in alone
 
 

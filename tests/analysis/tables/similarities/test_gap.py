@@ -207,7 +207,7 @@ def test_a_word_that_was_not_compared_is_not_counted():
     rng = np.random.default_rng(1)
     table, options = words_of_all(rng, missing=("r0-f2", "r2-m1"))
     row = gap_of(table, **options).iloc[0]
-    # f2 was never held against the reference, and r2 not against every word that was
+    # f2 was never compared with the reference, and r2 not against every word that was
     assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 2, 3)
     assert row["p_floor"] == pytest.approx(0.1) and np.isfinite(row["p_control"])
     # nothing but the columns concerned: another site where all were compared

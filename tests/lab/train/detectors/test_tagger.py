@@ -76,7 +76,7 @@ def test_truth_is_the_checkers_word(images, pictures, tmp_path):
 def test_some_renderings_have_no_figure():
     truth = checked(renderings(60, 78, through_vae=0.0))
     there = truth[:, TAG_NAMES.index(PERSON)]
-    assert 0 < (~there).sum() < 12  # 5 % by lot
+    assert 0 < (~there).sum() < 12  # 5 % at random
 
 
 def test_captions_by_lot_name_everything_often_enough():
@@ -86,7 +86,7 @@ def test_captions_by_lot_name_everything_often_enough():
     assert more[:5] == lot and len(lot) == 5
     named = Counter(thing for caption in more for thing in parse(caption, world).things)
     assert all(named[thing] >= 2 for thing in TAG_NAMES[1:])
-    assert len(more) < 60  # by lot alone some thing lacks after 100
+    assert len(more) < 60  # at random alone some thing lacks after 100
 
 
 def test_images_of_a_run_are_split_by_triplet(images, tmp_path):

@@ -224,7 +224,7 @@ def test_weights_are_calibrated_again_beside_what_those_before_drew(world, tmp_p
     assert f"--before {tmp_path / 'none'}: expected the work folder of an earlier" in capsys.readouterr().err
     assert calibrate.main([*few, "--before", str(first), "--gain", "2.5"]) == 0
     said = json.loads((out / "recipe.json").read_text())["history"][-1]
-    assert ", held against 16000 of the weights before: 2 steps of 4" in said and "of 2.5 times what" in said
+    assert ", compared with 16000 of the weights before: 2 steps of 4" in said and "of 2.5 times what" in said
 
 
 def test_what_is_off_by_no_more_than_chance_is_left_as_it_is(world, tmp_path, capsys):

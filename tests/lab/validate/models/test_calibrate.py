@@ -1,4 +1,4 @@
-"""The command that holds the instrument against the benchmark models."""
+"""The command that holds the tool against the benchmark models."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Frequencies, held against renderings, whose frequencies are the planted ones by construction."""
+"""Frequencies, compared with renderings, whose frequencies are the planted ones by construction."""
 
 import numpy as np
 import pandas as pd

@@ -66,7 +66,7 @@ def test_nothing_is_significant_where_nothing_was_planted():
     sample = rendered("toyworld-null", 1000, 9)
     text = section(as_run("toyworld-null", rendered("toyworld-null", 200, 3)), sample)
     assert "after adjustment: 0 of 38 (feminine, masculine), 0 of 38 (neutral, feminine)." in text
-    assert text.startswith("### toyworld-null, looked at by the checker\n")
+    assert text.startswith("### toyworld-null, observed by the checker\n")
     assert "all planted scores are alike" in text
     alone = section(*paired(as_run("toyworld-null", sample)))
     assert "0 of 38 (feminine, masculine)" in alone and "|" not in alone

@@ -1,4 +1,4 @@
-"""Claims of a run held against the checker's reading of the same images."""
+"""Claims of a run compared with the checker's reading of the same images."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Skills held against known answers: what is measured of renderings, kept and printed."""
+"""Skills compared with known answers: what is measured of renderings, kept and printed."""
 
 import json
 from pathlib import Path

@@ -21,16 +21,16 @@ def drawn():
 
 
 def test_as_many_as_the_paper_has(drawn):
-    assert Counter(one.asked.skill for one in drawn) == {"object": 2325, "count": 2160, "spatial": 2700}
+    assert Counter(one.request.skill for one in drawn) == {"object": 2325, "count": 2160, "spatial": 2700}
     first = next(iter(scenes("count", "train")))
-    again = scene(first.asked, "train 0")
-    assert again == first and scene(first.asked, "test 0") != first
+    again = scene(first.request, "train 0")
+    assert again == first and scene(first.request, "test 0") != first
 
 
 def test_what_is_asked_for_is_even(drawn):
     for axis in ("object", "count", "object_b", "relation"):
         for skill in SKILLS:
-            numbers = Counter(getattr(one.asked, axis) for one in drawn if one.asked.skill == skill)
+            numbers = Counter(getattr(one.request, axis) for one in drawn if one.request.skill == skill)
             assert len(set(numbers.values())) == 1, (axis, skill)
 
 
@@ -50,34 +50,36 @@ def boxes(one):
 
 def test_place_tells_nothing(drawn):
     for skill in SKILLS:
-        some = [one for one in drawn if one.asked.skill == skill]
+        some = [one for one in drawn if one.request.skill == skill]
         place = [one.place for one in some]
         assert chi2_contingency([*[list(Counter(place).values())], [len(some) / 9] * 9]).pvalue > RARE
         for axis in ("object", "count", "object_b", "relation", "template"):
-            values = [getattr(one.asked, axis) for one in some]
+            values = [getattr(one.request, axis) for one in some]
             if len(set(values)) > 1:
                 assert independent(values, place), (skill, axis)
 
 
 def test_position_tells_neither_object_nor_number_nor_direction(drawn):
-    counted = [one for one in drawn if one.asked.skill == "count"]
-    firsts = [cells(one)[0] if one.asked.count == 4 else cells(one) for one in counted]
+    counted = [one for one in drawn if one.request.skill == "count"]
+    firsts = [cells(one)[0] if one.request.count == 4 else cells(one) for one in counted]
     for number in (1, 2, 3):
         some = [
-            (one.asked.object, str(cell)) for one, cell in zip(counted, firsts) if one.asked.count == number
+            (one.request.object, str(cell))
+            for one, cell in zip(counted, firsts)
+            if one.request.count == number
         ]
         assert independent(*zip(*some)), number
-    related = [one for one in drawn if one.asked.skill == "spatial"]
+    related = [one for one in drawn if one.request.skill == "spatial"]
     for along in (("left", "right"), ("above", "below")):
-        some = [one for one in related if one.asked.relation in along]
-        way = [one.asked.relation for one in some]
+        some = [one for one in related if one.request.relation in along]
+        way = [one.request.relation for one in some]
         assert independent(way, [str(cells(one)) for one in some])
         # nor where in their cells they stand, nor which objects they are
         middle = np.array([np.mean(boxes(one), axis=0) for one in some])
         for axis in (0, 1):
             centre = middle[:, axis] + middle[:, axis + 2]
             assert independent(way, pd.qcut(centre, 6, duplicates="drop"))
-        assert independent(way, [f"{one.asked.object} {one.asked.object_b}" for one in some])
+        assert independent(way, [f"{one.request.object} {one.request.object_b}" for one in some])
 
 
 def test_no_two_lie_nearer_than_twice_the_margin(drawn):

@@ -1,4 +1,4 @@
-"""The toyworld checker as an engine, held against the renderer's own masks."""
+"""The toyworld checker as an engine, compared with the renderer's own masks."""
 
 import numpy as np
 import pytest
