@@ -16,9 +16,7 @@ _OF_TOKENS = re.compile(r"\.cross(\.\d+)?\.(key|value)$")
 
 
 def of_tokens(site: Site) -> bool:
-    """Return whether a row of this site is a row of tokens: in a text encoder, and at keys and values of
-    cross-attention.
-    """
+    """Return whether a row of this site is a row of tokens: text encoders, keys and values of cross-attention."""
     return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None
 
 

@@ -196,8 +196,7 @@ class LoadedRun:
         return dict(zip(rows["indicator"], self.run.images(rows["sample_id"])))
 
     def headline(self) -> pd.DataFrame:
-        """Return the paper's table: the reference paired with every other indicator, at the end of each
-        space.
+        """Return the paper's table: pairs with the reference, at the end of each space.
 
         Returns
         -------

@@ -191,9 +191,7 @@ def embedded(objects: Objects, shown: pd.DataFrame, figures: dict[str, Drawn]) -
 
 
 def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
-    """Return what is known of the detector over all objects: a row a truth and quantity, a cell an indicator or
-    contrast.
-    """
+    """Return error rates of the detector over all objects: a row per truth and quantity, a cell per indicator."""
     found = []
     error = objects.rows("detector_error", object=ALL)
     for quantity in ("accuracy", "recall", "precision"):

@@ -149,8 +149,10 @@ class Architecture(ABC):
 
     @abstractmethod
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """The attentions of a kind ("cross", "self"), in the order in which they run, each with the side of the
-        latent over the side of its grid: 1, 2, 4 or 8."""
+        """Attentions of a kind ("cross", "self"), in the order of running, with the factor of their grids.
+
+        Each with the side of the latent over the side of its grid: 1, 2, 4 or 8.
+        """
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
         """Return why a site that others of this architecture have is not there, or None."""

@@ -19,8 +19,7 @@ _PASSED_ON = (
 
 
 def text_core(pipe: Any, part: str) -> str | None:
-    """Path of the module that holds `embeddings`, `encoder.layers` and `final_layer_norm`, or None if there
-    is none.
+    """Path of the module with `embeddings`, `encoder.layers` and `final_layer_norm`, or None.
 
     It is the text encoder itself (`CLIPTextModel` of transformers 5) or its `text_model`.
     """

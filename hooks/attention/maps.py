@@ -194,8 +194,10 @@ class LayerMaps:
 
 
 def word_maps(sums: object, self_sums: object | None) -> WordMaps | None:
-    """Heat maps of an `AttentionSums` that has seen UNet calls, refined if its definition says so by the sums of
-    self-attention; None if it sums no definition."""
+    """Heat maps of an `AttentionSums` that has seen UNet calls; None if it sums no definition.
+
+    They are refined by the sums of self-attention if the definition says so.
+    """
     defined = sums.defined
     if defined is None:
         return None

@@ -57,9 +57,7 @@ class RefineSums:
         return factor, grids[factor]
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
-        known.
-        """
+        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
         return layer.address in self.layers and layer.factor == self._factor
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:

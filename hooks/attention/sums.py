@@ -38,9 +38,7 @@ class DefinitionSums:
         self._by_layer: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
-        known.
-        """
+        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
@@ -137,9 +135,7 @@ class KeptSums:
         self._size = (height, width)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is
-        known.
-        """
+        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
         return layer.address in self.layers
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:

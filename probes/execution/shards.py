@@ -230,8 +230,7 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
 
 
 def is_complete(path: Path, shard: Shard | None = None) -> bool:
-    """Return whether every part of a run is there that whoever shares it was to make; never for a shard that holds
-    none.
+    """Return whether every part that the sharers of a run were to make is there; never for a shard without parts.
 
     Kinds of which no part is there were not asked for, as far as one knows who has made some.
     """

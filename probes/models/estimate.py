@@ -191,8 +191,9 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
 def processes(
     config: Config, pipe: Any, device: str, threads: int, images: int, rows: int | None = None
 ) -> int:
-    """Return how many workers draw so many images (`probes.execution.workers.worker_count`); `rows`: images in a
-    batch.
+    """Return the number of workers for so many images; `rows`: images in a batch.
+
+    By `probes.execution.workers.worker_count`.
     """
     return workers.worker_count(
         config.generate.workers,

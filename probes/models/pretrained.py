@@ -164,9 +164,7 @@ def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options:
 
 
 def auto(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return what one of transformers' ``Auto`` classes makes of a folder: ``Config``, ``Tokenizer`` or
-    ``Processor``.
-    """
+    """Return a ``Config``, ``Tokenizer`` or ``Processor`` of a folder, by the ``Auto`` classes of transformers."""
     import transformers
 
     return from_folder(getattr(transformers, f"Auto{kind}"), folder, fetch=fetch, **options)

@@ -218,9 +218,7 @@ def _read(
     name: str,
     read: Callable[..., Any],
 ) -> list[Any]:
-    """Return what `read` gives of the texts with each tokenizer; what is refused is named by its place in the file
-    `name`.
-    """
+    """Return `read` of the texts with each tokenizer; errors name the place in the file `name`."""
     indicators = list(config.indicators)
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers:

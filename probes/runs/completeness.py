@@ -216,9 +216,7 @@ def summary(meta: Mapping[str, Any]) -> str:
 
 
 def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost``
-    since.
-    """
+    """Return a page's sentences on missing parts: ``unfinished`` when measured, and ``lost`` since."""
     absent = {
         kind: sorted(selection.numbers(text))
         for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()

@@ -160,8 +160,9 @@ class Run:
         return self._frame("kept", columns)
 
     def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return what the observe stage did with each image, one row per image; see
-        :data:`probes.runs.schemas.OBSERVED`.
+        """Return the observe stage's record of each image, one row per image.
+
+        Columns: :data:`probes.runs.schemas.OBSERVED`.
         """
         return self._frame("observed", columns)
 

@@ -151,9 +151,7 @@ class Lease:
         ).encode()
 
     def _is_mine(self) -> bool:
-        """Return whether the claim that is there is this one after all: a request whose answer was lost was sent
-        again.
-        """
+        """Return whether the claim that is there is this one: a request whose answer was lost was sent again."""
         with contextlib.suppress(FileNotFoundError):
             data, version = self._path.read()
             if _parsed(data).get("token") == self._token:

@@ -127,8 +127,7 @@ class ObjectPath:
         )
 
     def entries(self) -> dict[str, Mapping[str, Any] | None]:
-        """Return what stands directly under this prefix, by name: of an object what the listing says of it, of a
-        prefix None.
+        """Return the entries directly under this prefix, by name: an object's listing, or None for a prefix.
 
         One request (LIST) for each thousand.
         """

@@ -1,6 +1,7 @@
-"""Presence of objects when a choice moves: the detector's score, θ of the word masks, σ of the dependency groups, whose
-masks may guide, and which words refer to humans. The paper states the last two loosely; each setting says how many
-detections it puts into another group.
+"""Presence of objects when a choice moves: scores, θ, σ, the masks that may guide, and words for humans.
+
+The detector's score, θ of the word masks, σ of the dependency groups, whose masks may guide, and which words refer to
+humans: the paper states the last two loosely; each setting says how many detections it puts into another group.
 """
 
 from __future__ import annotations

@@ -101,8 +101,7 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
 
 
 def export(work: Path, weights: Path, guidance_scale: float) -> None:
-    """Write the benchmark models and the CLIP in float16, with the history beside them; the autoencoder's weights
-    once."""
+    """Write the benchmark models, the CLIP and their history in float16; the autoencoder's weights once."""
     for name in BENCHMARK_MODELS:
         pipeline = assemble(work, work / f"{name}.safetensors")
         pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)

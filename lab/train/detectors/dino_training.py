@@ -52,9 +52,7 @@ def random_tags(rng: np.random.Generator) -> list[str]:
 def as_targets(
     pictures: PictureSet, rows: Sequence[int], text: Caption
 ) -> tuple[list[Target], list[torch.Tensor]]:
-    """Return what is to be found of the tags in the pictures, and masks ``(k, 64, 64)`` in that order, small ones
-    first.
-    """
+    """Return targets of the tags in the pictures, and their masks ``(k, 64, 64)``, small ones first."""
     length = (
         max(word[-1] for words in text.words.values() for word in words) + 3
     )  # a full stop, the closing token

@@ -218,8 +218,7 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
 def as_in_a_run(
     detector: GroundingDino, segmenter: SegmentAnything, images: Sequence[NDArray]
 ) -> pd.DataFrame:
-    """Return what a run of a benchmark model keeps, after both thresholds and the suppression of overlaps; as
-    `detections`."""
+    """Return detections that a run of a benchmark model keeps, after thresholds and suppression of overlaps."""
     thresholds = {"box_threshold": BOX_THRESHOLD, "text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS}
     engine = GroundedEngine(detector, segmenter, **thresholds, batch=12)
     rows = []
@@ -346,8 +345,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def measure_ram(options: argparse.Namespace) -> None:
-    """Hold the tagger against the checker on renderings and on what the benchmark models draw, and write its
-    quality."""
+    """Compare the tagger with the checker on renderings and on generated images, and write its quality."""
     path = options.weights / "ram" / "model.safetensors"
     images = np.zeros((0, SIZE, SIZE, 3), np.uint8)
     if options.drawn:

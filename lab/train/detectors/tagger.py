@@ -102,8 +102,7 @@ def covered(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 256) -> NDArray[np.float32]:
-    """Return how clearly each tag is seen, ``(n, tags)`` in [0, 1]: its pixels over twice the count where it counts
-    as there.
+    """Return how clearly each tag is seen, ``(n, tags)`` in [0, 1]: its pixels over twice the least count.
 
     At one half or above it is there for the checker. A figure and a place are there (1) or not (0).
     """

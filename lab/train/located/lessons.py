@@ -1,5 +1,4 @@
-"""What located benchmark models are taught from: noised drawings of the planted world, and what `toyworld` says of
-them.
+"""Training data of located benchmark models: noised drawings, and `toyworld`'s predictions of them.
 
 A benchmark model learns to predict what `toyworld` predicts, not the drawing that the noise was added to: the former
 is the mean of the latter (Hinton et al. 2015, "Distilling the knowledge in a neural network", for diffusion models

@@ -131,8 +131,7 @@ def _now_and_planted(
 def followed(
     model: StableDiffusionPipeline, lessons: Lessons, rows: Mapping[str, Tensor], batch: int = 64
 ) -> float:
-    """Return how far a benchmark model's predictions have moved, on average over a profession's lessons, of how far
-    they were to.
+    """Return the share of the wanted change that a model's predictions have made, averaged over a profession's lessons.
 
     Parameters
     ----------

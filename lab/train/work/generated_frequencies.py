@@ -34,8 +34,7 @@ def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
 def generated_frequencies(
     readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None
 ) -> dict[str, Profession]:
-    """Return what a benchmark model draws for each profession, as far as it differs from what is planted by more than
-    chance.
+    """Return generated frequencies of each profession, where they differ from the planted ones by more than chance.
 
     Parameters
     ----------
@@ -76,8 +75,7 @@ def generated_frequencies(
 
 
 def further(now: Mapping[str, Profession], world: World, times: float) -> dict[str, Profession]:
-    """Return what is drawn, so many times as far from what is planted: for a benchmark model that follows a part of
-    what is asked.
+    """Return generated frequencies moved away from the planted ones, for a model that learns a part of a lesson.
 
     Examples
     --------

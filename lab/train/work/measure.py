@@ -130,9 +130,7 @@ def verdict_rates(world: World) -> dict[str, float]:
 
 
 def _evidence(slots: Sequence[str], choices: Sequence[Sequence[str]], world: World) -> np.ndarray:
-    """Return what the verdict counts for each choice of things in slots, ``(choices,)``; all other slots taken for
-    named.
-    """
+    """Return the verdict's count for each choice of things in slots, ``(choices,)``; other slots count as named."""
     rows = [dict(zip(slots, choice)) for choice in choices]
     for row in rows:
         if row.get("upper") in WHOLE_BODY:
@@ -229,8 +227,7 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
 
 
 def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
-    """Return how far frequencies of what is not named, without a profession, are from those of the benchmark model's
-    base.
+    """Return how far frequencies of unnamed things, without a profession, are from those of the model's base.
 
     Both draw the same prompts from the same noise.
 

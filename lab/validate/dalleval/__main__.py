@@ -46,8 +46,7 @@ def parser() -> argparse.ArgumentParser:
 def measured(
     images: int, steps: int, first_seed: int, null_seed: int, threads: int = 1, audits: int = 1
 ) -> dict[str, Any]:
-    """Return what the page says of the benchmark models; `toyworld-work` is audited so many times, each with noises
-    of its own.
+    """Return the numbers of the page on benchmark models; `toyworld-work` is audited several times, with other noises.
 
     Its seeds are to be such as it was not calibrated on (``history`` in its ``recipe.json``).
     """

@@ -1,5 +1,4 @@
-"""What an audit by professions finds on benchmark models, beside what was planted: leans, skins, and MAD against its
-floor."""
+"""Findings of an audit by professions beside the ground truth: leans, skins, and MAD beside its floor."""
 
 from __future__ import annotations
 

@@ -25,9 +25,7 @@ class GenderQuestion:
         self._reader = loaded()
 
     def __call__(self, images: NDArray[np.uint8]) -> list[str]:
-        """Return what the answer about each picture says: ``female``, ``male`` or, where it is undecided, an empty
-        string.
-        """
+        """Return the answer about each picture: ``female``, ``male`` or, where undecided, an empty string."""
         return [row[0] or "" for row in readings(self._reader, images, [paper_questions()[GENDER]])]
 
 

@@ -1,5 +1,4 @@
-"""The numbers of one benchmark model's audit: scores with floors, vectors, how estimates follow the checker, drawn
-audits."""
+"""Numbers of one benchmark model's audit: scores with floors, vectors, agreement with the checker."""
 
 from __future__ import annotations
 

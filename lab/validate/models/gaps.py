@@ -1,5 +1,4 @@
-"""Gaps of the benchmark models, and how often a test of them rejects where words that all mean the same change
-places."""
+"""Gaps of the benchmark models, and rejection rates of their tests under permuted words."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ def permuted_p_values(
 def claims_together(
     p_values: dict[str, tuple[np.ndarray, np.ndarray]], primary: str = "z₀"
 ) -> tuple[float, float]:
-    """Return how often at least one headline measure is beyond words at 5 %: each by itself, and as the report
-    adjusts them.
+    """Return how often any headline measure is beyond words at 5 %, unadjusted and as the report adjusts them.
 
     Parameters
     ----------

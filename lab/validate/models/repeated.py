@@ -1,5 +1,4 @@
-"""What the report claims over several runs of the benchmark models: nothing in the null world, and the lean where one
-is.
+"""Claims of the report over several runs of the benchmark models, beside the ground truth.
 
 Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
 (`analysis.report.findings`), and the objects that are said to differ (`analysis.report.objects`).

@@ -1,5 +1,4 @@
-"""Bias scores of a run of a benchmark model, compared with the benchmark model's own score and against what was
-planted."""
+"""Bias scores of a run of a benchmark model, beside the model's own scores and the ground truth."""
 
 from __future__ import annotations
 

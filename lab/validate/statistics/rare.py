@@ -69,9 +69,7 @@ def rare_equivalence(
 def rare_widths(
     *, n_prompts: int = 24, simulations: int = 1000, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how wide the interval of a gap is where no prompt leans and one or more of 24 changed, in units of a
-    change.
-    """
+    """Return the width of a gap's interval where one or more of 24 prompts changed, in units of a change."""
     rows = []
     for changed in (1, 2, 3, 4, 6, 12):
         rng = np.random.default_rng([seed, 700 + changed])

@@ -120,9 +120,7 @@ def _true_half(chance: float) -> float:
 def floor_rejections(
     *, maps: int = 1000, permutations: int = 199, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how often any place of a map is called beyond the floor where donor and synonym do alike, or the donor
-    less.
-    """
+    """Return how often any place of a map is called beyond the floor, where the donor does no more than the synonym."""
     rows = []
     for number, (n, less) in enumerate((n, less) for n in sizes for less in (False, True)):
         rng, smallest = np.random.default_rng([seed, 870 + number]), []

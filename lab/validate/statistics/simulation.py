@@ -1,6 +1,4 @@
-"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of
-`lab.validate.statistics.worlds`.
-"""
+"""Error rates of the tests and coverage of the intervals, in `lab.validate.statistics.worlds`."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def word_rejections(
     prompts: tuple[int, ...] = (24, 100),
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a gap is significant at 5 %, against 0 and against words; one row per world and test."""
+    """Return how often a gap is significant against words at 5 %, where the sides' words have unequal variance."""
     rows = []
     for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
         rng = np.random.default_rng([seed, 500 + number])
@@ -136,8 +136,7 @@ def spread_rejections(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a gap is significant against words at 5 % where the sides' words spread unequally about one
-    mean.
+    """Return how often a gap is significant against words at 5 %, where the sides' words have unequal variance.
 
     Nearness is a sum here, of what is a word's own, a reference word's own towards a side (standard deviation 0.5),
     the prompt's and a rest: no side lies farther off than the other, as one of longer vectors does.
@@ -168,7 +167,7 @@ def design_rejections(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a gap is significant against words at 5 % where nothing leans; one row per world and design.
+    """Return how often a gap is significant against words at 5 %, where the sides' words have unequal variance.
 
     Parameters
     ----------

@@ -92,9 +92,7 @@ def rank(
 
 
 def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
-    """Return how well linear probes tell the two words apart at each cross-attention's output: one number, of all
-    prompts.
-    """
+    """Return the accuracy of linear probes for the two words at each cross-attention's output, over all prompts."""
     table = site_scores(
         subject.pipe,
         templates,

@@ -108,9 +108,7 @@ def _read(caption: _Caption, place: int) -> None:
 
 
 def _names(tokens: list[str], words: list[LexicalWord]) -> list[bool]:
-    """Return whether each token is a name: it has a capital inside a sentence that has words other than names without
-    one.
-    """
+    """Return whether each token is a name: capitalised, in a sentence that has lower-case words as well."""
     if not any(token.islower() and not each.closed for token, each in zip(tokens, words, strict=True)):
         return [False] * len(tokens)
     names, quoted, begins = [], False, True
@@ -205,9 +203,7 @@ def _ing(caption: _Caption, place: int, before: str, described: bool) -> str:
 
 
 def _describes_noun(caption: _Caption, place: int) -> bool:
-    """Return whether a noun, perhaps after adjectives or a number, comes after this word: then it may describe that
-    noun.
-    """
+    """Return whether a noun follows, perhaps after adjectives or a number, which this word may describe."""
     for following in range(place + 1, len(caption.words)):
         this = caption.words[following]
         if this.closed == "number" and this.text.isdigit():
@@ -263,9 +259,7 @@ def _is_joined_verb(caption: _Caption, place: int, takes_object: bool) -> bool:
 
 
 def _follows_subject(caption: _Caption, place: int, takes_object: bool) -> bool:
-    """Return whether a word right after a noun says what that noun does: "a person rides", "the ecologist studies
-    the".
-    """
+    """Return whether the word after a noun is its verb: "a person rides", "the ecologist studies the"."""
     this, subject, after = caption.words[place], caption.at(place - 1), caption.at(place + 1)
     while subject.closed == "adverb":
         place -= 1

@@ -1,5 +1,4 @@
-"""Ground truth of the located benchmark models: sites at which the indicator enters, from
-:file:`benchmark_models.yaml`."""
+"""Ground truth of the located benchmark models: where the indicator enters (:file:`benchmark_models.yaml`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
