@@ -1,4 +1,4 @@
-"""Who is compared with whom: the indicators of a run, its reference, its contrasts and the prompt sets of the paper.
+"""Comparisons of a run: the indicators of a run, its reference, its contrasts and the prompt sets of the paper.
 
 Nothing here computes a number.
 """
@@ -36,7 +36,7 @@ def contrasts(config: Config) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared with what.
+    """One comparison of indicators.
 
     Attributes
     ----------

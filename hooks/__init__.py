@@ -1,4 +1,4 @@
-"""What happens inside one forward pass of a diffusion pipeline: sites, captures, word maps.
+"""Measurements inside one forward pass of a diffusion pipeline: sites, captures, word maps.
 
     import torch
     from hooks import Probe

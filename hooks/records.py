@@ -1,4 +1,4 @@
-"""What a probe has read: numbers gathered on the device while running, handed over as arrays at the end."""
+"""Readings of a probe: numbers gathered on the device while running, handed over as arrays at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pipeline can be read: stable addresses, and the modules behind them.
+"""Sites at which a pipeline can be read: stable addresses, and the modules behind them.
 
 ================================  ==========================================================  ===============
 address                           what is read                                                a row is

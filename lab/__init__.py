@@ -1,1 +1,1 @@
-"""How the bundled models are made, and how the tool is compared with known answers; not installed."""
+"""Making of the bundled models, and comparison of the tool with known answers; not installed."""

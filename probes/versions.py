@@ -1,4 +1,4 @@
-"""What a run was made with."""
+"""Versions of the software that made a run."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a command generates, as far as its stages need to know.
+    """Images that a command generates, as far as its stages need to know.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run will generate and compare, as text, for ``--dry-run``."""
+"""Text on what a run will generate and compare, for ``--dry-run``."""
 
 from __future__ import annotations
 

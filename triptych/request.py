@@ -55,22 +55,22 @@ class Request:
 
     @property
     def dry(self) -> bool:
-        """Whether the plan is shown and nothing written."""
+        """Return whether the plan is shown and nothing written."""
         return self.arguments.dry_run
 
     @property
     def drawing(self) -> bool:
-        """Whether images are to be planned or generated."""
+        """Return whether images are to be planned or generated."""
         return self.includes("plan", "generate")
 
     @property
     def clustered(self) -> bool:
-        """Whether a stage of it is worked on by a cluster."""
+        """Return whether a stage of it is worked on by a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
 
     @property
     def hold(self) -> Hold:
-        """How the run directory is held meanwhile."""
+        """Kind of lock on the run directory meanwhile."""
         if self.shard:
             return Hold.SHARD
         later = {"measure", "report"}.issuperset(self.stages)

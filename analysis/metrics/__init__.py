@@ -1,1 +1,1 @@
-"""What is measured: arrays or tables in, numbers out. Knows no run and no interval."""
+"""Metrics: arrays or tables in, numbers out. Knows no run and no interval."""

@@ -1,4 +1,4 @@
-"""How often an object is seen: counts by prompt, indicator and dependency group, presence and amounts.
+"""Counts of observed objects by prompt, indicator and dependency group, presence and amounts.
 
 Objects are distinguished by their lemma. Counts compare images of one prompt and seed, so a (prompt, seed) counts where
 every indicator has an observed image; presence, amounts and intersections (Wu et al. 2025, Tables 11 to 13)

@@ -294,7 +294,7 @@ def _measure(
 
 
 def _guides(nouns: pd.DataFrame) -> Mapping[tuple, dict[int, tuple[str, bool]]]:
-    """By prompt: the nouns' places among the words, each with its noun and whether it is human."""
+    """Return by prompt the nouns' places among the words, each with its noun and whether it is human."""
     guides: dict[tuple, dict[int, tuple[str, bool]]] = {}
     columns = (nouns[name].to_list() for name in ("triplet", "indicator", "word_index", "word", "human"))
     for triplet, indicator, index, word, human in zip(*columns):

@@ -1,4 +1,4 @@
-"""What colour has the light of a picture, and how would the picture look under daylight?
+"""Colour of a picture's light, and the picture under daylight.
 
 Light multiplies, so everything here is done in linear light. An estimate from the picture alone is a guess about what
 the picture shows: that it is grey on average (grey world, Buchsbaum 1980), that its brightest place is white (white

@@ -1,4 +1,4 @@
-"""How much do two pictures of one triplet differ, pixel by pixel? SSIM and Diff. Pix.
+"""Difference of two pictures of one triplet, pixel by pixel: SSIM and Diff. Pix.
 
 Wu, Nakashima and Garcia 2025, section 4.1.3: "the average of SSIM scores over all pixels" and "the ratio of
 the number of pixels in the contours with higher SSIM scores". The paper leaves the particulars open; what is
@@ -50,7 +50,7 @@ class DiffPix:
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric says of two pictures.
+    """Value of a metric for two pictures.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is measured: one row per metric, with its definition's version, its direction and range, and how it is shown.
+"""Registry of metrics: one row per metric, with its definition's version, its direction and range, and how it is shown.
 
 Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the space and the site that stand there: the
 only place that says that ``z0`` of a configuration, z₀ of a page and ``latent.final:cosine`` of ``captures/`` are one.
@@ -22,7 +22,7 @@ READOUTS = ("sequence", "eos", "words")  # of the text encoder, the default firs
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric's name stands for, and how a table shows it.
+    """Meaning of a metric's name, and its appearance in tables.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Metric:
 
     @property
     def readout(self) -> str:
-        """Which readout of the text encoder it compares (``measure.text_readout``); empty in the other spaces."""
+        """Readout of the text encoder that it compares (``measure.text_readout``); empty in the other spaces."""
         return self.metric.removeprefix("cosine_") if self.space == "prompt" else ""
 
     @property

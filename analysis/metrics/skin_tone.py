@@ -1,4 +1,4 @@
-"""Which of the ten Monk tones is a region of skin nearest to? Colours in, tones out.
+"""Nearest of the ten Monk tones to a region of skin: colours in, tones out.
 
 DALL-Eval (Cho, Zala and Bansal 2023, section 4.2.3) takes the individual typology angle of the CIE L*a*b* colour of a
 face and the nearest of the ten tones of the Monk Skin Tone scale. Here the colour is float L*a*b* under D65; what the

@@ -17,7 +17,7 @@ from probes.runs.store import Run
 
 
 def planned(job: Job) -> dict[str, Any]:
-    """All images, the parts that are due, what is damaged, threads, and what is resolved of the configuration."""
+    """All images, pending parts, damaged ones, threads, and what is resolved of the configuration."""
     run, observer = _found(job)
     every, pending, damaged = stage.planned(run, observer)
     return {

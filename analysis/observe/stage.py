@@ -148,7 +148,7 @@ def _observe_on_cluster(run: Run, observer: Observer, cluster: ClusterWorkers) -
 
 
 def planned(run: Run, observer: Observer) -> tuple[list[Part], list[Part], list[parts.DamagedPartError]]:
-    """All parts of an observer, those of them that are due, and what is damaged."""
+    """All parts of an observer, pending ones, and damaged ones."""
     fields = observer.fields()
     all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []

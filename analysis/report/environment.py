@@ -1,4 +1,4 @@
-"""How the templates of the report write what they are given."""
+"""Environment of the report's templates: filters and functions."""
 
 from __future__ import annotations
 

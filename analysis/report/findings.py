@@ -1,4 +1,4 @@
-"""What the report says of every contrast: one primary measure, the others below it, each with its licence.
+"""Findings of every contrast: one primary measure, the others below it, each with its licence.
 
 The same function serves the report, the calibration page (what would the report claim of the null world?) and
 ``tables/findings``, so that they cannot say different things.

@@ -1,4 +1,4 @@
-"""How numbers, intervals, p-values, names and lists are written as text."""
+"""Text of numbers, intervals, p-values, names and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method brings into the report: a row of `analysis.methods.registry` says where it stands."""
+"""Contribution of a method to the report: a row of `analysis.methods.registry` says where it stands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReportSection:
 
 @dataclass(frozen=True)
 class ReportedMethod:
-    """What the report shows of a method.
+    """Section of the report on a method.
 
     Attributes
     ----------

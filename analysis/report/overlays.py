@@ -1,4 +1,4 @@
-"""What the gallery lays over an image: boxes, outlines of masks, groups and guiding words of its objects.
+"""Overlays of the gallery's images: boxes, outlines of masks, groups and guiding words of its objects.
 
 Outlines are SVG paths in whole half pixels, so a page of a hundred images with ten objects each takes some hundred
 kilobytes, not a bitmap an object.

@@ -1,4 +1,4 @@
-"""What the numbers of one gap license: a direction, how far to trust it, or why there is none.
+"""Verdict on one gap from its numbers: a direction, how far to trust it, or why there is none.
 
 A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words is more than
 words of one meaning differ among themselves (after adjustment over the measures), and the gap is not shown to be
@@ -32,7 +32,7 @@ NO_WORDS = ContrastWords()
 
 @dataclass(frozen=True)
 class GapVerdict:
-    """What may be said of one gap.
+    """Verdict on one gap.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class GapVerdict:
 
     @property
     def enough(self) -> bool:
-        """Whether there are words enough for a claim without a hedge."""
+        """Return whether there are words enough for a claim without a hedge."""
         return min(self.counts) >= ENOUGH
 
     @property
     def alone(self) -> bool:
-        """Whether one word stands against one."""
+        """Return whether one word stands against one."""
         return self.counts[0] == self.counts[1] == 1
 
 

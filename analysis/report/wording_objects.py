@@ -1,4 +1,4 @@
-"""What may be said of objects, from rows of ``tables/object_claims``, ``table_tests`` and ``detector_error``.
+"""Sentences on objects, from rows of ``tables/object_claims``, ``table_tests`` and ``detector_error``.
 
 An object that is more frequent for one word is *associated with* it. Unhedged it is said of those alone that differ
 over prompts, by more than words of one side do, and behind the detector's errors where these are known; the sentence

@@ -1,4 +1,4 @@
-"""What the prompts of a triplet differ in, in words: the word for the person, its article, or whole captions."""
+"""Sentences on the differences of a triplet's prompts: the word for the person, its article, or whole captions."""
 
 from __future__ import annotations
 

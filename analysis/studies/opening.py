@@ -1,4 +1,4 @@
-"""How the studies open a run: of one of which parts are missing they say over how much they speak."""
+"""Opening of runs for studies, with a sentence on how much of a run is there."""
 
 from __future__ import annotations
 

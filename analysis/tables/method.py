@@ -1,4 +1,4 @@
-"""What a method brings into the stage measure: a row of `analysis.methods.registry` says where it stands.
+"""Contribution of a method to the stage measure: a row of `analysis.methods.registry` says where it stands.
 
 No method is imported here: the rows name what they bring as text, which is loaded at first use.
 """

@@ -1,4 +1,4 @@
-"""What a result table is: a row of `analysis.tables.registry`."""
+"""Description of a result table: a row of `analysis.tables.registry`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Latex:
-    """How the paper shows a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
+    """LaTeX form of a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
 
     Attributes
     ----------

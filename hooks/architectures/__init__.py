@@ -1,1 +1,1 @@
-"""What the address of a site means in a model: one module an architecture."""
+"""Architectures: the meaning of a site's address in a model, one module per architecture."""

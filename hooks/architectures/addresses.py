@@ -1,4 +1,4 @@
-"""What the address of a site says of it, whichever architecture it is of: runs store addresses, no models.
+"""Meaning of a site's address in any architecture: runs store addresses, no models.
 
 Addresses are those of `hooks.sites` (``unet.down.0.attn.1.cross``). Needs no torch and no model.
 """

@@ -1,4 +1,4 @@
-"""What an architecture is: all that probe, recorder, sites, shapes and runs ask of a kind of model. Imports no torch.
+"""Interface of an architecture: all that probes and runs ask of a kind of model. Imports no torch.
 
 Another kind of model enters as a class derived from `Architecture`, in a file of its own, and a row in
 `hooks.architectures.registry`.
@@ -28,7 +28,7 @@ MOST_LATENTS = 1024  # along a side; beyond what any model has
 
 
 class Architecture(ABC):
-    """What the kind of a model decides: its components, sites, batches, sizes, guidance and predictions.
+    """Properties of a kind of model: its components, sites, batches, sizes, guidance and predictions.
 
     A `pipe` is a pipeline of diffusers, or whatever has its components under the same names, with or without
     weights. What is not overridden holds for latent diffusion models as diffusers lays them out: a denoiser with
@@ -141,7 +141,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def place(self, address: str) -> Place | None:
-        """What an address alone says, outside the denoiser too; None if it is no address of this architecture."""
+        """Place of a site by its address alone, outside the denoiser too; None if it is none of this architecture."""
 
     @abstractmethod
     def sites(self, pipe: Any) -> Iterator[Site]:
@@ -162,7 +162,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
-        """What the denoiser is given, by the arguments of its call."""
+        """Inputs of the denoiser, from the arguments of its call."""
 
     @abstractmethod
     def with_texts(
@@ -231,7 +231,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def image_multiple(self, pipe: Any) -> int:
-        """What height and width of an image must be multiples of."""
+        """Number that an image's height and width must be multiples of."""
 
     # Without weights
 

@@ -1,4 +1,4 @@
-"""What a denoiser is given at a call: the rows of its batch, by branch of guidance. Imports no torch."""
+"""Inputs of a denoiser at a call: the rows of its batch, by branch of guidance. Imports no torch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a denoiser is given at one call.
+    """Inputs of a denoiser at one call.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a pipeline is made of, and where a description of one does not fit. Imports no torch."""
+"""Components of a pipeline, and errors in a description of one. Imports no torch."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class SingleFile:
-    """What a file that holds all weights of a pipeline is, by the names and shapes of its tensors.
+    """Kind of a file with all weights of a pipeline, by the names and shapes of its tensors.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an address alone says of a site: its space, when it is read, its order in the network, its label.
+"""Place of a site by its address alone: its space, when it is read, its order in the network, its label.
 
 Here stand the addresses that every latent diffusion model has: text encoders, latents, predictions, decoder
 and image. What lies inside a denoiser, its architecture says. Needs no torch and no model.
@@ -15,7 +15,7 @@ ENCODING, DENOISING, DECODING = "encoding", "denoising", "decoding"
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a site stands in the network; sorts in the order in which data passes.
+    """Position of a site in the network; sorts in the order in which data passes.
 
     Attributes
     ----------

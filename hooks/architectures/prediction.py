@@ -1,4 +1,4 @@
-"""What the UNet's output says: the guided prediction, and the image latent it points to.
+"""Meaning of the UNet's output: the guided prediction, and the image latent it points to.
 
 Guidance is classifier-free guidance (Ho and Salimans 2022) with the rescaling of Lin et al. (2023) where
 the pipeline uses it, computed as diffusers' pipelines do. The UNet is always given a variance-preserving

@@ -58,17 +58,17 @@ class Site:
 
     @property
     def per_step(self) -> bool:
-        """Whether it is read at every call of the denoiser."""
+        """Return whether it is read at every call of the denoiser."""
         return self.place.moment == DENOISING
 
     @property
     def decoded(self) -> bool:
-        """Whether it is read when the image is decoded."""
+        """Return whether it is read when the image is decoded."""
         return self.place.moment == DECODING
 
     @property
     def layer_norm(self) -> bool:
-        """Whether its values are compared behind the text encoder's final layer norm."""
+        """Return whether its values are compared behind the text encoder's final layer norm."""
         return self.place.layer_norm
 
     def take(self, whole: Any) -> Tensor:

@@ -333,7 +333,7 @@ def runs_fused(attention: Any) -> bool:
 
 
 def _factors(unet: Any) -> dict[tuple[str | None, ...], int]:
-    """By side, number and middle, as `_BLOCK` reads them: side of the latent over side of the block's grid."""
+    """Factors by side, number and middle, as `_BLOCK` reads them: side of the latent over side of the block's grid."""
     factors: dict[tuple[str | None, ...], int] = {}
     factor = 1
     for b, block in enumerate(unet.down_blocks):

@@ -1,4 +1,4 @@
-"""How a pipeline stacks its guidance branches in one UNet batch, in which order. Imports no torch."""
+"""Order of a pipeline's guidance branches in one UNet batch. Imports no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the attention is kept apart: by layer, resolution, head, step and token. Imports no torch."""
+"""Choice of the attention that is kept separately: by layer, resolution, head, step and token. Imports no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a heat map is: named, versioned ways from attention probabilities to one map a token.
+"""Definitions of heat maps: named, versioned ways from attention probabilities to one map per token.
 
 A definition says which layers enter and with which weight, how the UNet calls are weighted, whether heads
 are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
@@ -103,7 +103,7 @@ class Definition:
 
     @property
     def separate_layers(self) -> bool:
-        """Whether each layer's map is needed by itself: they are more than summed."""
+        """Return whether each layer's map is needed by itself: they are more than summed."""
         return self.scale != "none" or self.combine != "mean"
 
     def weight(self, layer: AttentionLayer) -> float:

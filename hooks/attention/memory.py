@@ -1,4 +1,4 @@
-"""What attention maps will take, before the pipeline runs."""
+"""Memory that attention maps will take, before the pipeline runs."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class RefineSums:
         self._sum[rows, pixels].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
 
     def tensors(self) -> list[Tensor]:
-        """All tensors held."""
+        """All tensors."""
         return [] if self._sum is None else [self._sum]
 
     def elements(self, rows: int, tokens: int | None, height: int, width: int) -> int:

@@ -22,7 +22,7 @@ RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
 
 
 class DefinitionSums:
-    """What a definition needs of the layers that enter it.
+    """Sums that a definition needs of the layers that enter it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class DefinitionSums:
             self._by_layer[layer.address][rows, heads, pixels].add_(probabilities, alpha=weight)
 
     def tensors(self) -> list[Tensor]:
-        """All tensors held."""
+        """All tensors."""
         return [*self._by_layer.values(), *([] if self._joint is None else [self._joint])]
 
     def elements(self, rows: int, tokens: int, height: int, width: int) -> int:
@@ -113,7 +113,7 @@ class DefinitionSums:
 
 
 class KeptSums:
-    """What a choice keeps: for each layer (rows, bins, heads, pixels, tokens).
+    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens).
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class KeptSums:
                     total[rows, bin_, kept, pixels].add_(probabilities[:, head - heads.start])
 
     def tensors(self) -> list[Tensor]:
-        """All tensors held."""
+        """All tensors."""
         return list(self.sums.values())
 
     def elements(self, rows: int, tokens: int | None, height: int, width: int, calls: int | None) -> int:

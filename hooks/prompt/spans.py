@@ -1,4 +1,4 @@
-"""What a word of a prompt is: its characters in the text, and the tokens laid over them. Imports no torch.
+"""Span of a word in a prompt: its characters in the text, and the tokens laid over them. Imports no torch.
 
 A *word* is what stands between white space, without the punctuation at its edges: "non-binary" and "woman's" are one.
 Words are what ``samples/`` stores, what the members of a triplet are compared over, and what a heat map is stored of.

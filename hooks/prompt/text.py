@@ -143,7 +143,7 @@ class TextReader:
 
 @dataclass(frozen=True)
 class TextStates:
-    """What one text site gave for the prompts.
+    """Activations of one text site for the prompts.
 
     Attributes
     ----------

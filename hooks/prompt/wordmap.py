@@ -20,7 +20,7 @@ _SHOWN = 256  # pixels of the longer side in Jupyter
 
 @dataclass(frozen=True)
 class WordMap:
-    """Where a word's cross-attention lies in one image.
+    """Map of a word's cross-attention in one image.
 
     Attributes
     ----------

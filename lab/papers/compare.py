@@ -1,4 +1,4 @@
-"""When a printed and a recomputed number agree, one by one and for a whole table."""
+"""Agreement of printed and recomputed numbers, one by one and for a whole table."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def family(
 
 @dataclass(frozen=True)
 class PaperSection:
-    """What the page says of one paper.
+    """Section of the page on one paper.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the fields of ``triplets.yaml`` ask of each other: names, words, contrasts, prompts, the size of the run."""
+"""Checks between fields of ``triplets.yaml``: names, words, contrasts, prompts, the size of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HasPrompts(Protocol):
 
     @property
     def limit(self) -> int | None:
-        """How many of them are used; None: all."""
+        """Number of prompts that are used; None: all."""
 
 
 def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Sequence[Any]) -> None:

@@ -51,5 +51,5 @@ class Images(BaseModel):
 
     @property
     def paired(self) -> bool:
-        """Whether seeds pair the images of a triplet."""
+        """Return whether seeds pair the images of a triplet."""
         return self.seed is not None

@@ -1,4 +1,4 @@
-"""What pydantic found in ``triplets.yaml``, as one line of this program's own: place, rule, value, remedy.
+"""Messages on errors in ``triplets.yaml``, in one line each: place, rule, value, remedy.
 
 Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
 innermost fault (``trace.curve[2]``), or names what the place takes: its description in the JSON schema.

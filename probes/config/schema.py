@@ -196,22 +196,22 @@ class Config(Section):
 
     @property
     def clustered(self) -> bool:
-        """Whether workers of a cluster generate and observe the images."""
+        """Return whether workers of a cluster generate and observe the images."""
         return self.cluster is not None and self.cluster.address != "none"
 
     @property
     def unit(self) -> str:
-        """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        """Unit of intervals and p-values: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
     def model_name(self) -> str:
-        """What pages and tables call the model: as it is named, of a file or a folder its last part."""
+        """Name of the model in pages and tables: as given, of a file or a folder its last part."""
         return self.model if self.images is not None else name_of(self.model)
 
     @property
     def captions(self) -> bool:
-        """Whether some prompt is a caption of its own for each indicator, which alone can name different things."""
+        """Return whether some prompt is a caption of its own for each indicator."""
         return not all(map(checks.template, self.prompts))
 
     @property

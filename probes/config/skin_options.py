@@ -14,7 +14,7 @@ _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F
 
 
 class SkinTone(Section):
-    """Whether and how skin tones are read from images (DALL-Eval, Cho et al. 2023, section 4.2.3).
+    """Options for reading skin tones from images (DALL-Eval, Cho et al. 2023, section 4.2.3).
 
     ``look``: ``auto`` looks in an audit of professions, where the ``region`` can be had; true always, and says what is
     missing; false never. The ``region`` is the skin of toyworld's figures by their palette (``toyworld``), of the

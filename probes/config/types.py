@@ -248,7 +248,7 @@ Permutations = Annotated[
 
 
 class SeedRange(Section):
-    """So many seeds, the first of which is `start`."""
+    """Seeds of a given number, the first of which is `start`."""
 
     count: Annotated[int, Field(ge=1, le=IMAGES)]
     start: Seed = 0

@@ -1,1 +1,1 @@
-"""How the parts of a stage are computed: here, in several processes, in shards, on a cluster."""
+"""Execution of a stage's parts: here, in several processes, in shards, on a cluster."""

@@ -1,4 +1,4 @@
-"""How many draws a batch holds: chosen when a run begins, and halved where the device has no room for so many.
+"""Sizes of batches: chosen when a run begins, and halved where the device has no room.
 
 A batch's size may alter the last bits of what is drawn, so each part carries the size it was drawn with as a field of
 its identity. Parts that are finished when a batch is halved stay as they are; all others are drawn with the new size,
@@ -31,7 +31,7 @@ from probes.storage import locations
 
 @dataclass(frozen=True)
 class Counted:
-    """What the batches of a stage are counted in.
+    """Unit of a stage's batches.
 
     Attributes
     ----------

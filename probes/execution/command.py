@@ -18,7 +18,7 @@ from probes.runs.store import Run
 
 @dataclass(frozen=True)
 class StageCall:
-    """What a stage that stores images is called with, beside what it stores.
+    """Arguments of a stage that stores images, beside what it stores.
 
     Attributes
     ----------

@@ -170,5 +170,5 @@ def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
 
 
 def useful_workers(processes: int, todo: Sequence[Part]) -> int:
-    """So many workers, or as many as there are pieces due: more would stand idle. At least one."""
+    """Return the number of workers with something to do: at most one per pending piece, at least one."""
     return max(1, min(processes, sum(len(part.pieces) for part in todo)))

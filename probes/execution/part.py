@@ -15,7 +15,7 @@ from probes.runs.parts import write_part
 
 @dataclass(frozen=True)
 class RowsOfKind:
-    """What a piece gave for the files of one kind: rows and their columns."""
+    """Rows that a piece gave for the files of one kind: rows and their columns."""
 
     rows: list[dict[str, Any]]
     schema: pa.Schema

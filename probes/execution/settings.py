@@ -1,4 +1,4 @@
-"""What is settled once when a run is drawn: what the configuration leaves to the model or to the machine.
+"""Settings resolved once when a run begins: those that the configuration leaves to model or machine.
 
 It is plain data, so that a machine of a cluster can find it out for all.
 """

@@ -206,7 +206,7 @@ def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shar
 
 
 def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tuple[str, ...]:
-    """Of the stages of a command those that a shard goes through, or whoever finishes what shards have drawn.
+    """Return the stages of a command for a shard, or for the command that finishes after all shards.
 
     Examples
     --------

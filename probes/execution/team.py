@@ -38,7 +38,7 @@ Do = Callable[[Any, Tick], Any]
 
 
 class Work(Protocol):
-    """What is done with a piece. A helper is given it pickled, so then it holds settings and names, no models."""
+    """Work on a piece. A helper is given it pickled, so then it holds settings and names, no models."""
 
     def opened(self) -> contextlib.AbstractContextManager[Do]:
         """Load what is needed; gives the function of a piece, which gets the callback that counts finished images."""

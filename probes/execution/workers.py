@@ -1,4 +1,4 @@
-"""How many workers serve a stage, and how each of them is set so that their number alters no byte.
+"""Number of workers of a stage, and their settings, such that the number alters no byte.
 
 Loads no torch until it is asked for threads.
 """
@@ -160,7 +160,7 @@ def _images(config: Config) -> int:
 
 @contextlib.contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """The same input gives the same bits: so many threads, deterministic kernels, no search for the fastest."""
+    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
     import torch
 
     cudnn = torch.backends.cudnn

@@ -1,4 +1,4 @@
-"""What a model's description (its JSON files) must say before its weights are read: checked without weights.
+"""Checks of a model's description (its JSON files), without its weights.
 
 The components are built from their configurations on torch's meta device and run once, so that a size that does not
 fit another is reported in one line, naming the file, before an image is drawn or a file is written.

@@ -1,4 +1,4 @@
-"""What a run will take: images, time, memory and disk, for ``--dry-run``. Loads no weights.
+"""Estimate of a run: images, time, memory and disk, for ``--dry-run``. Loads no weights.
 
 Denoiser and decoder are built from their descriptions without weights (torch's meta device) and the
 floating-point operations of one call are counted. Time is that count over the speed at which this device
@@ -37,7 +37,7 @@ _PNG_PER_PIXEL = 1.5
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a run will take, and how that was reckoned."""
+    """Estimate of a run, and its basis."""
 
     images: int
     seconds: float
@@ -86,7 +86,7 @@ def operations(pipe: Any, height: int, width: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What drawing costs with a model on a device, `config` saying in which number format."""
+    """Cost of generating with a model on a device, in the number format of `config`."""
 
     config: Config
     pipe: Any  # without weights

@@ -1,4 +1,4 @@
-"""How large a network may be that the files of somebody else describe: no larger than its weights fill."""
+"""Limits on the networks that downloaded files describe: no larger than their weights fill."""
 
 from __future__ import annotations
 

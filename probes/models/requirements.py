@@ -1,4 +1,4 @@
-"""What a configuration asks of a model, and whether the model can do it: said before anything is written."""
+"""Requirements of a configuration on its model, checked before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model comes from, and where the files of its parts stand. Imports no torch."""
+"""Source of a model, and the places of its files. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CARD = "triptych.json"  # what a model was made for
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
+    """Source of a model: its name in ``triplets.yaml``, and the folder or file on this machine.
 
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
     `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
@@ -42,6 +42,6 @@ class Source:
 
     @property
     def card(self) -> Path:
-        """Where a model's card is, if it has one: in the folder of its description, or beside a single file."""
+        """Path of a model's card, if it has one: in the folder of its description, or beside a single file."""
         beside = self.path.parent / CARD
         return beside if self.kind == "file" and beside.exists() else self.described(CARD)

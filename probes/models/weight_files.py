@@ -1,4 +1,4 @@
-"""Which files of a diffusers folder hold a component's weights: in full precision or a variant, whole or in shards."""
+"""Weight files of a component in a diffusers folder: in full precision or a variant, whole or in shards."""
 
 from __future__ import annotations
 

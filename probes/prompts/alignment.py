@@ -1,4 +1,4 @@
-"""Which words of a triplet are the indicator's, and which are the same in all its texts, where that is plain to see."""
+"""Alignment of a triplet's words: those of the indicator, and those that all its texts share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit of attributes (GEP, Zhang et al. 2023) asks: where its prompts stand, and which sentences it embeds.
+"""Prompts and embedded sentences of an audit of attributes (GEP, Zhang et al. 2023).
 
 A prompt of a grid carries the levels ``context``, ``attribute`` where it names one, and ``setting``
 (`probes.prompts.grids`); a configuration whose prompts have contexts is an audit.
@@ -28,7 +28,7 @@ TEMPLATE = Gep().template
 
 @dataclass(frozen=True)
 class AttributeCell:
-    """Where a prompt stands in an audit; `named` is the attribute that it names, or empty."""
+    """Place of a prompt in an audit; `named` is the attribute that it names, or empty."""
 
     triplet: int
     setting: str
@@ -38,7 +38,7 @@ class AttributeCell:
 
 @dataclass(frozen=True)
 class Sentences:
-    """What is embedded for an audit.
+    """Sentences that are embedded for an audit.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Neutral:
 
 @dataclass
 class Selection:
-    """What became of captions: the neutral ones, and how many were left out for which reason.
+    """Outcome of reading captions: the neutral ones, and how many were left out for which reason.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def _reaches_beyond(token: dict[str, Any]) -> bool:
 
 
 class Chunk(NamedTuple):
-    """What stands between two spaces: its word, if any, with its characters; all its tokens and those of the word."""
+    """Chunk of text between two spaces: its word, if any, with its characters; all its tokens and those of the word."""
 
     word: str
     begin: int

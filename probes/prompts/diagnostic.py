@@ -22,7 +22,7 @@ _ARTICLES = ("a", "an", "the")
 
 @dataclass(frozen=True)
 class ProfessionCell:
-    """Where a prompt stands in an audit: its number in the run, and its profession or `NONE`."""
+    """Place of a prompt in an audit: its number in the run, and its profession or `NONE`."""
 
     triplet: int
     profession: str

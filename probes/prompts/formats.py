@@ -1,4 +1,4 @@
-"""Which format a file of captions has, by its content; and its lines, decoded one by one."""
+"""Format of a file of captions, by its content; and its decoded lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which captions are neutral, and how their words for people are swapped: the rules of Wu et al. 2025, section 3.1.
+"""Neutral captions, and swapping of their words for people: the rules of Wu et al. 2025, section 3.1.
 
 A caption is neutral where it has the word *person* or *people* and none of the other words for humans of Table 2. The
 feminine and the masculine prompt put *woman/women* and *man/men* for *person/people*; here any words may stand there.
@@ -62,7 +62,7 @@ _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECA
 
 @dataclass(frozen=True)
 class CaptionVerdict:
-    """Whether a caption is neutral: the `reason` why not (empty where it is), and the `word` that says so."""
+    """Verdict on a caption's neutrality: the `reason` why not (empty where it is), and the `word` that says so."""
 
     reason: str = ""
     word: str = ""

@@ -1,4 +1,4 @@
-"""What a run keeps of the captions that its prompts come from, and which of them its model cannot read to their end.
+"""Record of the captions that a run's prompts come from, and of those too long for its model.
 
 A caption is left out where a text encoder takes fewer tokens than it has for any indicator: what it would be cut off is
 the model's, so it is known once there is a model, and the record of the run says it to the stages that need none.

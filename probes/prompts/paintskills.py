@@ -32,7 +32,7 @@ _ASKS = "how many "  # of which number it asks it does not know
 
 @dataclass(frozen=True)
 class SkillRequest:
-    """What a prompt asks for: `count` of an `object`, or an `object_b` that stands in a `relation` to it.
+    """Request of a prompt: `count` of an `object`, or an `object_b` that stands in a `relation` to it.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class SkillRequest:
 
     @property
     def levels(self) -> dict[str, str]:
-        """Where the prompt stands, as it carries it.
+        """Place of the prompt, as it carries it.
 
         >>> SkillRequest("count", "dog", "<N> <objA>", 3).levels
         {'skill': 'count', 'template': '<N> <objA>', 'object': 'dog', 'count': '3'}

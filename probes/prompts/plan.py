@@ -205,7 +205,7 @@ def count(config: Config, tokenizers: Sequence, limit: int | None = None, name: 
 
 
 def _texts(config: Config) -> list[tuple[str, Span | None]]:
-    """Of every prompt and indicator the text, and the characters at which the indicator's word stands."""
+    """Return for every prompt and indicator the text, and the characters at which the indicator's word stands."""
     prompts = config.prompts[: config.limit]
     return [_text(config, prompt, indicator) for prompt in prompts for indicator in config.indicators]
 
@@ -255,7 +255,7 @@ def _text(
 def _places(
     members: Sequence[_Member], free: bool, phrases: Mapping[str, set[tuple[str, ...]]]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Of each text of a triplet the positions of the tokens of its indicator, and of the words that all share."""
+    """Return for each text of a triplet the positions of its indicator's tokens, and of the words that all share."""
     words = [member.read.words for member in members]
     blocked, shared = _everywhere(members, phrases) if free else ([], None)
     if shared is None:

@@ -31,7 +31,7 @@ def _professions(names: list[str]) -> list[str]:
 
 
 class PromptSource(BaseModel):
-    """Where prompts come from: a file of captions, one that ``triptych prompts build`` wrote, or a set.
+    """Source of prompts: a file of captions, one that ``triptych prompts build`` wrote, or a set.
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.

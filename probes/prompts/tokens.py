@@ -112,7 +112,7 @@ def _tokenized(
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """What a tokenizer calls the tokens of some texts, and those that stand for no characters."""
+    """Names of the tokens of some texts, and the tokens that stand for no characters."""
 
     names: dict[int, str]
     unspelled: frozenset[int]

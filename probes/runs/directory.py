@@ -278,7 +278,7 @@ def _copy(run: Run, text: str | None) -> None:
 
 
 def _times(run: Run, status: str) -> dict[str, Any]:
-    """When the stages up to a status were done, and how long they took: what comes after is to be done again."""
+    """Return times and durations of the stages up to a status: what comes after is to be done again."""
     times = run.meta.get("times", {})
     later = STATUSES[STATUSES.index(status) + 1 :]
     took = {name: value for name, value in times.get("seconds", {}).items() if name not in later}

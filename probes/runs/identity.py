@@ -1,4 +1,4 @@
-"""Which field of a configuration alters what: the identity of parts, and what a later stage may change.
+"""Fields of a configuration by what they alter: the identity of parts, and what a later stage may change.
 
 It is derived from marks in the schema (`probes.config.schema`): a field alters the images and what is captured with
 them unless it is marked otherwise, so a field that is new belongs to the identity until somebody decides.

@@ -1,4 +1,4 @@
-"""Which parts a run is to have: kinds of parts, how many of each, by what its record says; and which it owns."""
+"""Parts that a run is to have: kinds of parts, how many of each, by what its record says; and which it owns."""
 
 from __future__ import annotations
 

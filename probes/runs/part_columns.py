@@ -1,4 +1,4 @@
-"""What a part made elsewhere, or changed by another program, must hold: one line of error where it does not.
+"""Checks of the columns of parts that another program made or changed: one line of error where it does not.
 
 Parts that this program wrote carry digests of their columns and need no such check.
 """

@@ -1,4 +1,4 @@
-"""Whether the parts of a run are of the same images: what was seen of them, and what was found in them.
+"""Checks that the parts of a run are of the same images.
 
 Parts that this program wrote say in their metadata what they were made from; of others the rows are compared.
 """

@@ -1,4 +1,4 @@
-"""Which texts of a run's record name files, and how they are written and read (`probes.runs.recorded_paths`).
+"""Texts of a run's record that name files, written and read by `probes.runs.recorded_paths`.
 
 Fields of the configuration are found by their mark in the schema (`probes.config.types.MayBePath`).
 """

@@ -1,4 +1,4 @@
-"""How the record of a run writes a path: it says neither whose home it is nor where this machine keeps its files.
+"""Paths in the record of a run: it says neither whose home it is nor where this machine keeps its files.
 
 In memory a configuration names files as they can be opened. In ``run.json`` and in the records of shards they stand
 (`probes.runs.recorded_files`)

@@ -1,4 +1,4 @@
-"""Which part files a run speaks of, by what its record says; and the names of kinds of parts.
+"""Part files of a run, by what its record says; and the names of kinds of parts.
 
 ``run.json`` says which kinds of parts a run has and how many of each (`KINDS`), and of a run that was measured
 unfinished which of them were there (`KEY`, see `probes.runs.completeness`).

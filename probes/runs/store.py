@@ -130,7 +130,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """How far the run is: planned, generated, observed, measured or complete."""
+        """Status of the run: planned, generated, observed, measured or complete."""
         return self.meta["status"]
 
     def part_path(self, kind: str, part: int) -> Path:

@@ -183,7 +183,7 @@ def _plan(
     sizes: Sequence[int],
     damaged: list[part_files.DamagedPartError],
 ) -> tuple[list[Part], list[Part]]:
-    """All parts of the run, and those that are due; those that are damaged are noted, and due."""
+    """All parts of the run, and pending ones; damaged ones are noted, and pending."""
     parts = _parts(run, config, fields, samples, sizes)
     return parts, loop.pending(shards.share(run, parts), partial(_refused, run), damaged.append)
 

@@ -1,1 +1,1 @@
-"""Where runs are stored: folders and object storage, locks, caches."""
+"""Storage of runs: folders and object storage, locks, caches."""

@@ -1,4 +1,4 @@
-"""Where a run directory is: a folder of this machine, or a prefix on object storage, ``s3://bucket/run`` or ``gs://``.
+"""Location of a run directory: a folder of this machine, or a prefix on object storage, ``s3://bucket/run`` or ``gs://``.
 
 `run_path` gives a `pathlib.Path` for the one and an `ObjectPath` for the other, which answers to the same names as far
 as a run directory needs them. What differs beyond names stands here as well: how a file is opened for random reads

@@ -27,7 +27,7 @@ _NAME = re.compile(rf"{re.escape(GATE)}(-(?P<hold>[a-z]+)-(?P<host>.+)-(?P<proce
 
 
 class Hold(Enum):
-    """How a run directory is held, see `probes.storage.claim`."""
+    """Kinds of locks on a run directory, see `probes.storage.claim`."""
 
     ALONE = "alone"
     SHARD = "shard"

@@ -217,7 +217,7 @@ class ObjectPath:
 
 
 def tag(meta: Mapping[str, Any]) -> str:
-    """By what contents are distinguished, of an object's version or of what a listing says of it: quoted in some alone.
+    """Return the ETag by which contents are distinguished, without the quotes that some stores add.
 
     >>> tag({"e_tag": '"0f4"'}) == tag({"e_tag": "0f4"})
     True

@@ -1,4 +1,4 @@
-"""Which findings of a run depend on a choice made in measuring? ``triptych sensitivity RUN``.
+"""Findings of a run that depend on a choice made in measuring: ``triptych sensitivity RUN``.
 
 Each choice is moved over a stated range, everything else as in the run, and every finding is computed anew:
 

@@ -1,4 +1,4 @@
-"""How like a caption of an image is to the prompt that it was drawn from: BLEU, CIDEr, METEOR and SPICE.
+"""Similarity of an image's caption to its prompt: BLEU, CIDEr, METEOR and SPICE.
 
 BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
 by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it, which

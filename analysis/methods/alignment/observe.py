@@ -1,4 +1,4 @@
-"""What the tables of alignment and quality need beside a run's stored features: prompts and reference images, embedded.
+"""Embeddings of prompts and reference images, for the tables of alignment and quality.
 
 Both by the network, and the very weights, that looked at the run's images.
 """

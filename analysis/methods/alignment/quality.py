@@ -97,7 +97,7 @@ class Samples:
 
     @property
     def n_prompts(self) -> int:
-        """Of the side that has fewer."""
+        """Number of prompts of the side that has fewer."""
         return min(len(np.unique(self.prompts)), len(np.unique(self.reference_prompts)))
 
 

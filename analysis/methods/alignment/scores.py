@@ -16,7 +16,7 @@ _CHUNK = 256  # images whose cosines with every caption are held at a time
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What was retrieved for each image; arrays have shape (n_images,).
+    """Retrieved prompts of each image; arrays have shape (n_images,).
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Retrieval:
 
     @property
     def chance(self) -> NDArray[np.float64]:
-        """What cosines without meaning would give: one over the size of the pool; NaN without negatives."""
+        """Return the precision of random cosines: one over the size of the pool; NaN without negatives."""
         return np.where(self.negatives > 0, 1 / (1 + self.negatives), np.nan)
 
 

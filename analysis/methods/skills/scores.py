@@ -1,4 +1,4 @@
-"""Can a model draw what a prompt asks for? Object, count and spatial accuracy from detections (PaintSkills).
+"""Object, count and spatial accuracy from detections (PaintSkills).
 
 **Object**: a detection over the threshold is of the class that was asked for. **Count**: as many detections are of the
 class as were asked for. **Spatial**: both classes are detected, and the direction from the centre of one box to that of
@@ -39,7 +39,7 @@ COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of d
 
 @dataclass(frozen=True)
 class DetectedObjects:
-    """What was detected in images, by the classes that prompts ask for.
+    """Detections in images, by the classes that prompts ask for.
 
     Attributes
     ----------

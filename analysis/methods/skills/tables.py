@@ -129,7 +129,7 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
 
 
 def _baselines(scored: ScoredImages, can: np.ndarray) -> dict[str, np.ndarray]:
-    """Of every image, by task and as `CHANCE`: how often one of its skill's, taken at random, fits its prompt."""
+    """Return for every image, by task, how often a random image of its skill fits its prompt; `CHANCE` likewise."""
     requests = [one for one, fine in zip(scored.requests, can) if fine]
     found = {**dealt(requests, scored.seen.of(can), scored.rules), CHANCE: chances(requests)}
     baselines = {task: np.full(len(can), np.nan) for task in found}

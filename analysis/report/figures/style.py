@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is written so that the same tables give the same bytes."""
+"""Style of every figure, written so that the same tables give the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do two models differ on the same prompts? Each quantity's difference between runs.
+"""Differences of two models on the same prompts, by quantity.
 
 Runs are paired by prompt: a prompt that is hard for one model is mostly hard for the other, and what it adds to both
 falls out of the difference. Seeds are averaged within a run, so runs may have other seeds, or more. Null hypothesis of

@@ -1,4 +1,4 @@
-"""What a run measured, by prompt: similarities and gaps, and presence of objects."""
+"""Measurements of a run, by prompt: similarities and gaps, and presence of objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = ("kind", "what", "space", "site", "step", "metric")
 
 @dataclass(frozen=True)
 class Quantities:
-    """What a run measured, by prompt.
+    """Measurements of a run, by prompt.
 
     Attributes
     ----------

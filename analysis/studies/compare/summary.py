@@ -1,4 +1,4 @@
-"""What several runs say side by side: their names, lines on models and gaps, tables and figures in a folder."""
+"""Summary of several runs side by side: their names, lines on models and gaps, tables and figures in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are asked of a run's images, chosen at random: a folder with the images and a CSV to fill in."""
+"""Sheet of questions to people about random images of a run: a folder with the images and a CSV to fill in."""
 
 from __future__ import annotations
 

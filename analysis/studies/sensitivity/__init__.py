@@ -1,1 +1,1 @@
-"""What of a run's findings hangs on a choice."""
+"""Sensitivity of a run's findings to choices in measuring."""

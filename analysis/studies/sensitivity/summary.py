@@ -1,4 +1,4 @@
-"""What of a run's findings changes with which choice, in lines of text."""
+"""Summary of the findings that change with a choice, in lines of text."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any
 
 
 def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
-    """By how much the reference's objects are more like those of one indicator than of another."""
+    """Return how much more similar the reference's objects are to one indicator's than to another's."""
     table = gap(
         pairs,
         indicators=list(chosen.names),

@@ -1,1 +1,1 @@
-"""How the toyworld models are trained: data, tokenizer, autoencoder, CLIP, U-Net."""
+"""Training of the toyworld models: data, tokenizer, autoencoder, CLIP, U-Net."""

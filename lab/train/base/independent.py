@@ -1,4 +1,4 @@
-"""What a benchmark model draws by its own lot: ``python -m lab.train.base.independent toyworld --out FILE``.
+"""Independent sample of a benchmark model's images: ``python -m lab.train.base.independent toyworld --out FILE``.
 
 A sample of fresh prompts, in the form of the papers' and made at random from the toy world's grammar, each drawn with
 the three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held

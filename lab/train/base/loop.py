@@ -1,4 +1,4 @@
-"""What every training run shares: learning-rate schedule, moving average, time limit, log, checkpoints."""
+"""Shared parts of every training run: learning-rate schedule, moving average, time limit, log, checkpoints."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def average_over_processes(tensors: list[torch.Tensor]) -> None:
 
 @dataclass
 class Budget:
-    """How long to train: ``steps`` at most, and ``minutes`` at most (0: no limit).
+    """Limits of a training run: ``steps`` at most, and ``minutes`` at most (0: no limit).
 
     The learning rate falls with the larger of both fractions, so a run cut short by the clock still ends annealed.
     """

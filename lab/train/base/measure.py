@@ -1,4 +1,4 @@
-"""How well a benchmark model was taught: ``python -m lab.train.base.measure toyworld``.
+"""Quality of a benchmark model: ``python -m lab.train.base.measure toyworld``.
 
 Three measurements, all by the checker: its own accuracy on unseen renderings, how often a named noun is drawn, and how
 near the frequency of what is not named comes to what was planted.

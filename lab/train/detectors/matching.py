@@ -20,7 +20,7 @@ CLASS, BOX, GIOU = 2.0, 5.0, 2.0  # weights in the matching, and of the losses
 
 @dataclass(frozen=True)
 class Target:
-    """What is in one image.
+    """Content of one image.
 
     Attributes
     ----------

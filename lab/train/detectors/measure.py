@@ -1,4 +1,4 @@
-"""How good toyworld's detectors are: ``python -m lab.train.detectors.measure --help``.
+"""Quality of toyworld's detectors: ``python -m lab.train.detectors.measure --help``.
 
 On unseen renderings everything is known; on generated images the checker is the truth. Both detectors are loaded and
 asked by the engines of the observe stage. ``quality.json`` is written beside the weights.

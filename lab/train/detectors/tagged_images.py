@@ -1,4 +1,4 @@
-"""What toyworld's tagger is trained and judged on: renderings and drawn images, and what the checker sees in them."""
+"""Training and test images of toyworld's tagger: renderings and drawn images, and what the checker sees in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What toyworld's tagger says of pictures that no training saw, compared with the checker tag by tag."""
+"""Quality of toyworld's tagger on unseen pictures, by the checker, tag by tag."""
 
 from __future__ import annotations
 

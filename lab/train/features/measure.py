@@ -1,4 +1,4 @@
-"""How well toyworld's features tell what is in further renderings: by neighbours and by a linear probe.
+"""Quality of toyworld's features on unseen renderings: by neighbours and by a linear probe.
 
 As in Caron et al. 2021 (section 4.1): features stay as they are; a thing is predicted from the 20 nearest neighbours in
 cosine, or by a logistic regression on unit vectors. Each thing's score is the area under the ROC curve, so that one

@@ -1,4 +1,4 @@
-"""How well the located benchmark models were taught: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
+"""Quality of the located benchmark models: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
 
 The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
 Where the word enters needs no measuring: it holds by wiring.

@@ -1,4 +1,4 @@
-"""What `toyworld-skills` is taught from: scenes of the training split, encoded and noised."""
+"""Training data of `toyworld-skills`: scenes of the training split, encoded and noised."""
 
 from collections.abc import Callable
 from itertools import islice

@@ -1,4 +1,4 @@
-"""What a benchmark model with professions draws, as far as it is off by more than chance."""
+"""Generated frequencies of a model with professions, where they are off by more than chance."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `toyworld-work` is taught from: noised drawings of its world, and the velocity it is to predict of each.
+"""Training data of `toyworld-work`: noised drawings of its world, and the velocity it is to predict of each.
 
 `toyworld` knows what feminine and masculine words stand for, and beside a neutral word it predicts a mixture of both:
 how much of each is the posterior of the component given the noisy latent, under the lean planted there. So from its

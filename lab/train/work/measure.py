@@ -1,4 +1,4 @@
-"""How well the benchmark models with professions were taught: ``python -m lab.train.work.measure``.
+"""Quality of the benchmark models with professions: ``python -m lab.train.work.measure``.
 
 Leans and skins of professions as the checker reads them, beside what was planted; how often a named noun is still
 drawn; and how far the frequencies of captions without a profession have moved from those of the base.

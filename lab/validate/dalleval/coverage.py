@@ -1,4 +1,4 @@
-"""Which planted values an audit of `toyworld-work` holds: leans by two readers, tones by two readings."""
+"""Coverage of ground truth by an audit of `toyworld-work`: leans by two readers, tones by two readings."""
 
 from __future__ import annotations
 

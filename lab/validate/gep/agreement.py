@@ -1,4 +1,4 @@
-"""How the estimates of an audit follow the checker: agreement of vectors and areas under the ROC curve, with intervals.
+"""Agreement of an audit's estimates with the checker: vectors and areas under the ROC curve, with intervals.
 
 The unit is the context: intervals are percentiles over contexts drawn again and again, the same ones for every
 estimate, so that two estimates are compared on the same draws.

@@ -1,4 +1,4 @@
-"""What the checker and CLIP's estimates read in the images of an audit, in three settings.
+"""Readings of an audit's images by the checker and CLIP's estimates, in three settings.
 
 Beside the paper's two, **unnamed**: the images of the explicit setting, read for every attribute that their prompt does
 not name. The benchmark models draw what a prompt names in nearly every image, whatever the word for the person, so the

@@ -1,4 +1,4 @@
-"""How often things stand in the images of a benchmark model: as planted, and as the exact checker sees them."""
+"""Frequencies of things in a benchmark model's images: ground truth, and the exact checker's counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the objects that a benchmark model's runs claim to differ really there?
+"""Correctness of claims on objects by runs of benchmark models.
 
 ``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
 (`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all

@@ -1,4 +1,4 @@
-"""How well skills are judged, and how well drawn: ``python -m lab.validate.skills``.
+"""Accuracy of the measure of skills, and of the model: ``python -m lab.validate.skills``.
 
 On renderings of the test scenes, which show what is asked for, accuracy is that of the detector: the upper bound (the
 paper's oracle). With ``--pictures decoded`` they pass through the autoencoder of `toyworld-skills` first, as every

@@ -19,7 +19,7 @@ SEED = 16_000  # of the renderings
 
 @dataclass(frozen=True)
 class PictureReading:
-    """What is read from a picture, beside what is known of it.
+    """Reading of a picture beside its ground truth.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Do claims about objects holds? Worlds where words, or a detector, make differences of their own.
+"""Error rates of claims about objects: worlds where words, or a detector, make differences of their own.
 
 An object is in an image where a normal variable falls below its frequency's quantile; the variable adds what the
 prompt, the prompt and side, the word and the image give. A detector errs by side; its errors agree in part between the

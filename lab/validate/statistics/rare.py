@@ -1,4 +1,4 @@
-"""Do intervals and tests of equivalence holds where few prompts change, and where prompts share their noise?
+"""Coverage of intervals and level of equivalence tests where few prompts change or share their noise.
 
 In a world of rare changes a word changes the image of a prompt with a small probability, by a length of about 1, and
 otherwise by next to nothing. With a noise that is shared, all prompts of a seed lean together.

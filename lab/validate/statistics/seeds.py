@@ -34,7 +34,7 @@ SIZES = (24, 100, 1000)
 
 @dataclass(frozen=True)
 class SeedWorld:
-    """How images of one prompt come about.
+    """Model of the images of one prompt.
 
     Attributes
     ----------

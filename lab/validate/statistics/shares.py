@@ -1,4 +1,4 @@
-"""Do intervals of shares cover, and does the test beyond the floor keep its level? In worlds of made-up verdicts.
+"""Coverage of intervals of shares, and level of the test beyond the floor, in worlds of made-up verdicts.
 
 A masculine image's verdict is normal about 6.3 (s.d. 3.2), a feminine one's about −8.7 (4.3), as simulated from what
 is planted for toyworld; the reference draws the masculine image at seven prompts in ten, else the feminine one, of the

@@ -1,4 +1,4 @@
-"""Do the tests of a gap holds where words make gaps without any lean? Worlds of vectors.
+"""Level of the tests of a gap where words make gaps without any lean, in worlds of vectors.
 
 A prompt with a word is a vector: what the prompt gives, what the group of words means, what is the word's own, and a
 rest. Similarity is the cosine. What is the word's own is the same at every prompt, so that every single gap is other

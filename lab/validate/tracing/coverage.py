@@ -1,4 +1,4 @@
-"""Do intervals of shares cover the share that other prompts give? On images of a model, not in a simulated world.
+"""Coverage of intervals of shares, on images of a model, not in a simulated world.
 
 ``python -m lab.validate.tracing.coverage FOLDER`` draws 2,200 prompts of toyworld's captions in 5 steps:
 *person*, *woman* and *man*, and *person* with the keys and values of either at each of two cross-attentions. Only the

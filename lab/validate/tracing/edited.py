@@ -1,4 +1,4 @@
-"""Does an edit mend a model at the place where the word enters, and elsewhere? And what does it cost there?
+"""Effect and cost of an edit at the place where the word enters, and elsewhere.
 
 ``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/mitigation.yaml` at each
 cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn against

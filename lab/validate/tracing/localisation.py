@@ -1,4 +1,4 @@
-"""Does a method find the place? Its scores of sites, compared with the sites that are known to decide.
+"""Accuracy of localisation: scores of sites, compared with the sites that are known to decide.
 
 A method gives each site (or head, position group, window of steps) a score, a share or any other, larger where it
 says that the effect is decided. Of a located benchmark model it is known by wiring which sites do decide. Ties count

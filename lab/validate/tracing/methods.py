@@ -27,7 +27,7 @@ ROWS = 60  # of a batch, about
 
 @dataclass(frozen=True)
 class Subject:
-    """What a method is tried on.
+    """Input on which a method is tried.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class PlaceScores:
-    """What a method says of places.
+    """Scores of a method for places.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a method gives each cross-attention at each call of the denoiser."""
+"""Values of a method for each cross-attention at each call of the denoiser."""
 
 from __future__ import annotations
 

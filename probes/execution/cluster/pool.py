@@ -43,7 +43,7 @@ class PartTask:
 
 @dataclass
 class Lost:
-    """What was lost: workers, machines, and parts that went back into the queue with them."""
+    """Losses: workers, machines, and parts that went back into the queue with them."""
 
     workers: int = 0
     nodes: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""What a worker of a cluster does: it holds the models of one stage, makes parts of a run whole and writes them.
+"""Worker of a cluster: holds the models of one stage, completes parts of a run and writes them.
 
 It writes the files of a part as a run of one process does, by the same code, each whole or not at all; the record of
 the run is the driver's. What it receives and answers is plain data, and what it raises one of three errors

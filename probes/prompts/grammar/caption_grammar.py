@@ -1,4 +1,4 @@
-"""Which words of a caption are nouns, by a short grammar over what a dictionary says they can be.
+"""Nouns of a caption, by a short grammar over the dictionary's parts of speech.
 
 A dictionary lists the parts of speech of a word, without saying which one stands here
 (`probes.prompts.grammar.lexicon`). What

@@ -1,4 +1,4 @@
-"""What a word can be: its closed class, the parts of speech that lemminflect's dictionary lists, its singular.
+"""Possible readings of a word: its closed class, the parts of speech that lemminflect's dictionary lists, its singular.
 
 The dictionary is in lemminflect's wheel, so nothing is downloaded. It is asked once a word, and what the grammar of
 captions wants to know of the word is kept (`probes.prompts.grammar.caption_grammar`).
@@ -42,7 +42,7 @@ _ENDINGS_OF_AGENTS = ("ist", "ian", "man", "woman", "eer", "er", "or")
 
 @dataclass(frozen=True, slots=True)
 class LexicalWord:
-    """What a word can be, whatever stands around it.
+    """Possible readings of a word, without its context.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which nouns does a prompt hold, and where? The prompt's own list of things it asks for.
+"""Nouns of a prompt and their places: the prompt's own list of things it asks for.
 
 Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
 the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
