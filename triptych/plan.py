@@ -58,7 +58,7 @@ class RunPlan:
             from probes.stages.trace.estimate import described
 
             lines.append(described(self.config, self.source))
-        return [*lines, *plan_text.cluster(self.config)]
+        return [*lines, *plan_text.cluster_lines(self.config)]
 
 
 def make_plan(request: Request) -> RunPlan:

@@ -57,13 +57,13 @@ def contrasts(config: Config) -> str:
     return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
 
 
-def cluster(config: Config) -> list[str]:
+def cluster_lines(config: Config) -> list[str]:
     """Return a line on the workers of a cluster, if there are to be any.
 
     Examples
     --------
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
-    >>> cluster(Config(prompts=["a {person}"], cluster=options))
+    >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))
     ['cluster: up to 8 workers of Ray (head:6379), each with 1 GPU and 1 CPU']
     """
     if not config.clustered or (options := config.cluster) is None:

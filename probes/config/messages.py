@@ -110,7 +110,7 @@ def _placed(fault: Mapping[str, Any], root: Node) -> _Fault:
     loc: Loc = ()
     for number, step in enumerate(fault["loc"]):
         kind = len(_kinds(node, root)) > 1 and _LABEL.fullmatch(str(step))
-        below = None if kind else _below(node, step, root)
+        below = None if kind else _entry_schema(node, step, root)
         extra = fault["type"] == "extra_forbidden" and number == len(fault["loc"]) - 1
         if below is not None or extra:
             loc, node, above = (*loc, step), below or {}, node
@@ -130,7 +130,7 @@ def _kinds(node: Node, root: Node) -> list[Node]:
     return [] if node.get("type") == "null" else [node]
 
 
-def _below(node: Node, step: str | int, root: Node) -> Node | None:
+def _entry_schema(node: Node, step: str | int, root: Node) -> Node | None:
     """The JSON schema of an entry, None where there is no such."""
     for kind in _kinds(node, root):
         named = [*kind.get("patternProperties", {}).values(), kind.get("additionalProperties")]

@@ -65,7 +65,7 @@ class ResolvedSettings:
             threads(loaded),
         )
 
-    def applied(self, config: Config) -> Config:
+    def apply_to(self, config: Config) -> Config:
         """Put numbers where the configuration leaves the choice to the model or the machine."""
         import torch
 

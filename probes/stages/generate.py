@@ -106,7 +106,7 @@ def generate(
     )
     command.cleared(run)
     with shards.startup_lock(run):
-        config = found.applied(config)
+        config = found.apply_to(config)
         directory.require_same(run, config.resolved())
         fields = _fields(config, found, source)
         _require_same_parts(run, fields, source)

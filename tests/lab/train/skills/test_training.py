@@ -34,7 +34,7 @@ from probes.toyworld.work.lowrank import changed_layers, merge
 
 def test_shares_of_the_training_scenes():
     few = training_scenes(1.0, 58)
-    assert [one.asked.skill for one in few] == ["object"] * 23 + ["count"] * 21 + ["spatial"] * 13
+    assert [one.request.skill for one in few] == ["object"] * 23 + ["count"] * 21 + ["spatial"] * 13
     assert total_scenes() == 58_350
     tenth = training_scenes(0.001, 10**6)
     assert len(tenth) == 59 and tenth[: len(few) // 3] == few[: len(few) // 3]
