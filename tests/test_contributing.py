@@ -1,5 +1,6 @@
 """CONTRIBUTING.md names places that are there; some of its rows are done here, as it says, in a copy of the code."""
 
+import json
 import os
 import re
 import shutil
@@ -54,7 +55,7 @@ def test_the_table_of_folders_is_the_one_that_is_tested():
     assert said == {folder: set(below) for folder, below in BELOW.items()}
 
 
-# Four rows at once, in a copy of the packages.
+# Nine rows at once, in a copy of the packages.
 
 METRIC = '''
 
@@ -132,6 +133,71 @@ def brightness(config):
     return Brightness(), ""
 '''
 
+DEFINITION = """DECODER_MEAN = Definition(
+    name="decoder-mean", version="1", layers=(("unet.up.*", 1.0),), heads="mean", source="this test"
+)
+
+"""
+READER = '''"""The reader ``brightness``: is an image bright?"""
+
+from analysis.observe.questions.reader import Answer
+
+
+class BrightnessReader:
+    """Answers every question by the mean brightness of the image."""
+
+    name, libraries = "brightness", ("numpy",)
+
+    def __str__(self):
+        return "mean brightness"
+
+    def parameters(self):
+        return 0
+
+    def seconds(self, questions):
+        return 0.001
+
+    def identity(self):
+        return {"threshold": 128}
+
+    def load(self, device):
+        pass
+
+    def answers(self, images, questions):
+        return [[self._answer(image, question) for question in questions] for image in images]
+
+    def _answer(self, image, question):
+        reading = "yes" if image.pixels.mean() > 128 else "no"
+        return Answer(question.text, reading, reading)
+'''
+MAKER = """def _brightness(config: Config) -> Reader:
+    from analysis.observe.questions.brightness import BrightnessReader
+
+    return BrightnessReader()
+
+
+"""
+FIGURE = '''"""How many prompts each gap is over."""
+
+from analysis.report.figures.style import SINGLE, Drawn, new_figure, style
+
+
+def draw_prompt_numbers(gap):
+    """Draw a histogram of the numbers of prompts of the rows of ``tables/gap``."""
+    with style():
+        figure = new_figure(SINGLE, 2)
+        figure.subplots().hist(gap["n_prompts"].dropna())
+    return Drawn("prompt_numbers", figure, "Numbers of prompts", "Prompts of each gap.")
+'''
+PAGE = '''"""A page with a number: ``python -m lab.pages.metrics``."""
+
+from analysis.metrics.registry import headline_metrics
+from lab.templates import render
+
+if __name__ == "__main__":
+    print(render("metrics", metrics=headline_metrics()))
+'''
+
 
 def inserted(file: Path, before: str, text: str) -> None:
     """Put text before a line that stands once in a file."""
@@ -142,7 +208,7 @@ def inserted(file: Path, before: str, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the packages with a metric, a set of prompts, a command and an observer more; and the files touched."""
+    """A copy of the packages in which nine rows of the table are done."""
     copy = tmp_path_factory.mktemp("extended")
     for package in ("hooks", "probes", "analysis", "triptych"):
         ignored = shutil.ignore_patterns("weights", "__pycache__")
@@ -163,12 +229,48 @@ def extended(tmp_path_factory):
         "from analysis.observe.brightness import brightness\n",
     )
     inserted(registry, '    "skin_tone": skin_observer,', '    "features/brightness": brightness,\n')
+    definitions = copy / "hooks/attention/definitions.py"
+    inserted(definitions, "_REGISTRY: dict[str, Definition]", DEFINITION)
+    inserted(definitions, "SELF_REFINED)}", "DECODER_MEAN, ")
+    inserted(
+        copy / "probes/config/sections.py",
+        "    gallery: Annotated[int, Field(ge=0",
+        "    author: Word | None = None\n",
+    )
+    inserted(
+        copy / "probes/config/question_options.py", '"toyworld-vqa", "toyworld-checker")', '"brightness", '
+    )
+    (copy / "analysis/observe/questions/brightness.py").write_text(READER, "utf-8")
+    readers = copy / "analysis/observe/questions/observer.py"
+    inserted(readers, "MAKERS: Mapping", MAKER)
+    inserted(readers, "_vqa, _checker), strict", "_brightness, ")
+    figures = copy / "analysis/report/figures"
+    (figures / "prompt_numbers.py").write_text(FIGURE, "utf-8")
+    inserted(
+        figures / "__init__.py",
+        "from analysis.report.figures.style import",
+        "from analysis.report.figures.prompt_numbers import draw_prompt_numbers\n",
+    )
+    inserted(
+        figures / "__init__.py", "        draw_headline(gap, metrics", "        draw_prompt_numbers(gap),\n"
+    )
+    inserted(
+        copy / "analysis/report/templates/report.html.j2",
+        '{% if "headline" in figures %}',
+        '{{ figure(figures["prompt_numbers"]) }}\n',
+    )
+    (copy / "lab/templates").mkdir(parents=True)
+    (copy / "lab/pages").mkdir()
+    for file in ("lab/__init__.py", "lab/templates/__init__.py", "lab/pages/__init__.py"):
+        shutil.copy(ROOT / file, copy / file)
+    (copy / "lab/templates/metrics.md.j2").write_text("There are {{ metrics | length }} metrics.\n", "utf-8")
+    (copy / "lab/pages/metrics.py").write_text(PAGE, "utf-8")
     return copy
 
 
-def command(copy: Path, *arguments: object) -> subprocess.CompletedProcess:
+def command(copy: Path, *arguments: object, module: str = "triptych") -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "triptych", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy)},
         capture_output=True,
@@ -183,7 +285,11 @@ def run(extended):
     text = yaml.read_text("utf-8")
     listed = text[text.index("prompts:") : text.index("seeds:")]
     text = text.replace(listed, "prompts: {from: trades}\n").replace("measure: {", "measure: {primary: mae, ")
-    yaml.write_text(text, "utf-8")
+    text = text.replace("report: {", "report: {author: Ada, ").replace(
+        "observe: {",
+        "observe: {questions: {readers: [brightness], paper: false, ask: {bright: {text: Is it bright?}}}, ",
+    )
+    yaml.write_text(text + "capture: {definition: decoder-mean}\n", "utf-8")
     done = command(extended, yaml, "--out", extended / "run", "--quiet")
     assert done.returncode == 0, done.stderr
     return Run.open(extended / "run")
@@ -210,3 +316,31 @@ def test_a_command_is_a_file_and_a_row(extended):
     done = command(extended, "greet", "world")
     assert (done.returncode, done.stdout) == (0, "hello, world\n"), done.stderr
     assert "greet" in command(extended).stdout
+
+
+def test_a_definition_of_a_word_map_stands_in_one_file(run):
+    assert run.config.capture.definition == "decoder-mean"
+    assert {one for table in run.part_tables("words") for one in table["definition"].to_pylist()} == {
+        "decoder-mean"
+    }
+
+
+def test_an_option_is_a_field_that_is_checked_recorded_and_in_the_schema(extended, run):
+    assert run.meta["config"]["resolved"]["report"]["author"] == "Ada"
+    schema = json.loads(command(extended, "run", "--schema").stdout)
+    assert "author" in schema["$defs"]["Report"]["properties"]
+
+
+def test_a_question_reader_is_a_file_and_its_name(run):
+    rows = [row for table in run.part_tables("attributes/brightness") for row in table.to_pylist()]
+    assert len(rows) == 24 and {row["reading"] for row in rows} <= {"yes", "no"}
+
+
+def test_a_figure_is_a_file_and_a_row(run):
+    assert (run.path / "figures/prompt_numbers.pdf").stat().st_size > 1000
+    assert "Numbers of prompts" in (run.path / "report.html").read_text("utf-8")
+
+
+def test_a_page_is_a_template_and_a_file(extended):
+    done = command(extended, module="lab.pages.metrics")
+    assert re.fullmatch(r"There are \d+ metrics\.\n+", done.stdout), done.stderr
