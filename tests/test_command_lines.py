@@ -216,6 +216,9 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
     ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
+    ("lab.validate.word_maps", "--out {empty} --specimens toyworld", "--specimens is now --models"),
+    ("lab.train.base.train", "--specimen toyworld", "--specimen is now --model"),
+    ("lab.train.work.measure", "--specimen toyworld-work", "--specimen is now --model"),
     ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
     (
         "lab.validate.word_maps",
