@@ -33,6 +33,7 @@ def specimen(request):
     return request.param, *specimen_pipeline(WEIGHTS / request.param)
 
 
+@pytest.mark.lab
 def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
     name, pipeline, scale = specimen
     world, seen = load_world(name), {}
