@@ -12,6 +12,7 @@ from tests.notebooks import FOLDER, executed
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 LARGEST = 400_000  # bytes
+FEWER_STEPS = {"04_is_it_chance": ("steps: 8", "steps: 3"), "07_dalleval": ("steps: 8", "steps: 3")}
 
 
 def test_there_are_notebooks():
@@ -61,11 +62,18 @@ folder / "run"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_and_defines_nothing(path, forked_kernel):
+def test_notebook_runs_and_defines_nothing(path, tmp_path, forked_kernel):
+    """Two of them in fewer steps than they are committed with: drawing takes most of their time."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             source = "\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))
             kinds = {type(node) for node in ast.walk(ast.parse(source))}
             assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef}
+    if path.stem in FEWER_STEPS:
+        text, (many, few) = path.read_text("utf-8"), FEWER_STEPS[path.stem]
+        assert text.count(many) == 1
+        path = tmp_path / "notebooks" / path.name
+        path.parent.mkdir()
+        path.write_text(text.replace(many, few), "utf-8")
     assert pictures(executed(path))

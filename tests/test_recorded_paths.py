@@ -14,6 +14,7 @@ from PIL import Image
 from probes.runs.record import checksum
 from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
+from tests.remembered import leave_figures_out
 from tests.small_run import ROOT, one_line
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
@@ -136,7 +137,9 @@ def test_nothing_tells_of_the_home_the_installation_or_the_kernel(project, tmp_p
 def test_a_run_finds_its_model_again(named, where, project, monkeypatch, capsys):
     """From its folder alone, from another directory, and where it was moved."""
     named = named.format(project=project)
-    file = saved(project / "x.yaml", **({"model": named} if where == "file" else {"model": "toyworld"}))
+    file = saved(
+        project / "x.yaml", **({"model": named} if where == "file" else {"model": "toyworld"}), **SITES
+    )
     model = [] if where == "file" else ["--model", named]
 
     def go_on(given, *more):
@@ -181,7 +184,7 @@ def test_a_whole_project_can_be_moved(project, tmp_path, monkeypatch, capsys):
         "feature_weights": {"dino": "features/dino"},
     }
     shutil.copytree(WEIGHTS / "features/dino", project / "features" / "dino")
-    file = saved(project / "x.yaml", observe=detector)
+    file = saved(project / "x.yaml", observe=detector, **SITES)
     assert main([str(file), "--out", "runs/x", "--quiet", "--stage", "generate"]) == 0
     there = shutil.copytree(project, tmp_path / "colleague")
     shutil.rmtree(project)
@@ -205,7 +208,7 @@ def test_another_model_of_the_same_name_is_another_run(project, capsys):
 
 def test_records_of_earlier_versions_are_read_and_gone_on_with(project, monkeypatch, capsys):
     """They hold paths as they can be opened, or as they were written."""
-    file, run = saved(project / "x.yaml"), project / "run"
+    file, run = saved(project / "x.yaml", **SITES), project / "run"
     assert main([str(file), "--out", str(run), "--quiet", "--stage", "generate"]) == 0
     for named in ("models/tiny", str(project / "models/tiny")):
         meta = record(run)
@@ -227,6 +230,7 @@ def test_records_of_earlier_versions_are_read_and_gone_on_with(project, monkeypa
 def test_images_of_another_program_are_found_again(project, monkeypatch, capsys):
     from analysis.studies.opening import opened
 
+    leave_figures_out(monkeypatch)
     file = saved(project / "x.yaml")
     assert main([str(file), "--out", "run", "--quiet", "--stage", "generate"]) == 0
     drawn, pictures = opened(project / "run"), project / "pictures"

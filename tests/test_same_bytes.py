@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.forked import ROOT, Forked
+from tests.remembered import remember_figures
 from tests.tiny_runs import saved_yaml, shards_started
 from triptych.cli.run import main
 
@@ -52,10 +53,17 @@ def yaml_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(yaml_file, tmp_path_factory):
+def kept_figures():
+    return {}
+
+
+@pytest.fixture(scope="module")
+def whole(yaml_file, kept_figures, tmp_path_factory):
     """The files of a run that one process drew in one go."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    assert main([str(yaml_file), "--out", str(run), "--quiet", "--workers", "1"]) == 0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        remember_figures(monkeypatch, kept_figures)
+        assert main([str(yaml_file), "--out", str(run), "--quiet", "--workers", "1"]) == 0
     found = tree(run)
     kinds = {name.partition("/")[0] for name in found}
     assert {"samples", "captures", "words", "objects", "features", "traced", "tables", "figures"} < kinds
@@ -72,7 +80,11 @@ def test_two_processes_in_another_folder(yaml_file, whole, tmp_path, monkeypatch
     capsys.readouterr()
 
 
-def test_killed_and_gone_on_with_and_a_damaged_part(yaml_file, whole, tmp_path, capsys):
+def test_killed_and_gone_on_with_and_a_damaged_part(
+    yaml_file, whole, kept_figures, tmp_path, monkeypatch, capsys
+):
+    """Figures of the same tables are drawn once; two processes and shards draw them anew."""
+    remember_figures(monkeypatch, kept_figures)
     run, until = tmp_path / "run", time.monotonic() + PATIENCE
     for kind in ("samples", "objects", "traced"):
         process = Forked("triptych.cli.run", yaml_file, "--out", run, "--quiet", "--workers", "2")

@@ -26,6 +26,7 @@ CONFIG = {
     "capture": {"words": False, "keep": ["x0_pred", "latent.final"]},
     "generate": {"device": "cpu", "workers": 1},
     "observe": {"engine": "toyworld-checker"},
+    "measure": {"bootstrap": 100, "permutations": 100},
 }
 
 

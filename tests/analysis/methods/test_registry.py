@@ -6,12 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import analysis.report.page
 from analysis.methods import registry
 from analysis.methods.registry import METHODS, Method
 from analysis.tables.method import measured_methods
 from analysis.tables.registry import TABLES, needs
 from lab.pages import tables
 from probes.runs.store import Run
+from tests.remembered import leave_figures_out
 from tests.small_run import small_yaml
 from triptych.cli.run import main
 
@@ -22,11 +24,13 @@ ROW = Method("brightness", measured=f"{FOLDER}:MEASURED", reported=f"{FOLDER}:RE
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A run that was made by the command line while there was a further row, and one without."""
+    """A run that was made by the command line while there was a further row; of figures with those of methods alone."""
     folder = tmp_path_factory.mktemp("method")
     configuration = str(small_yaml(folder))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(registry, "METHODS", (*METHODS, ROW))
+        monkeypatch.setattr(analysis.report.page, "draw_figures", lambda *tables: {})
+        monkeypatch.setattr(analysis.report.page, "_sheet", lambda content: None)
         assert main([configuration, "--out", str(folder / "run"), "--quiet"]) == 0
         page = tables.page()
     return Run.open(folder / "run"), page, configuration
@@ -47,7 +51,8 @@ def test_a_row_brings_table_section_figure_and_latex(small):
     assert "## Of any run with images" in page and "### `brightness`" in page and FOLDER in page
 
 
-def test_without_the_row_nothing_of_it_is_left(small):
+def test_without_the_row_nothing_of_it_is_left(small, monkeypatch):
+    leave_figures_out(monkeypatch)
     run, _, configuration = small
     assert "brightness" not in TABLES and "pixels" not in needs()
     for stage in ("measure", "report"):

@@ -1,7 +1,7 @@
 """Any ``triplets.yaml``, damaged or made up: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
-the same files again.
+the same files again, and the operations of an image of one size are counted once.
 """
 
 import os
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from probes.config.schema import Config
 from probes.config.types import Section
-from probes.models import description, loading
+from probes.models import description, estimate, loading
 from triptych.cli.run import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")
@@ -272,11 +272,30 @@ def once_a_source(function):
     return call
 
 
+def once_a_size(count):
+    """Count the operations of a network once for each model and size: a call on torch's meta device takes a second."""
+    results = {}
+
+    def operations(pipe, height, width):
+        key = (pipe.unet, pipe.vae, height, width)  # the same two, as a model's description is read once
+        if key not in results:
+            results[key] = count(pipe, height, width)
+        return results[key]
+
+    return operations
+
+
+def read_models_once(monkeypatch):
+    """What a dry run reads and counts of a model, it reads and counts once."""
+    for module, name in ((loading, "tokenizers"), (description, "check")):
+        monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
+    monkeypatch.setattr(estimate, "operations", once_a_size(estimate.operations))
+
+
 @pytest.fixture
 def dry_run(tmp_path, capsys, monkeypatch):
     """Call the dry run on a text, and check what came of it; counts plans and refusals."""
-    for module, name in ((loading, "tokenizers"), (description, "check")):
-        monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
+    read_models_once(monkeypatch)
     monkeypatch.chdir(tmp_path)
     counts = {0: 0, 2: 0}
     (tmp_path / "a.yaml").write_text("prompts: ['a {person}']")

@@ -13,9 +13,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.models import description, loading
 from tests.hostile_tables import CANARY, PNG, WORDS, hostile_captions, hostile_table
-from tests.probes.config.test_fuzz import once_a_source
+from tests.probes.config.test_fuzz import read_models_once
 from tests.soon import soon
 from triptych.cli.run import main
 
@@ -37,8 +36,7 @@ def folder(tmp_path, monkeypatch):
     (pictures / "to_pipe.png").symlink_to("pipe.png")
     (pictures / "loop.png").symlink_to("loop.png")
     monkeypatch.chdir(pictures)
-    for module, name in ((loading, "tokenizers"), (description, "check")):
-        monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
+    read_models_once(monkeypatch)
     return pictures
 
 

@@ -23,6 +23,7 @@ from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 from tests.probes.runs.part_faults import KINDS, mutate_part
+from tests.remembered import leave_figures_out
 from triptych.cli.run import main
 
 
@@ -213,7 +214,8 @@ def damaged_runs(finished, tmp_path, numbers):
     return outcomes, faults, slowest
 
 
-def test_damaged_parts(finished, tmp_path):
+def test_damaged_parts(finished, tmp_path, monkeypatch):
+    leave_figures_out(monkeypatch)
     outcomes, faults, _ = damaged_runs(finished, tmp_path, range(40))
     assert not faults, "\n".join(faults)
     assert min(outcomes.values()) > 0

@@ -33,6 +33,7 @@ def model(request):
     return request.param, *benchmark_pipeline(WEIGHTS / request.param)
 
 
+@pytest.mark.lab
 def test_frequencies_of_what_is_not_named_follow_the_plan(model):
     name, pipeline, scale = model
     world, seen = load_world(name), {}
