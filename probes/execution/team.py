@@ -277,8 +277,9 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
 def loading_libraries() -> Iterator[None]:
     """Look for no cyclic garbage while libraries load, and leave out of later looks what they have brought.
 
-    They bring a million objects, none of them garbage, and each full collection passes over all: half a second of a
-    processor, a dozen times in a run. Where something is frozen already, this has been done or somebody else sees to it.
+    They bring a million objects, none of them garbage, and each full collection passes over all of them: up to half a
+    second of a processor, a dozen times in a run. Where something is frozen already, nothing more is: this has been
+    done, or somebody else sees to it.
     """
     enabled, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
