@@ -2,7 +2,8 @@
 
 A module's ``main`` hands its parser and its work to `run`.
 
-What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch.
+What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch, and
+pandas and pyarrow only where there is work: so ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from typing import Any
 
 from probes.errors import UserError, one_line
 from probes.execution import signals  # (first: Control-C while the others load)
-from probes.runs.parts import FULL, TEMPORARY, disk_error
-from probes.storage.locations import meant_address, run_path
 
 LARGEST_SEED = 2**63 - 1
 RESUMES = "run the same command again to go on, finished parts are kept"  # said after Control-C
@@ -156,6 +155,8 @@ def run(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        from probes.runs.parts import FULL, disk_error
+
         name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
         if error.errno in FULL:
             return _refuse(disk_error(Path(name or "."), error))
@@ -247,6 +248,8 @@ threads = whole(1, 1024)
 
 def run_directory(text: str) -> Path:
     """Return the path of a run: a folder of this machine, or an address on object storage; it need not be there."""
+    from probes.storage.locations import run_path
+
     return run_path(text)
 
 
@@ -261,6 +264,8 @@ def folder(text: str) -> Path:
 
 
 def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
+    from probes.storage.locations import meant_address
+
     if meant_address(text) is not None:
         raise _fault(f"{what} of this machine", text)
     path = Path(text)
@@ -286,6 +291,9 @@ def writable(path: Path, *, folder: bool = False) -> Path:
     UserError
         If it cannot.
     """
+    from probes.runs.parts import TEMPORARY, disk_error
+    from probes.storage.locations import meant_address
+
     if meant_address(path) is not None:
         raise UserError(f"{path}: expected a path of this machine, got an address: choose another --out")
     home = path if folder else path.parent

@@ -7,7 +7,6 @@ import itertools
 from dataclasses import dataclass
 
 from probes import command_line
-from probes.config.schema import schema_text
 
 STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
 EXAMPLES = """examples:
@@ -116,6 +115,8 @@ class _Schema(argparse.Action):
         super().__init__(**options, nargs=0)
 
     def __call__(self, parser, namespace, values, option_string=None):
+        from probes.config.schema import schema_text
+
         print(schema_text(), end="")
         parser.exit()
 

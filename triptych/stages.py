@@ -15,7 +15,7 @@ from probes.errors import UserError, printable
 from probes.execution import shards, signals, workers
 from probes.execution.command import StageCall
 from probes.execution.shards import SharedRun
-from probes.execution.team import Team
+from probes.execution.team import Team, loading_libraries
 from probes.runs import completeness, image_faults
 from probes.runs import directory as runs_directory
 from probes.runs.store import Run
@@ -52,8 +52,9 @@ def _planned_and_done(request: Request, team: Team) -> Config:
     primary = _primary(request)
     _require_possible(request)
     _start_helpers(request, team)
-    plan = make_plan(request)
-    observers, skipped = _observers(request, plan.config, primary)
+    with loading_libraries():
+        plan = make_plan(request)
+        observers, skipped = _observers(request, plan.config, primary)
     if request.dry:
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
         print("\n".join([*plan.described(), *looking]))

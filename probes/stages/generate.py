@@ -66,8 +66,8 @@ class Drawing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[Sample], Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
         with workers.deterministic(self.threads):
+            loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
             yield partial(_batch, loaded.pipe, self.config, self.first)
 
 

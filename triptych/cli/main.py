@@ -18,7 +18,6 @@ from pathlib import Path
 from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
 from probes.errors import one_line
-from triptych.cli import run
 
 COMMANDS = {
     row.name: row
@@ -62,6 +61,8 @@ def command(name: str) -> Callable[[Sequence[str]], int]:
     row = COMMANDS[name]
 
     def main(argv: Sequence[str]) -> int:
+        from triptych.cli import run
+
         module = import_module(row.module)
         parser = module.parser()
         parser.set_defaults(stages=run.stages)
@@ -84,4 +85,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
         print(one_line(line), file=sys.stderr)
         return 2
+    from triptych.cli import run
+
     return run.main(arguments[1:] if arguments[0] == "run" else arguments)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
 from probes import command_line
 from triptych.options import parser
-from triptych.stages import run
 
 
 def stages(argv: Sequence[str]) -> None:
@@ -18,12 +18,19 @@ def stages(argv: Sequence[str]) -> None:
     UserError
         Something of it cannot be done.
     """
-    run(parser().parse_args(argv))
+    work(parser().parse_args(argv))
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Run the stages with the parsed arguments."""
+    from triptych.stages import run  # not before: --help is quick
+
+    run(arguments)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status, see `probes.command_line.run`."""
-    return command_line.run(run, parser(), argv, interrupted=command_line.RESUMES, begins=False)
+    return command_line.run(work, parser(), argv, interrupted=command_line.RESUMES, begins=False)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""What a process loads is left out of its later collections of cyclic garbage."""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+LOADING = """
+import gc
+from probes.execution.team import loading_libraries
+
+full = []
+gc.callbacks.append(lambda phase, told: full.append(told["generation"]) if told["generation"] == 2 else None)
+with loading_libraries():
+    import analysis.tables.stage
+assert not full, full
+assert gc.isenabled()
+there = gc.get_freeze_count()
+assert there > 100_000, there
+
+class Cycle:
+    ended = False
+    def __del__(self):
+        Cycle.ended = True
+
+with loading_libraries():
+    one = Cycle()
+    one.itself = one
+    del one
+assert gc.get_freeze_count() == there  # a second time nothing is left out
+gc.collect()
+assert Cycle.ended
+"""
+
+
+def test_libraries_load_without_full_collections():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_who_collects_no_garbage_goes_on_so():
+    from probes.execution.team import loading_libraries
+
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with loading_libraries():
+            pass
+        assert not gc.isenabled()
+    finally:
+        if enabled:
+            gc.enable()
