@@ -143,6 +143,11 @@ def _claim(
     if state == "untested":
         lean = nearer if verdict.alone else _capital(nearer)
         return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
+    if state == "words" and verdict.turned:
+        return (
+            f"{_capital(nearer)}, but over all words, less what makes the words of one side odder than those of the "
+            f"other, the gap points the other way: no direction is claimed."
+        )
     if state == "words":
         why = (
             "but after adjustment over the measures not by more"

@@ -153,3 +153,10 @@ def test_points_are_named_and_a_row_without_the_newer_columns_is_judged():
     assert np.isnan(
         wording.finding(bare | {"p_control": NAN}, headline_metrics()[1], "n", ("m", "f")).p_measures
     )
+
+
+def test_a_gap_that_turns_when_corrected_is_said_to():
+    one = card(word_gap=-0.09, p_control=0.01)
+    assert one.verdict.turned and one.direction == 0
+    assert "points the other way: no direction is claimed" in one.claim
+    assert not card(p_control=0.06).verdict.turned and not card().verdict.turned

@@ -176,8 +176,20 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
     gap = run.table("gap").set_index(["site", "step", "metric"])
     for row, address in enumerate(cells["addresses"]):
         for column, step in enumerate(cells["steps"]):
-            expected = gap.loc[(address, step, "cosine"), "gap"]
-            np.testing.assert_equal(cells["gap"][row, column], expected)
+            expected = gap.loc[(address, step, "cosine"), ["word_gap", "word_low", "word_high"]]
+            found = [cells[name][row, column] for name in ("gap", "low", "high")]
+            np.testing.assert_equal(found, expected.to_numpy(float))
+
+
+def test_atlas_without_words_to_hold_a_gap_against_holds_that_of_the_indicators(run):
+    gap = run.table("gap")
+    gap[["word_low", "word_high", "p_control", "p_control_adjusted"]] = np.nan
+    drawn = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)].set_index(["site", "step"])
+    at = (drawn.cells["addresses"][0], drawn.cells["steps"][-1])
+    found = [drawn.cells[name][0, -1] for name in ("gap", "low", "high")]
+    np.testing.assert_equal(found, rows.loc[at, ["gap", "ci_low", "ci_high"]].to_numpy(float))
+    assert "over all words" not in drawn.caption.partition("Rings")[0]
 
 
 def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
@@ -199,7 +211,7 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
 def test_undefined_cells_stay_undefined(run):
     gap = run.table("gap")
     mid = (gap["site"] == "unet.mid") & (gap["step"] == 2)
-    gap.loc[mid, ["gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
+    gap.loc[mid, ["gap", "word_gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
     cells = draw(gap, run.table("disparity"))["atlas-masculine-feminine"].cells
     assert np.isnan(cells["gap"][cells["addresses"].index("unet.mid"), 2])
 
