@@ -24,11 +24,20 @@ LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 
 
 @dataclass(frozen=True)
+class SpecificationRange:
+    """How many specifications there are, and the smallest and largest gap over words among them."""
+
+    count: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
     ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p adjusted over the
-    headline measures; ``support`` counts the specifications that support the sentence, and all of them; ``remarks``
+    headline measures; ``specified``: the range of the gap over specifications; ``remarks``
     are further sentences of the card.
     """
 
@@ -40,7 +49,7 @@ class Finding:
     against_words: str
     tag: str
     p_measures: float = math.nan
-    support: tuple[int, int] | None = None
+    specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
 
@@ -59,7 +68,7 @@ def finding(
     words: ContrastWords = NO_WORDS,
     alpha: float = 0.05,
     p_measures: float | None = None,
-    support: tuple[int, int] | None = None,
+    specified: SpecificationRange | None = None,
     primary: bool = False,
 ) -> Finding:
     """Say what one row of ``tables/gap`` allows to say.
@@ -80,8 +89,8 @@ def finding(
         1 less the level of the run.
     p_measures : float, optional
         p against words, adjusted over the headline measures; without it the row's own.
-    support : (int, int), optional
-        Specifications that support the sentence, and all of them.
+    specified : SpecificationRange, optional
+        See `Finding`.
     primary : bool
         Whether this is the measure that the run is asked about first.
     """
@@ -97,7 +106,7 @@ def finding(
         against_words=_against_words(row, verdict, p_measures, contrast, alpha),
         tag=_tag(row, verdict, metric, contrast),
         p_measures=p_measures,
-        support=support,
+        specified=specified,
         primary=primary,
         remarks=_remarks(row, verdict),
     )
