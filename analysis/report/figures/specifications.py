@@ -76,8 +76,8 @@ def draw_specifications(
             f"{metric.symbol}, gap over words{unit_of} (right of 0: {label(reference)} nearer to {first})"
         )
     caption = (
-        f"The gap over words of {metric.symbol} with its interval {over(unit, 'words and ')}: as run (blue circle), and "
-        "with one word, reference word or seed left out, or another readout of the text. Shaded: the range of the "
+        f"The gap over words of {metric.symbol} with its interval {over(unit, 'words and ')}: as run (blue circle), "
+        "and with one word, reference word or seed left out, or another readout of the text. Shaded: the range of the "
         "estimates. They share nearly all their data, so how many leave out 0 is no evidence; how far they lie apart "
         "is what one choice can do."
     )
