@@ -148,7 +148,12 @@ def _claim(
             f"{two}, to within δ."
         )
     if state == "open":
-        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} cannot be told."
+        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        bound = math.ceil(bound * 10**metric.digits) / 10**metric.digits  # rounded up: what is said holds
+        return (
+            f"The interval holds 0: whether {thing} are nearer to {one} or to {two} cannot be told. The gap between "
+            f"them is smaller than {_amount(bound, metric)}, either way."
+        )
     if state == "untested":
         lean = nearer if verdict.alone else _capital(nearer)
         return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."

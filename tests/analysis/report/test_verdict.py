@@ -160,3 +160,9 @@ def test_a_gap_that_turns_when_corrected_is_said_to():
     assert one.verdict.turned and one.direction == 0
     assert "points the other way: no direction is claimed" in one.claim
     assert not card(p_control=0.06).verdict.turned and not card().verdict.turned
+
+
+def test_a_gap_that_cannot_be_told_is_bounded_by_its_interval():
+    assert card(ci_low=-0.0123).claim.endswith("The gap between them is smaller than 0.150, either way.")
+    assert card(ci_low=-0.2012).claim.endswith("is smaller than 0.202, either way.")  # rounded up, never down
+    assert card(metric=3, ci_low=-0.2012).claim.endswith("is smaller than 0.21 points, either way.")
