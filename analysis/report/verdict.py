@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+FEWEST_PROMPTS = 6  # of five or fewer no pattern of signs has a two-sided p below 0.05
 ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
 STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "words", "direction")
 
@@ -111,7 +112,7 @@ def judge(
         state = "undefined"
     elif gap == 0:
         state = "no gap"
-    elif not defined(low) or not defined(high):
+    elif not defined(low) or not defined(high) or few_prompts(row):
         state = "no interval"
     elif _float(row.get("p_equivalent")) < alpha:
         state = "small"
@@ -126,6 +127,17 @@ def judge(
         licence = "two words" if verdict.alone else "claim" if verdict.enough else "hint"
         return GapVerdict("direction", verdict.direction, licence, counts=counts)
     return GapVerdict(state, turned=state == "words" and gap * _float(row.get("word_gap")) < 0, counts=counts)
+
+
+def few_prompts(row: Mapping) -> bool:
+    """Tell whether a row rests on so few prompts (or seeds of one prompt) that there is nothing but its value.
+
+    Examples
+    --------
+    >>> few_prompts({"n_prompts": 5}), few_prompts({"n_prompts": 6}), few_prompts({})
+    (True, False, False)
+    """
+    return 0 < _float(row.get("n_prompts")) < FEWEST_PROMPTS
 
 
 def _float(value: float | None) -> float:

@@ -14,11 +14,24 @@ from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
 from analysis.report.format import DASH, counted, number
-from analysis.report.verdict import ENOUGH, NO_WORDS, ContrastWords, GapVerdict, defined, judge
+from analysis.report.verdict import (
+    ENOUGH,
+    FEWEST_PROMPTS,
+    NO_WORDS,
+    ContrastWords,
+    GapVerdict,
+    defined,
+    few_prompts,
+    judge,
+)
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
     *("share_words", "share_references", "share_prompts", "n_effective", "n_changed", "unseen"),
+)
+UNSHOWN = (  # of so few prompts that there is nothing but the value
+    *("ci_low", "ci_high", "p_value", "p_adjusted", "p_equivalent", "word_low", "word_high", "p_control"),
+    "p_permutation",
 )
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 
@@ -95,6 +108,8 @@ def finding(
         Whether this is the measure that the run is asked about first.
     """
     row = dict.fromkeys(SHOWN) | row
+    if few_prompts(row):
+        row |= dict.fromkeys(UNSHOWN, math.nan)
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
     p_measures = _float(row.get("p_control")) if p_measures is None else p_measures
     return Finding(
@@ -139,8 +154,10 @@ def _claim(
     if state == "no gap":
         return f"No gap: {thing} are as near to {one} as to {two}."
     if state == "no interval":
-        single = "with a single prompt there is no interval"
-        why = single if _int(row.get("n_prompts")) == 1 else _reason(row)
+        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        single = f"with a single {unit} there is no interval"
+        few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
+        why = single if n == 1 else few if few_prompts(row) else _reason(row)
         return f"Here {nearer}, but {why}, so nothing follows beyond these images."
     if state == "small":
         return (
@@ -182,7 +199,7 @@ def _against_words(
 ) -> str:
     """Hold a gap against words that mean the same by its test over words, references and prompts."""
     p_control = _float(row.get("p_control"))
-    if verdict.state == "undefined":
+    if verdict.state == "undefined" or few_prompts(row):
         return ""
     if not defined(p_control):
         count = _int(row.get("n_controls"))
@@ -250,8 +267,6 @@ def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
         found.append(
             f"What changes at fewer than {100 * unseen:.0f} % of {such} may be missing among {counted(n, unit)}."
         )
-    if verdict.state != "undefined" and n >= 2 and (floor := 2.0 ** (1 - n)) >= LOW_FLOOR:
-        found.append(f"With {counted(n, unit)} the p of the sign flips cannot fall below {floor:g}.")
     warning = row.get("warning")
     if isinstance(warning, str) and warning:
         found.append(_capital(warning) + ("" if warning.endswith(".") else "."))

@@ -111,10 +111,17 @@ def test_small_differences_are_called_small():
     assert "fewer than 12 % of such prompts may be missing among 24 prompts" in small.remarks[0]
 
 
-def test_what_few_prompts_cannot_show_is_said():
-    """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least."""
-    assert card(n_prompts=2).remarks == ["With 2 prompts the p of the sign flips cannot fall below 0.5."]
-    assert card(n_prompts=3).remarks == ["With 3 prompts the p of the sign flips cannot fall below 0.25."]
+@pytest.mark.parametrize("n", [2, 5])
+def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
+    """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least: 0.0625 of five."""
+    few = card(n_prompts=n)
+    assert few.verdict.state == "no interval" and few.direction == 0 and few.against_words == ""
+    assert f"but {n} prompts are too few for an interval or a direction (it takes 6)" in few.claim
+    assert all(np.isnan(few.row[name]) for name in ("ci_low", "ci_high", "p_value", "word_low", "p_control"))
+    assert card(n_prompts=6).direction == 1
+
+
+def test_what_so_few_prompts_cannot_show_is_said():
     assert card(n_prompts=6).remarks == []
     rare = "What changes at fewer than 12 % of such prompts may be missing among 24 prompts."
     assert card(unseen=0.117).direction == card().direction and card(unseen=0.117).remarks == [rare]
