@@ -8,6 +8,8 @@ Donors and recipients are rows of one call, so nothing is cached and the noise i
     intervention.written[0]   # number of writes, largest change
 
 A patch of a row into itself leaves the images bit-identical. A patch that wrote nothing raises when the block ends.
+Gradients pass through what is written as through any operation: to the donor of a swap, not to what it replaced; a
+local donor is computed without them.
 """
 
 from __future__ import annotations
@@ -197,7 +199,6 @@ class Intervention(HookedBlock):
         return after
 
     def _writer(self, site: Site) -> Callable[[Tensor], Tensor | None]:
-        @torch.no_grad()
         def change(values: Tensor) -> Tensor | None:
             starts = self._starts(site, values)
             return None if starts is None else self._changed(site.address, values, starts)
@@ -242,7 +243,7 @@ class Intervention(HookedBlock):
         own_heads = self._sites[address].heads
         new = patched(patch, base, donors, start, None if own_heads else self._heads(address))
         rows_written = [start + row for row in patch.into]
-        changed = (new[rows_written] - base[rows_written]).abs().flatten(1).amax(1).float()
+        changed = (new[rows_written] - base[rows_written]).detach().abs().flatten(1).amax(1).float()
         self._changes[number] = torch.maximum(changed, self._changes[number].to(new.device))
         return new
 
@@ -309,7 +310,6 @@ class Intervention(HookedBlock):
 
     # Latents
 
-    @torch.no_grad()
     def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
         latents = kwargs["latents"]

@@ -102,6 +102,7 @@ class Patch:
             numbers = getattr(self, name)
             put(self, name, None if numbers is None else tuple(numbers))
         put(self, "steps", None if self.steps is None else frozenset(self.steps))
+        self._check_numbers()
         self._check_choices()
         self._check_rows()
         put(self, "addresses", tuple(dict.fromkeys(self._addresses())))
@@ -111,6 +112,18 @@ class Patch:
             kind for part in self.part for kind in (("query", "key") if part == "probabilities" else (part,))
         ]
         return [self.site if kind == "output" else f"{self.site}.{kind}" for kind in kinds]
+
+    def _check_numbers(self) -> None:
+        for name in ("positions", "source_positions", "heads", "steps"):
+            numbers = getattr(self, name)
+            if numbers is not None and not numbers:
+                self.refuse(f"{name}: expected one or more, but got none: leave them out to write at all")
+            if numbers is not None and min(numbers) < 0:
+                self.refuse(f"{name}: expected numbers from 0, but got {min(numbers)}")
+        for name in ("positions", "heads"):
+            numbers = getattr(self, name) or ()
+            if len(set(numbers)) < len(numbers):
+                self.refuse(f"{name}: expected each once, but got {list(numbers)}")
 
     def _check_choices(self) -> None:
         for name, allowed in (("mode", MODES), ("donor", DONORS), ("branch", BRANCHES)):
@@ -128,6 +141,12 @@ class Patch:
             self.refuse(
                 f"direction: expected one with {' and '.join(ALONG)} alone, and the mode is {self.mode!r}"
             )
+        if self.direction is not None:
+            direction = torch.as_tensor(self.direction, dtype=torch.float32)
+            if not bool(torch.isfinite(direction).all()) or not bool(direction.any()):
+                self.refuse(
+                    "direction: expected finite numbers that are not all 0: nothing lies along that one"
+                )
         if self.source_positions is not None and self.positions is None:
             self.refuse("source_positions: expected positions beside them, but got none")
         given = (self.positions, self.source_positions)
@@ -182,6 +201,12 @@ def patched(patch: Patch, own: Tensor, other: Tensor, start: int, heads: int | N
     heads : int or None
         Heads in the last dimension, where `patch.heads` chooses among them.
     """
+    for name in ("positions", "source_positions"):
+        last = max(getattr(patch, name) or (0,))
+        if last >= own.shape[1]:
+            patch.refuse(
+                f"{name}: expected less than {own.shape[1]}, the tokens of {patch.site}, but got {last}"
+            )
     new = own.clone()
     for row in patch.into:
         target = _Region(new[start + row], patch.positions, patch.heads, heads)

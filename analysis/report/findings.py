@@ -21,7 +21,7 @@ import pandas as pd
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import counted, listed, number, over, p_value
 from analysis.report.verdict import ContrastWords
-from analysis.report.wording import Finding, finding
+from analysis.report.wording import Finding, SpecificationRange, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES, read
@@ -87,7 +87,7 @@ def summaries(
                 words=words,
                 alpha=alpha,
                 p_measures=float(p_words),
-                support=support(specifications, metric, contrast),
+                specified=specified(specifications, metric, contrast),
                 primary=metric.key == primary,
             )
             for (metric, row), p_words in zip(rows, p_values)
@@ -111,8 +111,9 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
             "licence": one.verdict.licence,
             **{name: float(one.row.get(name, np.nan)) for name in ("gap", "word_gap", "p_control")},
             "p_measures": one.p_measures,
-            "specifications": one.support[1] if one.support else 0,
-            "supporting": one.support[0] if one.support else 0,
+            "specifications": one.specified.count if one.specified else 0,
+            "specified_low": one.specified.low if one.specified else np.nan,
+            "specified_high": one.specified.high if one.specified else np.nan,
             "claim": one.claim,
         }
         for summary in found
@@ -139,12 +140,13 @@ def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[M
     )
 
 
-def support(
+def specified(
     specifications: pd.DataFrame, metric: Metric, contrast: tuple[str, str]
-) -> tuple[int, int] | None:
-    """Count the specifications that support a direction, and all of them; None where there is but the run's own."""
+) -> SpecificationRange | None:
+    """Return the range of the gap over specifications; None where there is but the run's own."""
     own = metric.rows_of(specifications[specifications["contrast"] == "-".join(contrast)])
-    return (int(own["supports"].sum()), len(own)) if len(own) > 1 else None
+    gaps = own["gap"].dropna()
+    return SpecificationRange(len(gaps), float(gaps.min()), float(gaps.max())) if len(gaps) > 1 else None
 
 
 def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
@@ -156,11 +158,19 @@ def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
     if not top.primary:
         return "The primary measure was not captured; the others are below, adjusted for one another."
     parts = [p_value(top.p_measures) + " against words"] if top.p_measures == top.p_measures else []
-    if top.direction and top.support:
-        parts.append(f"{top.support[0]} of {counted(top.support[1], 'specification')} support it")
+    if top.direction and top.specified:
+        parts.append(f"{range_of(top)} over {counted(top.specified.count, 'specification')}")
     rest = f" ({'; '.join(parts)})" if parts and top.direction else ""
     more = " This is by more than these words differ among themselves" if top.direction else ""
     return f"{top.claim}{more}{rest}{'.' if more else ''}"
+
+
+def range_of(one: Finding) -> str:
+    """Return the range of a gap over specifications in words; of one that has it."""
+    low, high = (number(end, one.metric.digits) for end in (one.specified.low, one.specified.high))
+    return f"the gap over words is from {low} to {high}" + (
+        f" {one.metric.gap_unit}" if one.metric.unit else ""
+    )
 
 
 def _others(

@@ -58,6 +58,7 @@ class Content:
     meta: dict
     gap: pd.DataFrame
     disparity: pd.DataFrame
+    specifications: pd.DataFrame
     summaries: list[Summary]
     timesteps: dict[int, float]
     samples: pd.DataFrame
@@ -148,13 +149,14 @@ def read(run: Run) -> Content:
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
     if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
-    gap = read_table(run, "gap")
+    gap, specifications = read_table(run, "gap"), read_table(run, "specifications")
     return Content(
         config=run.config,
         meta=record.shown(run.meta),
         gap=gap,
         disparity=read_table(run, "disparity"),
-        summaries=summaries(gap, read_table(run, "specifications"), read_table(run, "agreement"), run.config),
+        specifications=specifications,
+        summaries=summaries(gap, specifications, read_table(run, "agreement"), run.config),
         timesteps=timesteps(run),
         samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
@@ -176,6 +178,7 @@ def draw(content: Content) -> dict[str, Drawn]:
     """Draw all figures, by name."""
     drawn = draw_figures(
         content.gap,
+        content.specifications,
         content.disparity,
         content.timesteps,
         content.metrics,
@@ -183,6 +186,7 @@ def draw(content: Content) -> dict[str, Drawn]:
         content.reference,
         _drawn_pairs(content.people, content.reference),
         content.config.unit,
+        content.config.measure.primary,
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:

@@ -1,8 +1,9 @@
 """Verdict on one gap from its numbers: a direction, how far to trust it, or why there is none.
 
-A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words is more than
-words of one meaning differ among themselves (after adjustment over the measures), and the gap is not shown to be
-smaller than the smallest one that matters. The words themselves are in `analysis.report.wording`.
+A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words, corrected for
+how near the words of each side are to each other, is more than words of one meaning differ among themselves (after
+adjustment over the measures) and points the same way, and the gap is not shown to be smaller than the smallest one that
+matters. The words themselves are in `analysis.report.wording`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+FEWEST_PROMPTS = 6  # of five or fewer no pattern of signs has a two-sided p below 0.05
 ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
 STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "words", "direction")
 
@@ -44,6 +46,8 @@ class GapVerdict:
     licence : str
         Of a direction: ``claim``; ``hint``, from fewer than three words a side or three references; ``two words``,
         where one word stands against one. Else empty.
+    turned : bool
+        Whether there is no direction because the gap over all words points the other way.
     counts : tuple of int
         Words of the first side, of the second, and reference words.
     """
@@ -51,6 +55,7 @@ class GapVerdict:
     state: str
     direction: int = 0
     licence: str = ""
+    turned: bool = False
     counts: tuple[int, int, int] = field(default=(1, 1, 1))
 
     @property
@@ -90,7 +95,7 @@ def judge(
     --------
     >>> row = {"gap": 0.2, "ci_low": 0.1, "ci_high": 0.3, "word_gap": 0.2, "p_control": 0.01}
     >>> judge(row | {"n_words_first": 3, "n_words_second": 3, "n_references": 3})
-    GapVerdict(state='direction', direction=1, licence='claim', counts=(3, 3, 3))
+    GapVerdict(state='direction', direction=1, licence='claim', turned=False, counts=(3, 3, 3))
     >>> judge(row | {"n_words_first": 2, "n_words_second": 3, "n_references": 3}).licence
     'hint'
     >>> judge(row, p_words=0.07).state, judge(row | {"p_equivalent": 0.01}).state
@@ -107,7 +112,7 @@ def judge(
         state = "undefined"
     elif gap == 0:
         state = "no gap"
-    elif not defined(low) or not defined(high):
+    elif not defined(low) or not defined(high) or few_prompts(row):
         state = "no interval"
     elif _float(row.get("p_equivalent")) < alpha:
         state = "small"
@@ -120,8 +125,19 @@ def judge(
     else:
         verdict = GapVerdict("direction", 1 if gap > 0 else -1, counts=counts)
         licence = "two words" if verdict.alone else "claim" if verdict.enough else "hint"
-        return GapVerdict("direction", verdict.direction, licence, counts)
-    return GapVerdict(state, counts=counts)
+        return GapVerdict("direction", verdict.direction, licence, counts=counts)
+    return GapVerdict(state, turned=state == "words" and gap * _float(row.get("word_gap")) < 0, counts=counts)
+
+
+def few_prompts(row: Mapping) -> bool:
+    """Tell whether a row rests on so few prompts (or seeds of one prompt) that there is nothing but its value.
+
+    Examples
+    --------
+    >>> few_prompts({"n_prompts": 5}), few_prompts({"n_prompts": 6}), few_prompts({})
+    (True, False, False)
+    """
+    return 0 < _float(row.get("n_prompts")) < FEWEST_PROMPTS
 
 
 def _float(value: float | None) -> float:

@@ -14,13 +14,35 @@ from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
 from analysis.report.format import DASH, counted, number
-from analysis.report.verdict import ENOUGH, NO_WORDS, ContrastWords, GapVerdict, defined, judge
+from analysis.report.verdict import (
+    ENOUGH,
+    FEWEST_PROMPTS,
+    NO_WORDS,
+    ContrastWords,
+    GapVerdict,
+    defined,
+    few_prompts,
+    judge,
+)
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
     *("share_words", "share_references", "share_prompts", "n_effective", "n_changed", "unseen"),
 )
+UNSHOWN = (  # of so few prompts that there is nothing but the value
+    *("ci_low", "ci_high", "p_value", "p_adjusted", "p_equivalent", "word_low", "word_high", "p_control"),
+    "p_permutation",
+)
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
+
+
+@dataclass(frozen=True)
+class SpecificationRange:
+    """How many specifications there are, and the smallest and largest gap over words among them."""
+
+    count: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -28,7 +50,7 @@ class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
     ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p adjusted over the
-    headline measures; ``support`` counts the specifications that support the sentence, and all of them; ``remarks``
+    headline measures; ``specified``: the range of the gap over specifications; ``remarks``
     are further sentences of the card.
     """
 
@@ -40,7 +62,7 @@ class Finding:
     against_words: str
     tag: str
     p_measures: float = math.nan
-    support: tuple[int, int] | None = None
+    specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
 
@@ -59,7 +81,7 @@ def finding(
     words: ContrastWords = NO_WORDS,
     alpha: float = 0.05,
     p_measures: float | None = None,
-    support: tuple[int, int] | None = None,
+    specified: SpecificationRange | None = None,
     primary: bool = False,
 ) -> Finding:
     """Say what one row of ``tables/gap`` allows to say.
@@ -80,12 +102,14 @@ def finding(
         1 less the level of the run.
     p_measures : float, optional
         p against words, adjusted over the headline measures; without it the row's own.
-    support : (int, int), optional
-        Specifications that support the sentence, and all of them.
+    specified : SpecificationRange, optional
+        See `Finding`.
     primary : bool
         Whether this is the measure that the run is asked about first.
     """
     row = dict.fromkeys(SHOWN) | row
+    if few_prompts(row):
+        row |= dict.fromkeys(UNSHOWN, math.nan)
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
     p_measures = _float(row.get("p_control")) if p_measures is None else p_measures
     return Finding(
@@ -97,7 +121,7 @@ def finding(
         against_words=_against_words(row, verdict, p_measures, contrast, alpha),
         tag=_tag(row, verdict, metric, contrast),
         p_measures=p_measures,
-        support=support,
+        specified=specified,
         primary=primary,
         remarks=_remarks(row, verdict),
     )
@@ -130,8 +154,10 @@ def _claim(
     if state == "no gap":
         return f"No gap: {thing} are as near to {one} as to {two}."
     if state == "no interval":
-        single = "with a single prompt there is no interval"
-        why = single if _int(row.get("n_prompts")) == 1 else _reason(row)
+        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        single = f"with a single {unit} there is no interval"
+        few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
+        why = single if n == 1 else few if few_prompts(row) else _reason(row)
         return f"Here {nearer}, but {why}, so nothing follows beyond these images."
     if state == "small":
         return (
@@ -139,10 +165,20 @@ def _claim(
             f"{two}, to within δ."
         )
     if state == "open":
-        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} is open."
+        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        bound = math.ceil(bound * 10**metric.digits) / 10**metric.digits  # rounded up: what is said holds
+        return (
+            f"The interval holds 0: whether {thing} are nearer to {one} or to {two} is open. The gap between "
+            f"them is smaller than {_amount(bound, metric)}, either way."
+        )
     if state == "untested":
         lean = nearer if verdict.alone else _capital(nearer)
         return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
+    if state == "words" and verdict.turned:
+        return (
+            f"{_capital(nearer)}, but over all words, less what makes the words of one side odder than those of the "
+            f"other, the gap points the other way: no direction is claimed."
+        )
     if state == "words":
         why = (
             "but after adjustment over the measures not by more"
@@ -163,7 +199,7 @@ def _against_words(
 ) -> str:
     """Hold a gap against words that mean the same by its test over words, references and prompts."""
     p_control = _float(row.get("p_control"))
-    if verdict.state == "undefined":
+    if verdict.state == "undefined" or few_prompts(row):
         return ""
     if not defined(p_control):
         count = _int(row.get("n_controls"))
@@ -231,8 +267,6 @@ def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
         found.append(
             f"What changes at fewer than {100 * unseen:.0f} % of {such} may be missing among {counted(n, unit)}."
         )
-    if verdict.state != "undefined" and n >= 2 and (floor := 2.0 ** (1 - n)) >= LOW_FLOOR:
-        found.append(f"With {counted(n, unit)} the p of the sign flips cannot fall below {floor:g}.")
     warning = row.get("warning")
     if isinstance(warning, str) and warning:
         found.append(_capital(warning) + ("" if warning.endswith(".") else "."))

@@ -181,7 +181,11 @@ def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"Whether the objects as a whole differ is open{reason}."
     if row["p_value"] < SIGNIFICANT:
-        return f"As a whole, the objects of images generated from {first} and from {second} prompts differ."
+        return (
+            f"As a whole, the objects of images generated from {first} and from {second} prompts differ. One word "
+            "stands against one here, and two words of one meaning can differ as well: the objects above speak of the "
+            "sides."
+        )
     return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
 
 

@@ -13,6 +13,16 @@ words and reference words are samples crossed with each other:
 
 with :math:`\beta` what is the word's own, :math:`\rho` what is the reference word's own towards a whole side,
 :math:`\pi` the prompt's. The difference of the sides' means is held against the error that all three samples leave.
+
+Words that differ more among themselves are farther from every other word, whatever they mean: where the words of one
+side are the odder ones, the plain gap leans to the other side though nothing does. The corrected gap
+
+.. math:: [s(r, a) - \tfrac12 s(a, a')] - [s(r, b) - \tfrac12 s(b, b')]
+
+with :math:`a \neq a'` different words of one side takes that off. It is half the difference of the squared distances of
+the reference from the means of the two sides (as in energy distance and the maximum mean discrepancy), in which the
+spread of a side has no part. With distances for s, signed so that a higher value is nearer, it is the same difference
+of energy distances.
 """
 
 from __future__ import annotations
@@ -47,12 +57,15 @@ class WordTest:
     ----------
     gap, low, high : ndarray of float64
         Mean over prompts and reference words of the mean over the first side's words less that over the second's,
-        with an interval for other prompts and other words of the same meaning.
+        less `correction`, with an interval for other prompts and other words of the same meaning.
+    correction : ndarray of float64
+        Half the mean nearness of the first side's words to each other less half that of the second's; NaN without
+        ``within``.
     p_value : ndarray of float64
         Of the null hypothesis of this module; two-sided.
     p_permutation : ndarray of float64
         The share of all divisions of the sides' words into sides of these sizes that lie at least as far apart, see
-        `analysis.stats.word_permutations`: exact, for the words alone.
+        `analysis.stats.word_permutations`: exact, for the words alone; of the gap before `correction`.
     p_floor : float
         The smallest value that `p_permutation` can take with so many words.
     share_words, share_references, share_prompts : ndarray of float64
@@ -70,6 +83,7 @@ class WordTest:
     """
 
     gap: NDArray[np.float64]
+    correction: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
@@ -90,6 +104,7 @@ def word_test(
     second: ArrayLike,
     others: ArrayLike | None = None,
     *,
+    within: Sequence[ArrayLike] | None = None,
     shared: ArrayLike | None = None,
     level: float = 0.95,
 ) -> WordTest:
@@ -121,19 +136,27 @@ def word_test(
     others : array_like of float, shape (n_words, n_prompts, n_columns), optional
         Nearness of the reference to further words that mean the same as each other, such as its own controls. Used for
         :math:`s_w^2` only where neither side has two words: it is then assumed that words of all groups differ alike.
+    within : two of array_like of float, shape (n_words, n_words, n_prompts, n_columns), optional
+        Nearness of the words of each side to each other, two words a side or more; the diagonal is not read. The gap
+        is then the corrected one of this module: each word carries its jackknife pseudo-value of the correction, so
+        that :math:`s_w^2` holds the error of both. Two words a side have one pair, and their pseudo-value is the same.
     shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
         Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words. Seeds
-        are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value.
+        are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value. To be corrected by
+        the caller where ``within`` is given.
     level : float
 
     Raises
     ------
     ValueError
-        `level` is no number between 0 and 1, or an array of words has another number of axes.
+        `level` is no number between 0 and 1, an array of words has another number of axes, or ``within`` has fewer than
+        two words a side or others than the sides.
 
     Source
     ------
-    Banerjee 1960; Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples.
+    Banerjee 1960; Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples; Gretton et al. 2012,
+    Eq. 3 (the unbiased estimate), and Székely and Rizzo 2013 for the correction; Tukey's pseudo-values of a U-statistic
+    after Arvesen 1969.
 
     Examples
     --------
@@ -152,20 +175,35 @@ def word_test(
             raise ValueError(
                 f"words: expected shape (n_references, n_words, n_prompts, n_columns), got {array.shape}"
             )
+    pairs = None if within is None else [np.asarray(of_side) for of_side in within]
+    for side, of_side in zip(sides, pairs or ()):
+        words = side.shape[1]
+        if words < 2 or of_side.shape != (words, words, *side.shape[2:]):
+            shape = (words, words, *side.shape[2:])
+            raise ValueError(
+                f"within: expected two words a side or more and shape {shape}, got {of_side.shape}"
+            )
     _, _, rows, width = sides[0].shape
     freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
-    gap, half, p_value, p_permutation = np.full((4, width), np.nan)
+    gap, correction, half, p_value, p_permutation = np.full((5, width), np.nan)
     shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
         cells = [array[..., block].astype(np.float64) for array in (*sides, *spread)]
-        missing = np.any([np.isnan(array).any(axis=(0, 1)) for array in cells], axis=0)
-        for array in cells if missing.any() else ():
+        takes = [0.5 * pair_pseudo_values(of_side[..., block].astype(np.float64)) for of_side in pairs or ()]
+        missing = np.any(
+            [np.isnan(array).any(axis=(0, 1)) for array in (*cells, *(t[None] for t in takes))], axis=0
+        )
+        for array in (*cells, *(take[None] for take in takes)) if missing.any() else ():
             array[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
         means = [_word_means(side, n[block]) for side in cells[:2]]
         p_permutation[block] = word_permutation_test(*means)
+        if takes:
+            first_take, second_take = (_word_means(take[None], n[block]).mean(axis=0) for take in takes)
+            correction[block] = first_take - second_take
+            cells[:2] = [side - take for side, take in zip(cells, takes)]
         for side, word_means in enumerate(means):
             if len(word_means) > 1:
                 spread_of[side, block] = word_means.var(axis=0, ddof=1)
@@ -190,6 +228,7 @@ def word_test(
     p_value, half, *shares = (np.where(defined, array, np.nan) for array in (p_value, half, *shares))
     return WordTest(
         gap=gap,
+        correction=correction,
         low=gap - half,
         high=gap + half,
         p_value=p_value,
@@ -204,6 +243,36 @@ def word_test(
         reason=reason,
         level=level,
     )
+
+
+def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
+
+    Parameters
+    ----------
+    near : ndarray of float64, shape (n_words, n_words, ...)
+        Symmetric; two words or more. The diagonal is not read.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_words, ...)
+        Their mean is the mean over the pairs. With two words, of which leaving out one leaves no pair, both have it.
+
+    Examples
+    --------
+    Three words with the pairs .9, .7 and .5: without the first .5 is left, so its value is 3 (.7) - 2 (.5).
+
+    >>> near = np.array([[1, 0.9, 0.7], [0.9, 1, 0.5], [0.7, 0.5, 1]])
+    >>> pair_pseudo_values(near).round(3).tolist()
+    [1.1, 0.7, 0.3]
+    """
+    words = len(near)
+    of_word = np.array([_mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
+    whole = _mean_of(list(of_word))
+    if words == 2:
+        return of_word
+    without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
+    return words * whole - (words - 1) * without
 
 
 def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -129,7 +129,16 @@ _SIMILARITIES = (
         "a contrast and headline measure: what the report says of it",
         (
             *("contrast", "space", "site", "metric", "measure", "primary", "state", "direction", "licence"),
-            *("gap", "word_gap", "p_control", "p_measures", "specifications", "supporting", "claim"),
+            *(
+                "gap",
+                "word_gap",
+                "p_control",
+                "p_measures",
+                "specifications",
+                "specified_low",
+                "specified_high",
+                "claim",
+            ),
         ),
         "analysis.report.findings.findings_table",
         stage="report",

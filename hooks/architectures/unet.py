@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
@@ -12,7 +13,7 @@ from hooks.architectures.batch import Inputs
 from hooks.architectures.layout import Component, Layout, MisfitError, SingleFile
 from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
 from hooks.architectures.site import Site, children, module_at, tensor_of
-from hooks.architectures.text_encoders import text_sites
+from hooks.architectures.text_encoders import text_core, text_sites
 from hooks.architectures.unet_batch import batch_of, three_way
 from hooks.architectures.unet_single_file import single_file
 
@@ -33,6 +34,10 @@ TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
+_UNREAD = (
+    "the pipeline takes the states before the last layer of this text encoder, so that nothing written here reaches an "
+    "image: write at the layer before it"
+)
 _AFTER = (
     "it is read off what the UNet returned: write at unet.up.* for the noise prediction, or at the latents"
 )
@@ -90,7 +95,8 @@ class UNet(Architecture):
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
-        yield from text_sites(pipe, "unet", place)
+        for site in text_sites(pipe, "unet", place):
+            yield replace(site, read_only=_UNREAD) if _is_xl(pipe) and _unread(pipe, site) else site
         yield _site("latent", "unet", read="pipeline", read_only=_BY_STEP)
         yield from _unet_sites(pipe.unet)
         branches = ["unconditional", "conditional", "guided"]
@@ -221,6 +227,18 @@ def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, A
     if pooled is not None:
         added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
     return {"encoder_hidden_states": states, "added_cond_kwargs": added}
+
+
+def _unread(pipe: Any, site: Site) -> bool:
+    """Tell whether a site lies behind the states that XL takes of its first text encoder: those before the last layer.
+
+    Of the second encoder the last layer makes the pooled text.
+    """
+    core = text_core(pipe, "text_encoder")
+    if core is None:
+        return False
+    last = len(module_at(pipe, core).encoder.layers) - 1
+    return f"{site.address}.".startswith(f"text.layers.{last}.")
 
 
 def _is_xl(pipe: Any) -> bool:

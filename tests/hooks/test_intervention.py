@@ -332,6 +332,29 @@ WRONG = {
         lambda: Patch(CROSS, part="probabilities", source=(0, 1), into=2, mode="mean"),
         "probabilities can be swapped alone",
     ),
+    "no positions": (
+        lambda: swap(CROSS, part="key", positions=[]),
+        "positions: expected one or more, but got none",
+    ),
+    "a position": (
+        lambda: swap(CROSS, part="key", positions=[99]),
+        "positions: expected less than 32, the tokens of",
+    ),
+    "a donor's position": (
+        lambda: swap(CROSS, part="key", positions=[1], source_positions=[99]),
+        "source_positions: expected less than 32, the tokens of",
+    ),
+    "below 0": (
+        lambda: swap(CROSS, part="key", positions=[-1]),
+        "positions: expected numbers from 0, but got -1",
+    ),
+    "positions twice": (lambda: swap(CROSS, part="key", positions=[1, 1]), "positions: expected each once"),
+    "no heads": (lambda: swap(CROSS, part="heads", heads=[]), "heads: expected one or more, but got none"),
+    "no steps": (lambda: swap(CROSS, steps=[]), "steps: expected one or more, but got none"),
+    "a zero direction": (
+        lambda: Patch(CROSS, into=2, mode="project_out", direction=[0.0, 0.0]),
+        "direction: expected finite numbers that are not all 0",
+    ),
     "no callback": (lambda: Patch("latent", source=1, into=2), "wrote nothing: pass callback_on_step_end"),
 }
 
@@ -361,3 +384,54 @@ def test_texts_that_the_encoder_did_not_give_cannot_be_patched(toy):
         draw(toy, ROWS, num_images_per_prompt=2)
     with pytest.raises(HookError, match="pass prompts, not prompt_embeds"), Intervention(toy, [patch]):
         draw(toy, None, prompt_embeds=states, negative_prompt_embeds=negative)
+
+
+def gradient(pipe, patches, output_row, **call):
+    """Of the last latents of one row with respect to the first latents of every row; the pipeline undecorated."""
+    size = pipe.unet.config.sample_size
+    latents = torch.randn(3, 4, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    with Intervention(pipe, patches) as intervention:
+        last = (
+            type(pipe)
+            .__call__.__wrapped__(
+                pipe,
+                prompt=ROWS,
+                latents=latents,
+                num_inference_steps=2,
+                guidance_scale=4.0,
+                output_type="latent",
+                **call,
+            )
+            .images
+        )
+    assert all(one.writes for one in intervention.written)
+    last[output_row].sum().backward()
+    return latents.grad.flatten(1).abs().sum(1), latents.grad
+
+
+@pytest.mark.parametrize("site", [CROSS, "unet.mid", "unet.up.0"])
+def test_gradients_of_rows_that_are_not_patched_stay_what_they_were(toy, site):
+    _, without = gradient(toy, [Patch(site, source=2, into=2)], 0)
+    _, beside = gradient(toy, [swap(site)], 0)
+    assert float(without[0].abs().sum()) > 0
+    assert torch.equal(without, beside)
+
+
+def test_a_gradient_passes_to_the_donor_of_a_swap(toy):
+    own, _ = gradient(toy, [Patch("unet.mid", source=2, into=2)], 2)
+    assert own[1] == 0 < own[2]
+    swapped, _ = gradient(toy, [swap("unet.mid")], 2)
+    assert swapped[1] > 0 and swapped[2] > 0  # past the middle by the skip connections
+
+
+def test_the_layer_that_xl_does_not_read_cannot_be_written(pipelines):
+    pipe = pipelines("sdxl")
+    last = pipe.text_encoder.config.num_hidden_layers - 1
+    for address in (f"text.layers.{last}", f"text.layers.{last}.attn"):
+        refused = pytest.raises(HookError, match="the pipeline takes the states before the last layer")
+        with refused, Intervention(pipe, [swap(address)]):
+            pass
+    images, _ = written(pipe, [Patch(f"text_2.layers.{last}", source=1, into=2)])  # it makes the pooled text
+    assert not alike(images[2], images[0])
+    images, _ = written(pipe, [swap(f"text.layers.{last - 1}")])
+    assert not alike(images[2], images[0])

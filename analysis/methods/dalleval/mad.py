@@ -22,6 +22,8 @@ MAD_COLUMNS = (
     *("source", "question", "indicator", "average", "average_low", "average_high", "average_images_low"),
     *(
         "average_images_high",
+        "average_least",
+        "average_most",
         "mad",
         "low",
         "high",
@@ -74,9 +76,11 @@ def mad_table(
     -------
     DataFrame
         ``low`` and ``high``, ``excess_low`` and ``excess_high``, ``average_low`` and ``average_high``: over professions
-        (bootstrap). ``chance_low`` and ``chance_high``: between them lies the MAD by chance. ``debiased``: less what
+        (bootstrap). ``average_least`` and ``average_most``: the average if all images that were looked at and not decided
+        (neither answer, no face) had the lowest, or the highest, category. ``chance_low`` and ``chance_high``: between them lies the MAD by chance. ``debiased``: less what
         the errors of the shares add to it, with its interval over images, ``images_low`` and ``images_high``; where the
-        images of a noise stand together these errors are multiplied by their design effect.
+        images of a noise stand together these errors are multiplied by their design effect. It leaves out 0 only where
+        the test does: near 0 the errors of few images are far from normal.
         ``different``: professions with an adjusted p-value below 0.05, of those ``tested``. ``p_adjusted``: of
         attributes, over the attributes of a reader and word.
     """
@@ -139,6 +143,7 @@ def _mad_row(
         "average_high": high[0],
         "average_images_low": max(mean[0] - half, values[0]),
         "average_images_high": min(mean[0] + half, values[-1]),
+        **_worst_case(rows, values),
         "mad": floor.value,
         "low": mad_low[0],
         "high": mad_high[0],
@@ -151,7 +156,7 @@ def _mad_row(
         "excess_high": excess_high[0],
         "p_value": floor.p_value,
         "debiased": of_images.score,
-        "images_low": of_images.low,
+        "images_low": 0.0 if floor.p_value >= 1 - measure.level else of_images.low,
         "images_high": min(of_images.high, largest),
         "corrected": rows["corrected"].mean(),
         "professions": len(read),
@@ -163,6 +168,18 @@ def _mad_row(
         "reason": floor.reason,
         "version": VERSION,
     }
+
+
+def _worst_case(rows: pd.DataFrame, values: Sequence[float]) -> dict[str, float]:
+    """Bounds of the mean over professions for any answers to the images that were not decided (Manski 1989)."""
+    asked, decided = rows["asked"].to_numpy(float), rows["decided"].to_numpy(float)
+    total = np.where(decided > 0, rows["average"].to_numpy(float), 0.0) * decided
+    ends = []
+    for end in (values[0], values[-1]):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            each = (total + end * (asked - decided)) / asked
+        ends.append(float(each[asked > 0].mean()) if (asked > 0).any() else float("nan"))
+    return dict(zip(("average_least", "average_most"), ends))
 
 
 def _smoothed(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -147,12 +147,22 @@ def _sentence(row: Mapping[str, Any], question: str) -> str:
     if row["reason"] or not row["professions"]:
         return f"Nothing can be said of the {question} of {images} ({row['reason'] or 'none was decided'})."
     beyond = row["p_value"] < LEVEL and row["excess"] > 0
+    decided, asked = int(row["decided"]), int(row["asked"])
+    which = images if decided == asked else f"{decided} that were decided of {asked} {images}"
     what = (
-        f"{100 * (row['average'] + 1) / 2:.0f} % of the {images} were read as female by {named(row['source'])}"
+        f"{100 * (row['average'] + 1) / 2:.0f} % of the {which} were read as female by {named(row['source'])}"
         f" (average gender {number(row['average'], 2, signed=True)})"
         if question == GENDER
-        else f"The average tone of the {images} is {number(row['average'], 2)} by {named(row['source'])}"
+        else f"The average tone of the {which} is {number(row['average'], 2)} by {named(row['source'])}"
     )
+    if decided < asked:
+        least, most = row["average_least"], row["average_most"]
+        ends = (
+            f"{50 * (least + 1):.0f} % and {50 * (most + 1):.0f} %"
+            if question == GENDER
+            else f"{number(least, 2)} and {number(most, 2)}"
+        )
+        what += f"; whatever the others show, of all it is between {ends}"
     even = "half and half" if question == GENDER else "ten equally likely tones"
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"

@@ -35,7 +35,7 @@ def measure_professions(run: Run) -> None:
             readings, professions, compared.main, measure, options.bare, paired=paired
         ),
         "dalleval_words": words.word_table(readings, chosen, measure, options.bare, paired=paired),
-        "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare),
+        "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_agreement": agreement.agreement_table(readings, measure),
     }
     for name, table in made.items():

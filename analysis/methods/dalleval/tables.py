@@ -40,6 +40,7 @@ from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
+ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 LABELS = ("human", CHECKER)  # readers that others are held against
 COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
@@ -195,7 +196,8 @@ def bounded_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each column and its bootstrap interval, which does not leave what a value can be.
 
-    Where all rows of a column are alike nothing can be resampled: it is then that of any values between the ends.
+    Where all rows of a column are equal, but for rounding, nothing can be resampled: it is then that of any values
+    between the ends.
 
     Parameters
     ----------
@@ -212,6 +214,7 @@ def bounded_interval(
     [5.0, 3.7, 6.6]
     """
     options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
+    rows = _equalled(rows, ROUNDING * (ends[1] - ends[0]))
     interval = bootstrap_interval(rows, method="envelope", **options)
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
@@ -220,6 +223,13 @@ def bounded_interval(
         between = tuple(np.full(len(alike), end) for end in ends)
         low[alike], high[alike] = bounded_ends(rows[:, alike], weights, between, measure.level)
     return interval.mean, np.clip(low, *ends), np.clip(high, *ends)
+
+
+def _equalled(rows: NDArray[np.float64], rounding: float) -> NDArray[np.float64]:
+    """Set all values of a column that differ by no more than `rounding` to the smallest of them."""
+    low = np.fmin.reduce(rows, axis=0, initial=np.inf)
+    equal = np.fmax.reduce(rows, axis=0, initial=-np.inf) - low <= rounding
+    return np.where(equal & ~np.isnan(rows), low, rows)
 
 
 def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> dict[str, NDArray]:

@@ -13,11 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.dalleval.mad import with_bare
-from analysis.methods.dalleval.scores import GENDER, TONE, Reading, attribute_contrast, averages, categories
+from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, Reading, averages, categories
 from analysis.methods.dalleval.tables import ALL, bounded_interval
 from analysis.methods.gep.tables import pairs
+from analysis.stats.attribute_swaps import attribute_swaps
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import NoiseFloor
+from analysis.stats.noise_floor import NoiseFloor, paired_floor
 from analysis.stats.sign_flips import flip_p_values, sign_flip_test
 from analysis.study import Comparison
 from probes.config.schema import Measure
@@ -200,44 +201,69 @@ def _of_professions(
 
 
 def absolute_table(
-    readings: Sequence[Reading], chosen: Sequence[tuple[str, str, str]], measure: Measure, bare: str
+    readings: Sequence[Reading],
+    chosen: Sequence[tuple[str, str, str]],
+    measure: Measure,
+    bare: str,
+    *,
+    paired: bool = True,
 ) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
+
+    Parameters
+    ----------
+    readings : sequence of Reading
+        Attributes of one image are kept together where readers hold the same prompts and draws.
+    chosen : sequence of (first, second, kind)
+    measure : Measure
+    bare : {"attributes", "all", "none"}
+    paired : bool
+        Whether images of one draw share their noise.
 
     Returns
     -------
     DataFrame
         ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the
-        mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; its images are dealt to the two words at random).
+        mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
+        `analysis.stats.attribute_swaps`).
     """
     frames = []
     for family in _families([one for one in readings if one.question not in (GENDER, TONE)]):
         for first, second, kind in chosen:
             if {first, second} <= {*family[0].words}:
-                frame = _absolute([with_bare(one, bare) for one in family], first, second, measure)
+                frame = _absolute([with_bare(one, bare) for one in family], first, second, measure, paired)
                 frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
     if not frames:
         return pd.DataFrame(columns=list(ABSOLUTE_COLUMNS))
     return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)]
 
 
-def _absolute(family: Sequence[Reading], first: str, second: str, measure: Measure) -> pd.DataFrame:
+def _absolute(
+    family: Sequence[Reading], first: str, second: str, measure: Measure, paired: bool
+) -> pd.DataFrame:
     """Rows of the attributes of a reader and a pair of words."""
-    counts = []
-    for word in (first, second):
-        values = np.stack([one.word(word) for one in family], axis=1)  # professions, attributes, draws
-        counts += [(values == 1).sum(axis=2), (~np.isnan(values)).sum(axis=2)]
-    held = attribute_contrast(*counts, draws=measure.permutations - 1, seed=measure.seed)
-    over = {"different": held.different, "tested": held.tested}
-    images = [int(counts[1].sum()), int(counts[3].sum())]
+    values = [np.stack([one.word(word) for one in family], axis=1) for word in (first, second)]
+    known = [(~np.isnan(of_word)).sum(axis=2) for of_word in values]  # professions, attributes
+    options = {"draws": measure.permutations - 1, "seed": measure.seed}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        k, n = [(of_word == 1).sum(axis=2) for of_word in values], known
+        apart = (k[0] * n[1] - k[1] * n[0]) / (n[0] * n[1])  # equal differences of counts are equal numbers
+    averages_held = paired_floor(np.where(np.isfinite(apart), apart, np.nan), **options)
+    whole, each = attribute_swaps(*values, paired=paired, **options)
+    p_adjusted = adjust_p_values([one.p_value for one in each])
+    over = {
+        "different": int((p_adjusted < LEVEL).sum()),
+        "tested": int((~np.isnan(p_adjusted)).sum()),
+    }
+    images = [int(of_word.sum()) for of_word in known]
     rows = [
-        {**_floor(held.averages, AVERAGES, ALL, images, len(family)), **over},
-        {**_floor(held.prompts, PROMPTS, ALL, images, len(family)), **over},
+        {**_floor(averages_held, AVERAGES, ALL, images, len(family)), **over},
+        {**_floor(whole, PROMPTS, ALL, images, len(family)), **over},
     ]
     for number, name in enumerate(family[0].professions):
-        images = [int(counts[1][number].sum()), int(counts[3][number].sum())]
-        row = _floor(held.each[number], PROMPT, name, images, len(family) - held.each[number].undefined)
-        rows.append({**row, "p_adjusted": held.p_adjusted[number], "different": 0, "tested": 0})
+        images = [int(of_word[number].sum()) for of_word in known]
+        row = _floor(each[number], PROMPT, name, images, len(family) - each[number].undefined)
+        rows.append({**row, "p_adjusted": p_adjusted[number], "different": 0, "tested": 0})
     return pd.DataFrame(rows)
 
 

@@ -20,6 +20,7 @@ from analysis.methods.tracing.figures import (
 )
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
+from analysis.methods.tracing.steps import UNTESTED
 from analysis.report.figures.style import Drawn
 from analysis.report.format import DASH, counted, interval, listed, number, p_value
 from analysis.report.method import ReportedMethod, ReportSection
@@ -205,6 +206,7 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
             {**row, "where": patch_name(pd.Series({**row, "kind": "cut"}))}
             for row in traced.shown("trace_cuts", every_donor=True).to_dict("records")
         ],
+        "untested": UNTESTED,
         "outcome": outcome_words(traced.outcome),
         "others": [outcome_words(name) for name in dict.fromkeys(every) if name != traced.outcome],
     }

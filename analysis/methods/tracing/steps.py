@@ -19,6 +19,7 @@ from analysis.tables.interval_columns import interval_columns, with_ends
 
 VERSION = "trace_steps/1"
 TOLERANCE = 1e-6  # of a cut, in units of the outcome
+UNTESTED = "cannot be tested: no prompt has a total effect"
 _CURVE = ("next_step", *with_ends("decrement"), "decrement_reason")
 CURVE_COLUMNS = tuple(
     name for name in (*SHARE_COLUMNS[:-1], *_CURVE, "version") if name not in ("kind", "positions", "heads")
@@ -111,7 +112,8 @@ def cut_table(
     """Return ``trace_cuts``: a row an outcome and cut, with `CUT_COLUMNS`.
 
     ``deviation`` is the largest difference, over prompts, between the effect of the cut and its expected share of the
-    total effect, in units of the outcome; a cut holds where it is at most `TOLERANCE`.
+    total effect, in units of the outcome; a cut holds where it is at most `TOLERANCE`. Where no prompt has a total
+    effect any share of it is 0: nothing is tested then but a patch of a row into itself, and ``reason`` says so.
 
     Parameters
     ----------
@@ -141,7 +143,10 @@ def _cut(one: Effects, place: tuple, row: Mapping[str, Any], expected: float) ->
     deviation = float(off.max()) if known.any() else np.nan
     whole = float(total[known].sum())
     share = float(effect[known].sum()) / whole + 0.0 if whole else np.nan  # + 0.0: no -0
-    if not reason and not whole:
+    tested = row["donor"] == row["recipient"] or bool((np.abs(total[known]) > TOLERANCE).any())
+    if not reason and not tested:
+        reason = UNTESTED
+    elif not reason and not whole:
         reason = "no total effect"
     return {
         "site": place[WHAT.index("site")],
@@ -152,7 +157,7 @@ def _cut(one: Effects, place: tuple, row: Mapping[str, Any], expected: float) ->
         "expected": expected,
         "share": share,
         "deviation": deviation,
-        "holds": bool(deviation <= TOLERANCE),
+        "holds": tested and bool(deviation <= TOLERANCE),
         "n_prompts": int(known.sum()),
         "reason": reason,
         "version": f"{VERSION}, {one.version}",

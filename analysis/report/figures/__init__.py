@@ -9,6 +9,7 @@ from analysis.report.figures.atlas import draw_atlas
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_steps, draw_text_layers
 from analysis.report.figures.objects import draw_bias_scores, draw_group_objects
+from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.figures.triplets import draw_triplets
 
@@ -25,6 +26,7 @@ __all__ = [
 
 def draw_figures(
     gap: pd.DataFrame,
+    specifications: pd.DataFrame,
     disparity: pd.DataFrame,
     timesteps: dict[int, float],
     metrics: list[Metric],
@@ -32,13 +34,14 @@ def draw_figures(
     reference: str,
     pairs: list[str],
     unit: str = "prompt",
+    primary: str = "z0",
 ) -> dict[str, Drawn]:
     """Draw every figure that the tables have something for.
 
     Parameters
     ----------
-    gap, disparity : DataFrame
-        ``tables/gap`` and ``tables/disparity``.
+    gap, specifications, disparity : DataFrame
+        ``tables/gap``, ``tables/specifications`` and ``tables/disparity``.
     timesteps : dict of int to float
         Timestep of each call number.
     metrics : list of Metric
@@ -51,6 +54,8 @@ def draw_figures(
         Pairs in the order in which they are drawn.
     unit : {"prompt", "seed"}
         What intervals are over.
+    primary : str
+        Key of the headline metric whose specifications are drawn.
 
     Returns
     -------
@@ -59,6 +64,12 @@ def draw_figures(
     """
     drawn = [
         draw_headline(gap, metrics, contrasts, reference, unit),
+        *(
+            draw_specifications(specifications, metric, contrast, reference, unit)
+            for metric in metrics
+            if metric.key == primary
+            for contrast in contrasts
+        ),
         *(draw_atlas(gap, timesteps, contrast, reference) for contrast in contrasts),
         draw_text_layers(gap, contrasts, reference, unit),
         draw_steps(gap, timesteps, contrasts, reference, unit),

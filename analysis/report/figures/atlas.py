@@ -34,7 +34,8 @@ def draw_atlas(
     Returns
     -------
     Drawn or None
-        None when no site with steps was captured. ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``.
+        None when no site with steps was captured. ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``: the gap
+        over all words with its interval where there are words to hold it against, else that of the indicators' own.
     """
     name = "-".join(contrast)
     rows = _cells(gap, contrast)
@@ -47,9 +48,11 @@ def draw_atlas(
         wide = rows.pivot_table(index="site", columns="step", values=column, aggfunc="first", dropna=False)
         return wide.reindex(index=sites, columns=steps).to_numpy(float)
 
-    columns = ("gap", "ci_low", "ci_high", "p_adjusted", "p_control_adjusted")
-    cells = {column: matrix(column) for column in columns}
-    values, against_words = cells["gap"], cells["p_control_adjusted"]
+    tested = bool(np.isfinite(rows["p_control_adjusted"].to_numpy(float)).any())
+    shown = ("word_gap", "word_low", "word_high") if tested else ("gap", "ci_low", "ci_high")
+    cells = {name: matrix(column) for name, column in zip(("gap", "low", "high"), shown)}
+    cells |= {column: matrix(column) for column in ("p_adjusted", "p_control_adjusted")}
+    values = cells["gap"]
     beyond = beyond_words(cells["p_control_adjusted"])
     significant = cells["p_adjusted"] < SIGNIFICANT
     bound = _bound(values)
@@ -86,7 +89,12 @@ def draw_atlas(
         bar.set_label(f"gap: ← {named} nearer to {second}   ·   nearer to {first} →")
         figure.draw_without_rendering()
         box = axes.get_position()
-    if np.isfinite(against_words).any():
+    between = f"s({named}, {first}) − s({named}, {second})"
+    if tested:
+        what = (
+            f"Gap of the cosine similarity over all words, {between}, corrected for how near the words of each side "
+            f"are to each other,"
+        )
         marks = (
             f"Filled dots: over all words the gap is more than words of one meaning differ among themselves (p < "
             f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
@@ -94,14 +102,13 @@ def draw_atlas(
             f"meaning can do as well"
         )
     else:
+        what = f"Gap of the cosine similarity, {between},"
         marks = (
             f"Rings: the gap between these words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two "
             f"words of one meaning can do as well; no further words were run to hold it against"
         )
-    caption = (
-        f"Gap of the cosine similarity, s({named}, {first}) − s({named}, {second}), at every site "
-        f"and step. {marks}. Colour is symmetric about 0"
-        + (f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else ".")
+    caption = f"{what} at every site and step. {marks}. Colour is symmetric about 0" + (
+        f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else "."
     )
     data = {
         "sites": [readable(site) for site in sites],
@@ -112,7 +119,8 @@ def draw_atlas(
         "first": first,
         "second": second,
         "reference": named,
-        **{column: cells[column] for column in columns},
+        "over_words": tested,
+        **cells,
     }
     title = f"Atlas of gaps, {first} − {second}: sites by steps"
     return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)

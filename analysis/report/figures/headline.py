@@ -8,6 +8,7 @@ import pandas as pd
 from analysis.metrics.registry import Metric
 from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label, over
+from analysis.report.verdict import few_prompts
 
 ACROSS = 4  # panels in a row, so that their numbers and titles have room
 
@@ -47,7 +48,7 @@ def draw_headline(
                 chosen = rows[rows["contrast"] == "-".join(contrast)]
                 if chosen.empty:
                     continue
-                row = chosen.iloc[0]
+                row = chosen.iloc[0].to_dict()
                 color = PALETTE[number % len(PALETTE)]
                 for name, low, high, y, tone, marker in (
                     ("gap", "ci_low", "ci_high", number - 0.13, color, "o"),
@@ -55,6 +56,8 @@ def draw_headline(
                 ):
                     if name == "word_gap" and not np.isfinite(row["p_control"]):
                         continue
+                    if few_prompts(row):
+                        row = row | {low: np.nan, high: np.nan}
                     if np.isfinite(row[low]):
                         axes.plot([row[low], row[high]], [y, y], color=tone, lw=1.8, solid_capstyle="butt")
                     axes.plot(row[name], y, marker, color=tone, ms=4 if marker == "o" else 3.2)

@@ -197,10 +197,10 @@
       at = [Math.min(Math.max(y, 0), rows - 1), Math.min(Math.max(x, 0), columns - 1)];
       const [r, c] = at, get = (key) => atlas[key][r][c], time = atlas.timesteps[c];
       Object.assign(frame.style, { display: "block", left: `${100 * c / columns}%`, top: `${100 * r / rows}%`, width: `${100 / columns}%`, height: `${100 / rows}%` });
-      const gap = get("gap"), told = get("ci_low") > 0 || get("ci_high") < 0;
-      const side = told ? `, ${atlas.reference} nearer to ${gap > 0 ? atlas.first : atlas.second}` : "";
-      const bounds = get("ci_low") === null ? "no interval" : `[${show(get("ci_low"))}, ${show(get("ci_high"))}]`;
-      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap ${show(gap)} ${bounds}${side}; adjusted p ${show(get("p_adjusted"), 2)}; against words ${show(get("p_control_adjusted"), 2)}.`;
+      const gap = get("gap"), clear = get("low") > 0 || get("high") < 0;
+      const side = clear ? `, ${atlas.reference} nearer to ${gap > 0 ? atlas.first : atlas.second}` : "";
+      const bounds = get("low") === null ? "no interval" : `[${show(get("low"))}, ${show(get("high"))}]`;
+      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap${atlas.over_words ? " over words" : ""} ${show(gap)} ${bounds}${side}; adjusted p of the indicators’ own words ${show(get("p_adjusted"), 2)}; against words ${show(get("p_control_adjusted"), 2)}.`;
     };
     const point = (event) => {
       const box = cursor.getBoundingClientRect();

@@ -40,7 +40,16 @@ _OPEN = {
         (
             *("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "d_z", "d_z_low", "d_z_high"),
             *("superiority", "superiority_low", "superiority_high", "ruled_out", "delta", "p_equivalent"),
-            *("n_effective", "n_changed", "unseen", "control_gap", "control_low", "control_high", "word_gap"),
+            *(
+                "n_effective",
+                "n_changed",
+                "unseen",
+                "control_gap",
+                "control_low",
+                "control_high",
+                "word_gap",
+                "word_correction",
+            ),
             *("word_low", "word_high", "word_df", "share_words", "share_references", "share_prompts"),
             *("p_control", "p_control_adjusted", "p_permutation", "p_floor"),
         ),

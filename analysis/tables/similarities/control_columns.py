@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
 
 
 WORD_COLUMNS = (
-    *("word_gap", "word_low", "word_high", "p_control", "p_permutation", "p_floor"),
+    *("word_gap", "word_correction", "word_low", "word_high", "p_control", "p_permutation", "p_floor"),
     *("share_words", "share_references", "share_prompts"),
 )
 COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
@@ -106,7 +107,7 @@ def control_columns(
     sizes = (len(words.first), len(words.second))
     nothing = below_rounding([word for group in groups[:2] for word in group])
     for name in WORD_COLUMNS:
-        if name not in ("word_gap", "p_floor"):
+        if name not in ("word_gap", "word_correction", "p_floor"):
             columns[name] = np.where(nothing, np.nan, columns[name])
     columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
     return columns | {
@@ -116,7 +117,7 @@ def control_columns(
         "n_controls": n_controls,
         "p_control_adjusted": adjust_p_values(columns["p_control"]),
         "controls": reason,
-        "unequal": unequal_sides(spread, sizes, apart),
+        "unequal": unequal_sides(spread, sizes, apart) & np.isnan(columns["word_correction"]),
     }
 
 
@@ -134,18 +135,26 @@ def _against_words(
     """`word_test` of every column with the words that were compared there, how many these are, and their spread."""
     names = (*words.first, *words.second)
     values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
+    inside = {
+        both: prompt_means(near(*both))
+        for side in (words.first, words.second)
+        for both in combinations(side, 2)
+    }
     spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
     n_columns = values[words.reference[0], words.first[0]].shape[1]
     columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
     columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
     spread = np.full((2, n_columns), np.nan)
-    for chosen, first, second, references in _compared(values, words, n_columns):
+    for chosen, first, second, references, corrected in _compared(values, inside, words, n_columns):
         sides = [
             np.array([[values[own, name][:, chosen] for name in side] for own in references])
             for side in (first, second)
         ]
         others = [spare[name][:, chosen] for name in spare]
         others = [word for word in others if not np.isnan(word).all()]
+        within = None
+        if corrected:
+            within = [_table(side, inside)[:, :, :, chosen] for side in (first, second)]
         gaps = None
         if shared_noise:
             gaps = sum(
@@ -153,9 +162,18 @@ def _against_words(
                 - sum(near(own, name)[..., chosen] for name in second) / len(second)
                 for own in references
             ) / len(references)
-        result = word_test(*sides, np.array(others) if others else None, shared=gaps, level=level)
+            if corrected:
+                one, two = (
+                    sum(near(*both)[..., chosen] for both in combinations(side, 2)) / comb(len(side), 2)
+                    for side in (first, second)
+                )
+                gaps = gaps - 0.5 * (one - two)
+        result = word_test(
+            *sides, np.array(others) if others else None, within=within, shared=gaps, level=level
+        )
         found = (
-            *(result.gap, result.low, result.high, result.p_value, result.p_permutation, result.p_floor),
+            *(result.gap, result.correction, result.low, result.high),
+            *(result.p_value, result.p_permutation, result.p_floor),
             *(result.share_words, result.share_references, result.share_prompts),
             *(len(first), len(second), len(references), result.freedom),
         )
@@ -165,28 +183,46 @@ def _against_words(
     return columns, spread
 
 
+def _table(side: Sequence[str], inside: Mapping[tuple[str, str], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Nearness of the words of a side to each other, shape (n_words, n_words, n_prompts, n_columns)."""
+    values = np.full((len(side), len(side), *inside[side[0], side[1]].shape), np.nan)
+    for a, b in combinations(range(len(side)), 2):
+        values[a, b] = values[b, a] = inside[side[a], side[b]]
+    return values
+
+
 def _compared(
-    values: Mapping[tuple[str, str], NDArray[np.float64]], words: SideWords, n_columns: int
-) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str]]]:
+    values: Mapping[tuple[str, str], NDArray[np.float64]],
+    inside: Mapping[tuple[str, str], NDArray[np.float64]],
+    words: SideWords,
+    n_columns: int,
+) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str], bool]]:
     """Columns in which the same words were compared, with those of each side and those of the reference.
 
     The words of a side are those compared with the reference itself; a further reference word counts where it was
-    compared with all of them. The two words of the contrast always stand for their sides.
+    compared with all of them. The two words of the contrast always stand for their sides. Last, whether the gap can be
+    corrected: each side has two words or more, and all of them were compared with each other.
     """
     names = (*words.first, *words.second)
-    there = {key: ~np.isnan(value).all(axis=0) for key, value in values.items()}
+    there = {key: ~np.isnan(value).all(axis=0) for key, value in (*values.items(), *inside.items())}
     used = np.array([there[words.reference[0], name] for name in names]).reshape(len(names), n_columns)
     used[[0, len(words.first)]] = True
     further = [
         np.all([there[own, name] | ~row for name, row in zip(names, used)], axis=0)
         for own in words.reference[1:]
     ]
-    patterns, which = np.unique(np.array([*used, *further]).T, axis=0, return_inverse=True)
+    row_of = dict(zip(names, used))
+    all_pairs = [there[a, b] | ~row_of[a] | ~row_of[b] for a, b in inside]
+    pairs = np.all(
+        [used[: len(words.first)].sum(axis=0) > 1, used[len(words.first) :].sum(axis=0) > 1], axis=0
+    )
+    corrected = np.all([pairs, *all_pairs], axis=0)
+    patterns, which = np.unique(np.array([*used, *further, corrected]).T, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         kept = dict(zip((*names, *words.reference[1:]), pattern))
         sides = ([name for name in side if kept[name]] for side in (words.first, words.second))
         references = [words.reference[0], *(name for name in words.reference[1:] if kept[name])]
-        yield np.flatnonzero(which.ravel() == number), *sides, references
+        yield np.flatnonzero(which.ravel() == number), *sides, references, bool(pattern[-1])
 
 
 def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:

@@ -48,7 +48,16 @@ GAP_COLUMNS = (
     *("n_prompts", "n", "d_z", "d_z_low", "d_z_high", "superiority", "superiority_low", "superiority_high"),
     *("ruled_out", "delta", "delta_source", "p_equivalent", "n_effective", "n_changed", "unseen"),
     *("control_gap", "control_low", "control_high", "n_controls"),
-    *("word_gap", "word_low", "word_high", "word_df", "n_words_first", "n_words_second", "n_references"),
+    *(
+        "word_gap",
+        "word_correction",
+        "word_low",
+        "word_high",
+        "word_df",
+        "n_words_first",
+        "n_words_second",
+        "n_references",
+    ),
     *("share_words", "share_references", "share_prompts"),
     *("p_control", "p_control_adjusted", "p_permutation", "p_floor", "reason", "warning", "version"),
 )
@@ -118,13 +127,14 @@ def gap(
         ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the reference,
         or two words of one side), with ``control_high`` and ``control_low`` for it and its negative; ``n_controls``
         counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all words of a and all
-        words of b, and the test that it is more than these words differ among themselves, see
-        `analysis.stats.word_test.word_test`. It rests on ``n_words_first`` and ``n_words_second`` words of a and b,
-        these among them, and on ``n_references`` words that stood as reference, each where it was compared; with one
-        the claim is about that word alone. ``word_df``: words less one a group. ``share_words``, ``share_references``
-        and ``share_prompts``: shares of its variance, 1 together. ``p_permutation``: of the exact permutation of words
-        over the sides, which cannot fall below ``p_floor``. Where neither side has a control, the reference's stand for
-        their spread.
+        words of b, less ``word_correction``, and the test that it is more than these words differ among themselves, see
+        `analysis.stats.word_test.word_test`. ``word_correction`` is half the difference of how near the words of a and
+        those of b are to each other; NaN, and nothing is taken off, where a side has one word. The test rests on
+        ``n_words_first`` and ``n_words_second`` words of a and b, these among them, and on ``n_references`` words that
+        stood as reference, each where it was compared; with one the claim is about that word alone. ``word_df``: words
+        less one a group. ``share_words``, ``share_references`` and ``share_prompts``: shares of its variance, 1
+        together. ``p_permutation``: of the exact permutation of words over the sides, before the correction, which
+        cannot fall below ``p_floor``. Where neither side has a control, the reference's stand for their spread.
 
         ``n_effective``: how many prompts carry the variance of the gap, and ``n_changed``: at how many it is more than
         rounding; ``unseen``: the share that a kind of prompt can have which none of these prompts is, at 95 %; see

@@ -2,8 +2,10 @@
 
 A headline gap is one number out of many that could have been asked for. ``tables/specifications`` holds the gap over
 words, and its test against words, for the run as it is and with one choice moved: one word of a side or one reference
-word left out (two of each are always left), one seed left out, another readout of the text embeddings. The report gives
-the share that supports what it says; `analysis.studies.sensitivity` moves further choices, with the same functions.
+word left out (two of each are always left), one seed left out, another readout of the text embeddings: a specification
+curve (Simonsohn, Simmons and Nelson 2020). The report gives the range of the estimates, and no count of those that are
+significant: they share nearly all their data, so that a false claim is significant in nearly as many as a true one.
+`analysis.studies.sensitivity` moves further choices, with the same functions.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from analysis.tables.similarities.similarities import Family, Similarities, simi
 
 COLUMNS = (
     *("space", "site", "metric", "contrast", "specification", "of_run", "gap", "low", "high", "p_control"),
-    *("supports", "version"),
+    "version",
 )
 AS_RUN = "as run"
 FEWEST = 2  # words that are left of a group
@@ -55,7 +57,7 @@ def specifications(
     text_readout : str
         The readout of the run, which stands for **t**.
     level : float
-        A specification is beyond words where its p is below 1 − level.
+        Of the intervals.
     fewest : int
         Words that are left of a group at least.
     shared_noise : bool
@@ -65,8 +67,7 @@ def specifications(
     -------
     DataFrame
         One row per (headline measure, contrast, specification), with `COLUMNS`. ``gap`` with its interval is the mean
-        over all words used, as ``word_gap`` in ``tables/gap``; ``supports`` says that p is below 1 − level and the gap
-        points where that of the run as it is does; ``of_run`` marks the run as it is.
+        over all words used, as ``word_gap`` in ``tables/gap``; ``of_run`` marks the run as it is.
     """
     metrics = headline_metrics(text_readout)
     others = [m for name in READOUTS if name != text_readout for m in headline_metrics(name)[:1]]
@@ -96,13 +97,7 @@ def specifications(
                 | {"version": definition(family.metric).version}
                 for name, family, words_used in settings
             ]
-    table = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "supports"])
-    key = ["space", "site", "metric", "contrast"]
-    of_run = table[table["of_run"].astype(bool)].set_index(key)["gap"]
-    towards = np.array([np.sign(of_run[place]) for place in table[key].itertuples(index=False, name=None)])
-    beyond = (table["p_control"] < 1 - level).to_numpy(bool)
-    table["supports"] = beyond & (np.sign(table["gap"].to_numpy(float)) == towards)
-    return table[list(COLUMNS)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def left_out(words: SideWords, fewest: int = FEWEST) -> Iterator[tuple[str, SideWords]]:

@@ -30,7 +30,7 @@ from lab.validate.statistics.simulation import (
     object_coverage,
     object_rejections,
 )
-from lab.validate.statistics.words import HOSTILE, LEANING, WORD_WORLDS, word_rejections
+from lab.validate.statistics.words import HOSTILE, LEANING, ODD, WORD_WORLDS, word_rejections
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
 from probes.errors import UserError
@@ -103,7 +103,7 @@ def page(
             "object_worlds": OBJECT_WORLDS,
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
-        **{"hostile": HOSTILE, "prompts_of_world": PROMPTS},
+        **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
     )
 
@@ -119,6 +119,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Coverage, objects": objects,
         "Default design, gaps": rates["design"],
         "Default design, words": rates["design_words"].and_those_of(rates["spreads"]),
+        "Words of one side odder": rates["odd"],
         "Equivalence where few prompts change": rates["rare"],
         "Noise that prompts share": rates["shared"],
         "Rejections over seeds of one prompt": rates["seeds"].and_those_of(rates["seeds_objects"]),

@@ -8,7 +8,13 @@ from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_wid
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shares import SIZES, floor_rejections, half_step_coverage, share_coverage
-from lab.validate.statistics.words import LEANING, design_rejections, spread_rejections
+from lab.validate.statistics.words import (
+    LEANING,
+    ODD_LEANING,
+    design_rejections,
+    odd_rejections,
+    spread_rejections,
+)
 
 POWER_SIZES = ((2, 2, 1), (3, 3, 1), (3, 3, 2), (3, 3, 3))
 
@@ -23,6 +29,8 @@ def default_design(*, simulations: int, resamples: int, seed: int) -> dict[str, 
         "warnings": Rates(rejected[shown], ANY),
         "design_coverage": Rates(covered, COVERAGE),
         "design_words": Rates(design_rejections(**options), REJECTION),
+        "odd": Rates(odd_rejections(**options), REJECTION),
+        "odd_power": Rates(odd_rejections(ODD_LEANING, **options), ANY),
         "spreads": Rates(spread_rejections(**options), REJECTION),
         "power": Rates(design_rejections(LEANING, sizes=POWER_SIZES, **options), ANY),
         "rare": Rates(rare_equivalence(resamples=resamples, **options), REJECTION),

@@ -78,7 +78,10 @@ def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_finding
         "masculine prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
     )
     assert "more than these words differ among themselves" in found.opening
-    assert f"{top.support[0]} of {top.support[1]} specifications support it" in found.opening
+    gaps = leaning.table("specifications").query("site == 'latent.final'")["gap"]
+    assert (top.specified.count, top.specified.low, top.specified.high) == (10, gaps.min(), gaps.max())
+    said = f"the gap over words is from {gaps.min():.3f} to {gaps.max():.3f} over 10 specifications"
+    assert said in found.opening and "support" not in found.opening
     views = listed(metric.symbol for metric in MEASURES if metric.space != "prompt")
     assert f"{views} are views of the same images, not separate findings" in found.others
     assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.opening + found.others
@@ -172,7 +175,7 @@ def test_specifications_move_words_seeds_and_readout(leaning):
     assert two["specification"].tolist() == ["as run", "without seed 1 of 2", "without seed 2 of 2"]
     none = specifications(pairs, indicators=words, reference="n", contrasts=[])
     assert none.empty and list(none.columns) == list(two.columns)
-    assert two["gap"].tolist() == pytest.approx([0.37, 0.355, 0.385]) and not two["supports"].any()
+    assert two["gap"].tolist() == pytest.approx([0.37, 0.355, 0.385])
 
 
 def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):

@@ -110,7 +110,7 @@ def test_page_loads_nothing(run, page):
 
 def test_figures_stand_beside_the_page(run, page):
     names = {"headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "gap-decoder"}
-    names |= {"similarity-steps", "triplets"}
+    names |= {"similarity-steps", "specifications-masculine-feminine", "triplets"}
     written = {path.name for path in (run.path / "figures").iterdir()}
     assert written == {f"{name}.{kind}" for name in names for kind in ("pdf", "png")}
     assert sum(tag == "svg" for tag, _ in page.tags) == len(names) - 1  # the gallery stands for the triplets
@@ -255,7 +255,7 @@ def test_own_names_and_several_contrasts(tmp_path):
     contrasts = (("tall", "short"), ("old", "short"))
     run = make(
         tmp_path / "run",
-        prompts=4,
+        prompts=6,
         seeds=1,
         steps=2,
         indicators=people,

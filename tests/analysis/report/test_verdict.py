@@ -111,10 +111,17 @@ def test_small_differences_are_called_small():
     assert "fewer than 12 % of such prompts may be missing among 24 prompts" in small.remarks[0]
 
 
-def test_what_few_prompts_cannot_show_is_said():
-    """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least."""
-    assert card(n_prompts=2).remarks == ["With 2 prompts the p of the sign flips cannot fall below 0.5."]
-    assert card(n_prompts=3).remarks == ["With 3 prompts the p of the sign flips cannot fall below 0.25."]
+@pytest.mark.parametrize("n", [2, 5])
+def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
+    """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least: 0.0625 of five."""
+    few = card(n_prompts=n)
+    assert few.verdict.state == "no interval" and few.direction == 0 and few.against_words == ""
+    assert f"but {n} prompts are too few for an interval or a direction (it takes 6)" in few.claim
+    assert all(np.isnan(few.row[name]) for name in ("ci_low", "ci_high", "p_value", "word_low", "p_control"))
+    assert card(n_prompts=6).direction == 1
+
+
+def test_what_so_few_prompts_cannot_show_is_said():
     assert card(n_prompts=6).remarks == []
     rare = "What changes at fewer than 12 % of such prompts may be missing among 24 prompts."
     assert card(unseen=0.117).direction == card().direction and card(unseen=0.117).remarks == [rare]
@@ -153,3 +160,16 @@ def test_points_are_named_and_a_row_without_the_newer_columns_is_judged():
     assert np.isnan(
         wording.finding(bare | {"p_control": NAN}, headline_metrics()[1], "n", ("m", "f")).p_measures
     )
+
+
+def test_a_gap_that_turns_when_corrected_is_said_to():
+    one = card(word_gap=-0.09, p_control=0.01)
+    assert one.verdict.turned and one.direction == 0
+    assert "points the other way: no direction is claimed" in one.claim
+    assert not card(p_control=0.06).verdict.turned and not card().verdict.turned
+
+
+def test_a_gap_that_cannot_be_told_is_bounded_by_its_interval():
+    assert card(ci_low=-0.0123).claim.endswith("The gap between them is smaller than 0.150, either way.")
+    assert card(ci_low=-0.2012).claim.endswith("is smaller than 0.202, either way.")  # rounded up, never down
+    assert card(metric=3, ci_low=-0.2012).claim.endswith("is smaller than 0.21 points, either way.")

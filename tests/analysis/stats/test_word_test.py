@@ -5,7 +5,8 @@ import pytest
 from scipy import optimize, stats
 
 from analysis.stats import resampling
-from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
+from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, pair_pseudo_values, word_test
+from lab.validate.statistics.words import ODD, ODD_LEANING, odd_rejections
 
 
 def world(words=3, prompts=12, columns=4, word=1.0, prompt=1.0, rest=0.5, lean=0.0, seed=0, **own):
@@ -163,3 +164,117 @@ def test_rejects_no_more_often_than_it_says_where_words_alone_make_gaps(own, lea
     assert least < (word_test(first, second).p_value < 0.05).mean() < 0.065
     flips = stats.ttest_1samp((first - second)[0, 0], 0).pvalue
     assert (flips < 0.05).mean() > 0.4  # against 0, one word against one word
+
+
+def vectors(words, prompts=6, columns=2, seed=0, size=5):
+    """Unit vectors of words at prompts, shape (words, prompts, columns, size)."""
+    drawn = np.random.default_rng([seed, words]).standard_normal((words, prompts, columns, size)) + 1
+    return drawn / np.linalg.norm(drawn, axis=3, keepdims=True)
+
+
+def cosines(one, other):
+    return np.einsum("apcd,bpcd->abpc", one, other)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (2, 4)])
+def test_the_corrected_gap_by_a_plain_loop(sizes):
+    references = vectors(3, seed=9)
+    sides = [vectors(k, seed=number) for number, k in enumerate(sizes)]
+    near, within = [cosines(references, side) for side in sides], [cosines(side, side) for side in sides]
+    result = word_test(*near, within=within)
+
+    def pair_mean(table, left_out=None):
+        words = [w for w in range(len(table)) if w != left_out]
+        return np.mean([table[v, w] for v in words for w in words if v != w], axis=0)
+
+    for column in range(2):
+        cells = []
+        for table, inside in zip(near, within):
+            inside, k = inside[..., column], len(inside)
+            values = [
+                pair_mean(inside) if k == 2 else k * pair_mean(inside) - (k - 1) * pair_mean(inside, w)
+                for w in range(k)
+            ]
+            cells.append(table[..., column] - np.array(values) / 2)
+        gap, low, high, p_value = by_loop(cells)
+        found = (result.gap, result.low, result.high, result.p_value)
+        assert [value[column] for value in found] == pytest.approx((gap, low, high, p_value), rel=1e-9)
+        halves = [pair_mean(inside[..., column]).mean() / 2 for inside in within]
+        assert result.correction[column] == pytest.approx(halves[0] - halves[1])
+        assert gap == pytest.approx(
+            near[0][..., column].mean() - near[1][..., column].mean() - result.correction[column]
+        )
+
+
+def test_the_corrected_gap_is_half_the_difference_of_unbiased_squared_distances_of_means():
+    """Gretton et al. 2012, Eq. 3, of each side and the reference, by sums over all different words."""
+    references, first, second = vectors(3, seed=9), vectors(3, seed=0), vectors(4, seed=1)
+
+    def mmd2(x, y):
+        k, m = len(x), len(y)
+        xx = (cosines(x, x).sum(axis=(0, 1)) - k) / (k * (k - 1))
+        yy = (cosines(y, y).sum(axis=(0, 1)) - m) / (m * (m - 1))
+        return (xx + yy - 2 * cosines(x, y).mean(axis=(0, 1))).mean(axis=0)
+
+    result = word_test(
+        *(cosines(references, side) for side in (first, second)),
+        within=[cosines(side, side) for side in (first, second)],
+    )
+    assert result.gap == pytest.approx((mmd2(references, second) - mmd2(references, first)) / 2)
+
+
+def test_within_says_nothing_where_the_words_are_equally_near_to_each_other():
+    sides = world(seed=1)
+    flat = [np.full((3, 3, *side.shape[2:]), 0.7) for side in sides]
+    plain, corrected = word_test(*sides), word_test(*sides, within=flat)
+    assert corrected.correction == pytest.approx(np.zeros(4), abs=1e-15)
+    for name in ("gap", "low", "high", "p_value", "p_permutation"):
+        assert getattr(corrected, name) == pytest.approx(getattr(plain, name))
+    assert np.isnan(plain.correction).all()
+
+
+def test_a_prompt_without_a_pair_of_a_side_is_left_out_of_its_column():
+    sides, pairs = world(seed=2), [np.random.default_rng(k).random((3, 3, 12, 4)) for k in range(2)]
+    pairs = [(table + table.swapaxes(0, 1)) / 2 for table in pairs]
+    pairs[0][0, 1, 4, 1] = pairs[0][1, 0, 4, 1] = np.nan
+    result = word_test(*sides, within=pairs)
+    assert result.n.tolist() == [12, 11, 12, 12]
+    kept = np.arange(12) != 4
+    alone = word_test(*(s[:, :, kept] for s in sides), within=[table[:, :, kept] for table in pairs])
+    assert result.p_value[1] == pytest.approx(alone.p_value[1])
+
+
+def test_pairs_of_one_word_or_of_another_shape_are_refused():
+    sides = world()
+    for pairs in (
+        [np.ones((3, 3, 12, 4)), np.ones((2, 2, 12, 4))],
+        [np.ones((3, 3, 12)), np.ones((3, 3, 12, 4))],
+    ):
+        with pytest.raises(ValueError, match="within: expected two words a side or more and shape"):
+            word_test(*sides, within=pairs)
+    with pytest.raises(ValueError, match="within"):
+        word_test(*(side[:, :1] for side in sides), within=[np.ones((1, 1, 12, 4))] * 2)
+
+
+def test_pseudo_values_of_many_words_are_those_of_a_jackknife():
+    table = np.random.default_rng(0).random((5, 5))
+    table = (table + table.T) / 2
+
+    def mean(words):
+        return np.mean([table[v, w] for v in words for w in words if v != w])
+
+    every = [5 * mean(range(5)) - 4 * mean([v for v in range(5) if v != w]) for w in range(5)]
+    assert pair_pseudo_values(table) == pytest.approx(every)
+
+
+def test_odder_words_of_one_side_are_no_lean():
+    """The plain gap claims a direction in up to 97 % of these worlds; the corrected one keeps its level and power."""
+    drawn = {"sizes": ((3, 3, 3),), "simulations": 800}
+    rate = odd_rejections(ODD, **drawn).set_index(["world", "test"])["rate"].unstack()
+    corrected, plain = "3 against 3, 3 of the reference", "3 against 3, 3 of the reference, plain gap"
+    assert (rate[corrected] <= 0.065 + 2.6 * np.sqrt(0.065 * 0.935 / 800)).all()
+    assert (rate.loc[[w.name for w in ODD[1:]], plain] > 0.15).all()
+    power = odd_rejections(ODD_LEANING, **drawn).set_index(["world", "test"])["rate"].unstack()
+    even = power.loc["lean .4, own parts .2 and .2"]
+    assert even[corrected] > 0.8 * even[plain] > 0.7
+    assert (power[corrected] > 0.8).all()

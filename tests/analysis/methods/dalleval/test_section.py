@@ -107,3 +107,27 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
         ]
         assert "2 undecided (gender)" in text
     list(latex.documents(run))
+
+
+def test_a_share_of_few_decided_images_says_so_and_how_far_the_others_could_move_it():
+    row = {"question": "gender", "source": "blip2", "indicator": "neutral", "professions": 1, "reason": ""}
+    row |= {"average": 1.0, "decided": 3, "asked": 13, "average_least": -7 / 13, "average_most": 1.0}
+    row |= {"mad": 0.5, "floor": 0.2, "excess": 0.3, "p_value": 0.2, "tested": 1, "different": 0}
+    said = section._sentence(row, "gender")
+    assert said.startswith(
+        "100 % of the 3 that were decided of 13 images generated from neutral prompts of 1 profession were read as female"
+    )
+    assert "whatever the others show, of all it is between 23 % and 100 %" in said
+    assert "whatever" not in section._sentence(row | {"decided": 13}, "gender")
+    tones = section._sentence(row | {"average": 5.0, "average_least": 2.0, "average_most": 9.0}, "tone")
+    assert "between 2.000 and 9.000" in tones or "between 2.00 and 9.00" in tones
+
+
+def test_the_bounds_are_those_of_all_answers_to_the_images_that_were_not_decided(audit):
+    mad, each = audit.table("dalleval_mad"), audit.table("dalleval_professions")
+    for row in mad[mad["indicator"] != "(all)"].itertuples():
+        own = each[(each["source"] == row.source) & (each["question"] == row.question)]
+        own = own[own["indicator"] == row.indicator]
+        assert row.average_least <= row.average + 1e-12 and row.average_most >= row.average - 1e-12
+        if (own["decided"] == own["asked"]).all():
+            assert row.average_least == pytest.approx(row.average) == pytest.approx(row.average_most)

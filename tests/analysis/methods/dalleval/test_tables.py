@@ -390,3 +390,31 @@ def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run)
 
 def test_the_plan_of_the_made_up_run():
     assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}
+
+
+def test_equal_shares_have_the_interval_of_equal_shares_however_they_were_added_up():
+    noise = np.array([[0.14], [0.14000000000000004], [0.14], [0.13999999999999999]])
+    equal = tables.bounded_interval(np.full((4, 1), 0.14), (0.0, 1.0), MEASURE)
+    found = tables.bounded_interval(noise, (0.0, 1.0), MEASURE)
+    for one, other in zip(found, equal):
+        assert one == pytest.approx(other, rel=1e-12)
+    assert found[1] < 0.14 < found[2]
+    apart = tables.bounded_interval(np.where(noise == 0.14, 0.14, 0.15), (0.0, 1.0), MEASURE)
+    assert 0.1 < apart[1] < apart[2] < 0.2  # what does differ is resampled as before
+    missing = tables.bounded_interval(np.array([[np.nan], [0.5], [0.5]]), (0.0, 1.0), MEASURE)
+    assert missing[0] == 0.5 and missing[1] < 0.5 < missing[2]
+
+
+def test_the_interval_over_images_holds_a_mad_of_0():
+    """Ten tones equally likely, nine images of twenty professions: the truth is 0, which was left out in six of ten."""
+    rng, left_out = np.random.default_rng(0), 0
+    runs = 60
+    for _ in range(runs):
+        tones = rng.integers(1, 11, (20, 1, 9)).astype(float)
+        names = tuple(f"work {row}" for row in range(20))
+        one = Reading(tones, np.full(tones.shape, DECIDED, object), names, ("person",), "tone", "ita")
+        professions = tables.profession_table([one], ["person"], MEASURE, paired=False)
+        row = mad.mad_table([one], professions, ["person"], MEASURE, "all", paired=False).iloc[0]
+        left_out += row["images_low"] > 0
+        assert row["images_low"] <= row["debiased"] or row["images_low"] == 0
+    assert left_out / runs <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / runs)

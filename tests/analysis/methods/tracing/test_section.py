@@ -6,6 +6,7 @@ import pytest
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.figures import draw_curve, draw_shares, draw_windows
 from analysis.methods.tracing.section import draw, draw_trace, read_trace, section
+from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
@@ -64,6 +65,20 @@ def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp
     assert draw_shares(traced.shown("trace_shares"), 0.95) is None
     assert "trace_windows" not in found.tables() and not list(latex.documents(found))
     assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
+
+
+def test_cuts_of_no_total_effect_test_nothing_but_a_patch_into_itself(tmp_path):
+    path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
+    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(curve=0)))
+    configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    cuts = found.table("trace_cuts").set_index("cut")
+    assert cuts.loc[["self"], "holds"].all() and not cuts.loc[["complete", "before"], "holds"].any()
+    assert (cuts.loc[["complete", "before"], "reason"] == UNTESTED).all()
+    said = page(found, read_trace(found), {})
+    assert "cannot be tested: no prompt has a total effect" in said and "7 of 7" not in said
+    assert "does not hold" not in said
 
 
 def test_the_shares_as_latex(run):

@@ -22,6 +22,7 @@ from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import _name_ticks
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
 from analysis.report.saving import Saved, saved
+from analysis.tables.similarities.specifications import COLUMNS
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place, readable
 from probes.runs.store import Run
@@ -29,6 +30,7 @@ from tests.analysis.synthetic_run import write_run
 
 CONTRASTS = [("masculine", "feminine")]
 PAIRS = ["neutral-feminine", "neutral-masculine"]
+SPECIFICATIONS = pd.DataFrame(columns=list(COLUMNS))
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +46,41 @@ def drawn(run):
     return draw(run.table("gap"), run.table("disparity"))
 
 
-def draw(gap, disparity, contrasts=CONTRASTS):
+def draw(gap, disparity, contrasts=CONTRASTS, specifications=None):
     steps = {step: 1000.0 - 100 * step for step in range(6)}
-    return draw_figures(gap, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS)
+    table = SPECIFICATIONS if specifications is None else specifications
+    return draw_figures(gap, table, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS)
+
+
+def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(run):
+    gaps = {"as run": 0.2, "without “lady”": 0.1, "without “person”": 0.3}
+    rows = [
+        {"space": "denoising", "site": "latent.final", "metric": "cosine", "contrast": "masculine-feminine"}
+        | {
+            "specification": name,
+            "of_run": name == "as run",
+            "gap": gap,
+            "low": gap - 0.05,
+            "high": gap + 0.05,
+        }
+        for name, gap in gaps.items()
+    ]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    drawn = draw(run.table("gap"), run.table("disparity"), specifications=table)
+    figure = drawn["specifications-masculine-feminine"]
+    axes = figure.figure.axes[0]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == sorted(gaps, key=gaps.get)
+    low, high = axes.get_xlim()
+    assert low <= 0.0 and high >= 0.35  # 0 and every interval are in the picture
+    assert "share nearly all their data" in figure.caption
+    one = draw(run.table("gap"), run.table("disparity"), specifications=table.iloc[:1])
+    assert "specifications-masculine-feminine" not in one
+    many = pd.concat(
+        [table] + [table.iloc[1:].assign(gap=0.185 + 0.001 * k) for k in range(30)], ignore_index=True
+    )
+    cut = draw(run.table("gap"), run.table("disparity"), specifications=many)
+    labels = [t.get_text() for t in cut["specifications-masculine-feminine"].figure.axes[0].get_yticklabels()]
+    assert len(labels) == 41 and "as run" in labels
 
 
 def test_every_figure_is_drawn(drawn):
@@ -176,8 +210,20 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
     gap = run.table("gap").set_index(["site", "step", "metric"])
     for row, address in enumerate(cells["addresses"]):
         for column, step in enumerate(cells["steps"]):
-            expected = gap.loc[(address, step, "cosine"), "gap"]
-            np.testing.assert_equal(cells["gap"][row, column], expected)
+            expected = gap.loc[(address, step, "cosine"), ["word_gap", "word_low", "word_high"]]
+            found = [cells[name][row, column] for name in ("gap", "low", "high")]
+            np.testing.assert_equal(found, expected.to_numpy(float))
+
+
+def test_atlas_without_words_to_hold_a_gap_against_holds_that_of_the_indicators(run):
+    gap = run.table("gap")
+    gap[["word_low", "word_high", "p_control", "p_control_adjusted"]] = np.nan
+    drawn = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)].set_index(["site", "step"])
+    at = (drawn.cells["addresses"][0], drawn.cells["steps"][-1])
+    found = [drawn.cells[name][0, -1] for name in ("gap", "low", "high")]
+    np.testing.assert_equal(found, rows.loc[at, ["gap", "ci_low", "ci_high"]].to_numpy(float))
+    assert "over all words" not in drawn.caption.partition("Rings")[0]
 
 
 def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
@@ -199,7 +245,7 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
 def test_undefined_cells_stay_undefined(run):
     gap = run.table("gap")
     mid = (gap["site"] == "unet.mid") & (gap["step"] == 2)
-    gap.loc[mid, ["gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
+    gap.loc[mid, ["gap", "word_gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
     cells = draw(gap, run.table("disparity"))["atlas-masculine-feminine"].cells
     assert np.isnan(cells["gap"][cells["addresses"].index("unet.mid"), 2])
 

@@ -196,7 +196,23 @@ def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
     sides = [
         [[wide[[f"r{r}-{kind}{w}"]].to_numpy() for w in range(3)] for r in range(2)] for kind in ("m", "f")
     ]
-    assert row["p_control"] == pytest.approx(word_test(*sides).p_value[0])
+    within = [
+        [
+            [
+                wide[["-".join(sorted((f"{kind}{v}", f"{kind}{w}")))]].to_numpy() if v != w else nothing
+                for w in range(3)
+            ]
+            for v in range(3)
+        ]
+        for kind, nothing in (("m", np.full((len(wide), 1), np.nan)), ("f", np.full((len(wide), 1), np.nan)))
+    ]
+    result = word_test(*sides, within=within)
+    assert (row["p_control"], row["word_gap"]) == pytest.approx((result.p_value[0], result.gap[0]))
+    inside = [
+        wide[[f"{kind}0-{kind}1", f"{kind}0-{kind}2", f"{kind}1-{kind}2"]].to_numpy().mean() for kind in "mf"
+    ]
+    assert row["word_correction"] == pytest.approx((inside[0] - inside[1]) / 2)
+    assert row["word_gap"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]) - row["word_correction"])
     assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
     means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
     scipy = stats.permutation_test(means, lambda a, b: np.mean(a) - np.mean(b), n_resamples=np.inf)
@@ -279,14 +295,25 @@ def test_a_gap_that_one_prompt_carries_is_bounded_and_rules_nothing_out():
     assert row["warning"] == "few prompts carry the difference"
 
 
-def test_one_reference_word_and_unequal_sides_are_warned_of():
-    rng = np.random.default_rng(3)
-    table, options = words_of_all(rng, references=1)
+def test_one_reference_word_is_warned_of():
+    table, options = words_of_all(np.random.default_rng(3), references=1)
     assert "one reference word" in gap_of(table, **options).iloc[0]["warning"]
-    far = table["pair"].isin(["m0-m1", "m0-m2", "m1-m2"])
-    near = table["pair"].isin(["f0-f1", "f0-f2", "f1-f2"])
-    odd = table.assign(value=table["value"].mask(far, 0.2).mask(near, 0.9))
-    assert "spread unequally" in gap_of(odd, **options).iloc[0]["warning"]
+
+
+def test_sides_that_spread_unequally_are_corrected_and_warned_of_only_where_they_cannot_be():
+    table, options = words_of_all(np.random.default_rng(3), references=1)
+    inside = [
+        table["pair"].isin([f"{kind}0-{kind}1", f"{kind}0-{kind}2", f"{kind}1-{kind}2"]) for kind in "mf"
+    ]
+    odd = table.assign(value=table["value"].mask(inside[0], 0.2).mask(inside[1], 0.9))
+    row = gap_of(odd, **options).iloc[0]
+    assert row["word_correction"] == pytest.approx((0.2 - 0.9) / 2)
+    assert "spread unequally" not in row["warning"]
+    missing = odd[odd["pair"] != "m0-m2"]  # not all words of a side were compared with each other
+    row = gap_of(missing, **options).iloc[0]
+    assert np.isnan(row["word_correction"]) and "spread unequally" in row["warning"]
+    means = [odd.loc[odd["pair"].isin([f"r0-{kind}{w}" for w in range(3)]), "value"].mean() for kind in "mf"]
+    assert row["word_gap"] == pytest.approx(means[0] - means[1])
 
 
 def test_a_difference_that_would_matter_is_held_against_the_gap():

@@ -49,7 +49,7 @@ def model(tmp_path_factory):
         ("gap", "contrast", 1, "expected text in the column `contrast`, found int64"),
         ("gap", "p_control", 7.0, "expected numbers from 0 to 1 in the column `p_control`, found 7.0"),
         ("gap", "p_control", None, ""),
-        ("specifications", "supports", "yes", "expected numbers in the column `supports`, found string"),
+        ("specifications", "low", "yes", "expected numbers in the column `low`, found string"),
         ("agreement", "correlation", "high", "expected numbers in the column `correlation`, found string"),
     ],
 )

@@ -68,9 +68,9 @@ def test_gaps_have_mean_zero_and_seeds_that_resemble_each_other(name):
 def test_words_lie_where_their_world_puts_them():
     rng = np.random.default_rng(3)
     even, lean = (WordWorld("", 0.6, 0.3, 0.3, lean=lean) for lean in (0.0, 0.5))
-    first, second, same = (drawn[0] for drawn in draw_words(even, (2, 2, 2), 50, 200, rng))
+    first, second, same = (drawn[0] for drawn in draw_words(even, (2, 2, 2), 50, 200, rng).sides)
     assert first.shape == (2, 50, 200) and abs((first - second).mean()) < 0.005 < same.mean() - first.mean()
-    first, second = (drawn[0] for drawn in draw_words(lean, (2, 2, 0), 50, 200, rng))
+    first, second = (drawn[0] for drawn in draw_words(lean, (2, 2, 0), 50, 200, rng).sides)
     assert (first - second).mean() > 0.05
     own = (first[0] - first[1]).mean(axis=0)  # the same at every prompt: does not average out
     assert own.std() > 2 * (first[0] - first[1]).std(axis=0).mean() / np.sqrt(50)
