@@ -76,11 +76,12 @@ def mad_table(
     -------
     DataFrame
         ``low`` and ``high``, ``excess_low`` and ``excess_high``, ``average_low`` and ``average_high``: over professions
-        (bootstrap). ``average_least`` and ``average_most``: the average if all images that were looked at and not decided
-        (neither answer, no face) had the lowest, or the highest, category. ``chance_low`` and ``chance_high``: between them lies the MAD by chance. ``debiased``: less what
-        the errors of the shares add to it, with its interval over images, ``images_low`` and ``images_high``; where the
-        images of a noise stand together these errors are multiplied by their design effect. It leaves out 0 only where
-        the test does: near 0 the errors of few images are far from normal.
+        (bootstrap). ``average_least`` and ``average_most``: the average if all images that were read and not decided
+        (neither answer, no face) had the lowest, or the highest, category. ``chance_low`` and ``chance_high``: between
+        them lies the MAD by chance. ``debiased``: less what the errors of the shares add to it, with its interval over
+        images, ``images_low`` and ``images_high``; where the images of a noise stand together these errors are
+        multiplied by their design effect. It leaves out 0 only where the test does: near 0 the errors of few images
+        are far from normal.
         ``different``: professions with an adjusted p-value below 0.05, of those ``tested``. ``p_adjusted``: of
         attributes, over the attributes of a reader and word.
     """

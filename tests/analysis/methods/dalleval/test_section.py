@@ -115,7 +115,8 @@ def test_a_share_of_few_decided_images_says_so_and_how_far_the_others_could_move
     row |= {"mad": 0.5, "floor": 0.2, "excess": 0.3, "p_value": 0.2, "tested": 1, "different": 0}
     said = section._sentence(row, "gender")
     assert said.startswith(
-        "100 % of the 3 that were decided of 13 images generated from neutral prompts of 1 profession were read as female"
+        "100 % of the 3 that were decided of 13 images generated from neutral prompts of 1 profession were read as "
+        "female"
     )
     assert "whatever the others show, of all it is between 23 % and 100 %" in said
     assert "whatever" not in section._sentence(row | {"decided": 13}, "gender")
