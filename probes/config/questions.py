@@ -22,8 +22,10 @@ GENDER_SENTENCES: Mapping[str, str] = {"female": "a photo of a female", "male": 
 WORN_QUESTION = "Is the person wearing {}?"
 TONE_QUESTION = "Which of the ten tones of the Monk scale is the skin nearest to?"  # of people
 _PHRASES = {"uniform": "a uniform"}  # GEP says *in uniform*
-# what takes a word back: *not a male*, *isn't male*, *neither male nor female*
-_NEGATED = re.compile(r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*$")
+# what takes a word back: *not a male*, *isn't male*, *no male*, *non-male*, *neither male nor female*
+_NEGATED = re.compile(r"(?:(?:\b(?:no|not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*|\bnon[-\s])$")
+# a *no* that answers nothing
+_NO_ANSWER = re.compile(r"\bno (?:idea|clue|opinion|way (?:to|of) (?:tell|telling|know|knowing|say|saying))\b")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class ResolvedQuestion:
 def read_answer(answer: str, readings: Mapping[str, tuple[str, ...]]) -> str | None:
     """Return the reading of an answer: the one of whose words it holds some; None where of none or of several.
 
-    Words count as wholes, in capitals or not, in the plural too; one that is taken back (*not a male*) does not count.
+    Words count as wholes, in capitals or not, in the plural too; one that is taken back (*not a male*, *non-male*) does
+    not count, nor does the *no* of *no idea*.
 
     Parameters
     ----------
@@ -66,10 +69,10 @@ def read_answer(answer: str, readings: Mapping[str, tuple[str, ...]]) -> str | N
     --------
     >>> [read_answer(text, GENDERS) for text in ("A female.", "male or female", "a person", "not a male")]
     ['female', None, None, None]
-    >>> read_answer("No, he is not wearing a tie", YES_NO)
-    'no'
+    >>> read_answer("No, he is not wearing a tie", YES_NO), read_answer("No idea.", YES_NO)
+    ('no', None)
     """
-    text = " ".join(answer.casefold().replace("\u2019", "'").split())
+    text = _NO_ANSWER.sub(" ", " ".join(answer.casefold().replace("\u2019", "'").split()))
     there = [name for name, words in readings.items() if any(_says(text, word) for word in words)]
     return there[0] if len(there) == 1 else None
 

@@ -32,6 +32,10 @@ def configured(**settings):
         ("", None),
         ("maleficent", None),
         ("humane", None),
+        ("non-female", None),
+        ("a non-male person", None),
+        ("no woman", None),
+        ("no, a woman", "female"),
     ],
 )
 def test_readings_of_gender(answer, reading):
@@ -48,6 +52,10 @@ def test_readings_of_gender(answer, reading):
         ("yes and no", None),
         ("none", None),
         ("eyes", None),
+        ("No idea", None),
+        ("no way to tell", None),
+        ("I have no clue.", None),
+        ("No.", "no"),
     ],
 )
 def test_readings_of_yes_and_no(answer, reading):
