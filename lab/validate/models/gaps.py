@@ -89,17 +89,19 @@ def permuted_p_values(
         }
         there = ~np.all([np.isnan(value) for value in near.values()], axis=0)  # prompts with any value
         near = {key: value[there] for key, value in near.items()}
-        gaps, sides = [], ([], [])
+        gaps, sides, pairs_within = [], ([], []), ([], [])
+        undefined = np.full_like(next(iter(near.values())), np.nan)  # of a word with itself
         for reference in names:
             others = [name for name in names if name != reference]
             gaps += [near[reference, a] - near[reference, b] for a, b in combinations(others, 2)]
         for references in combinations(names, size):
             for chosen in _two_sides([name for name in names if name not in references], size):
-                for side, words in zip(sides, chosen):
+                for side, inside, words in zip(sides, pairs_within, chosen):
                     side.append([[near[reference, name] for name in words] for reference in references])
+                    inside.append([[near.get((a, b), undefined) for b in words] for a in words])
         flips = sign_flip_test(np.array(gaps).T, permutations=permutations).p_value
-        first, second = (np.array(side).transpose(1, 2, 3, 0) for side in sides)
-        p_values[label] = flips, word_test(first, second).p_value
+        first, second, *within = (np.array(side).transpose(1, 2, 3, 0) for side in (*sides, *pairs_within))
+        p_values[label] = flips, word_test(first, second, within=within).p_value
     return p_values
 
 

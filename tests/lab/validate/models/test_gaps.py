@@ -33,4 +33,5 @@ def test_words_that_change_places_are_found_against_0_and_not_against_words():
     assert (table["gaps"] == 252).all() and (table["sides"] == 840).all() and len(table) >= 5
     assert len(table) == len(QUANTITIES)
     assert (table["against_0"] > 0.5).all()
-    assert table["against_words"].max() < 0.12 and 0.01 < table["against_words"].mean() < 0.065
+    # nine words alone: choices share them, and the correction of one is estimated from three pairs
+    assert table["against_words"].max() < 0.12 and 0.001 < table["against_words"].mean() < 0.065
