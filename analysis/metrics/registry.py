@@ -55,6 +55,10 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     function : str
         Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
+    least_delta : float
+        δ at least, the smallest gap that matters, where a run states none: of measures of images 2 % of the way from
+        unrelated to the same, which nobody would act on however alike the two sides are; of text embeddings, which no
+        noise moves and which lie within a few hundredths of each other where one word differs, 0.2 %.
     optional : bool
         Whether a run holds it only where ``measure.pictures`` of its configuration asks for it; no headline metric.
     """
@@ -75,6 +79,7 @@ class Metric:
     about: str = ""
     noun: str = "images generated from"
     function: str = ""
+    least_delta: float = 0.02
     optional: bool = False
 
     def __post_init__(self) -> None:
@@ -134,6 +139,7 @@ def _of_text(readout: str) -> Metric:
         site="text.final",
         latex="$\\mathbf{t}$",
         key="t",
+        least_delta=0.002,
         about="The conditional text embeddings given to the U-Net; cosine similarity of the flattened sequence, of the"
         " end-of-text position, or of the shared words (Wu et al. 2025, Eq. 1).",
         digits=4,
@@ -174,6 +180,7 @@ _ROWS = (
         higher_is_nearer=False,
         digits=2,
         unit="%",
+        least_delta=2.0,
         about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
         " which is set for each pair anew.",
         function="diff_pix_score",
@@ -196,6 +203,7 @@ _ROWS = (
         higher_is_nearer=False,
         digits=2,
         unit="%",
+        least_delta=2.0,
         function="diff_pix_scaled_score",
         optional=True,
     ),

@@ -84,7 +84,7 @@ def equivalence_test(
     larger of the p-values of ``t`` and ``bootstrap``, so that it claims where the interval of that name lies within
     ±δ; it keeps its level with skewed differences too. With a ``reach`` it also takes the p-value of the bounded
     interval, which allows for rare changes that were not drawn, and it is withheld where few prompts carry the variance
-    (`analysis.stats.rare_changes`).
+    (`analysis.stats.rare_changes`), unless no change can reach δ.
 
     Parameters
     ----------
@@ -151,7 +151,10 @@ def equivalence_test(
                     beyond = np.maximum((tails[0] <= -delta).sum(axis=0), (tails[1] >= delta).sum(axis=0))
                     p_value = np.maximum(p_value, (1 + beyond) / (1 + resamples))
                 if method == "envelope":
-                    interval.reason[defined & few_carry(effective_prompts(values), n)] = FEW_CARRY
+                    few = defined & few_carry(effective_prompts(values), n)
+                    if reach is not None:  # no change can be as large as δ, drawn or not
+                        few &= np.asarray(reach, np.float64) >= delta
+                    interval.reason[few] = FEW_CARRY
                     defined = interval.reason == ""
                 low, high = (np.where(defined, end, np.nan) for end in (low, high))
                 interval = Interval(mean, low, high, n, interval.reason, level, resamples, seed, method)

@@ -25,7 +25,9 @@ _PHRASES = {"uniform": "a uniform"}  # GEP says *in uniform*
 # what takes a word back: *not a male*, *isn't male*, *no male*, *non-male*, *neither male nor female*
 _NEGATED = re.compile(r"(?:(?:\b(?:no|not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*|\bnon[-\s])$")
 # a *no* that answers nothing
-_NO_ANSWER = re.compile(r"\bno (?:idea|clue|opinion|way (?:to|of) (?:tell|telling|know|knowing|say|saying))\b")
+_NO_ANSWER = re.compile(
+    r"\bno (?:idea|clue|opinion|way (?:to|of) (?:tell|telling|know|knowing|say|saying))\b"
+)
 
 
 @dataclass(frozen=True)

@@ -219,8 +219,9 @@ class Measure(Section):
     (``paper``), or every human word that the package lists (``long``).
 
     ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
-    contrast; ``primary`` names the measure that a run is asked about first (``t``, ``z0``, ``ssim``,
-    ``diff_pix``, or another that `analysis.metrics.registry` holds), the others are secondary.
+    contrast, and at least the ``least_delta`` of the measure (`analysis.metrics.registry`). ``primary`` names the
+    measure that a run is asked about first (``t``, ``z0``, ``ssim``, ``diff_pix``, or another that
+    `analysis.metrics.registry` holds), the others are secondary.
 
     ``pictures`` asks for further comparisons of pictures, in tables beside the others: ``ssim_full``, SSIM over all
     pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose

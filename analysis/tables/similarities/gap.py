@@ -63,7 +63,7 @@ GAP_COLUMNS = (
 )
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
 SMALLEST_EFFECT = Measure().smallest_effect  # share of the distance between the two sides
-STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
+STATED, DERIVED, LEAST = "measure.equivalence", "measure.smallest_effect", "least of the measure"
 
 
 def gap(
@@ -103,7 +103,8 @@ def gap(
         For a metric the difference δ that would matter, in its units, chosen before the data are seen.
     smallest_effect : float, optional
         For every other metric δ is this share of the mean distance between the two sides of the contrast: of
-        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is. None: no δ.
+        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is; and at least
+        `analysis.metrics.registry.Metric.least_delta`, so that sides that hardly differ can be said not to. None: no δ.
     shared_noise : bool
         Whether all prompts of a seed share their noise, so that prompts depend on each other: intervals and p-values
         are then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm; those of d_z and
@@ -122,7 +123,7 @@ def gap(
         ``n_prompts`` counts prompts and ``n`` single differences. ``d_z`` and ``superiority``: effect sizes, see
         `analysis.stats.effects.EffectSizes`. ``ruled_out``: a gap of so much or more is ruled out at 1 - level;
         ``p_equivalent``: of the test that the gap lies within ±``delta``, at the end of each space (step -1) alone
-        where δ is a share of the distance; ``delta_source`` says whether it was stated or is such a share.
+        where δ is not stated; ``delta_source`` says whether it was stated, is such a share, or the measure's least.
 
         ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the reference,
         or two words of one side), with ``control_high`` and ``control_low`` for it and its negative; ``n_controls``
@@ -303,15 +304,17 @@ def _block(
     values, reach = prompt_means(single), family.reach()
     stated = choices.deltas.get(family.metric)
     if stated is None:
-        delta = _smallest(family.pair(first, second, choices.indicators), known.sign, choices.smallest_effect)
+        share = _smallest(family.pair(first, second, choices.indicators), known.sign, choices.smallest_effect)
+        delta = share if choices.smallest_effect is None else np.fmax(share, known.least_delta)
+        source = np.where(delta == share, DERIVED, LEAST)
     else:
-        delta = np.full(width, stated)
+        delta, source = np.full(width, stated), STATED
     ends = (family.columns["step"] < 0).to_numpy() if stated is None else np.full(width, True)
     tested = np.where(ends, delta, np.nan)
     size = effect_sizes(values, reach=reach, **choices.sampling)
     columns: dict[str, NDArray] = {
         "delta": delta,
-        "delta_source": np.where(np.isnan(delta), "", DERIVED if stated is None else STATED).astype(object),
+        "delta_source": np.where(np.isnan(delta), "", source).astype(object),
         "n": (~np.isnan(single)).sum(axis=(0, 1)),
         "n_effective": size.n_effective,
         "n_changed": changed_prompts(sides),

@@ -11,6 +11,7 @@ from analysis.metrics.registry import headline_metrics
 from analysis.report.findings import COLUMNS, read_summaries, summaries
 from analysis.report.format import listed
 from analysis.report.page import report
+from analysis.report.verdict import judge
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.agreement import agreement
@@ -223,6 +224,41 @@ def test_a_gap_far_below_the_distance_is_shown_to_be_small_and_a_stated_delta_go
     assert (stated["delta"], stated["delta_source"]) == (1e-5, "measure.equivalence")
     assert stated["p_equivalent"] > 0.05
     assert np.isnan(gap(pairs, **options, smallest_effect=None).iloc[0]["delta"])
+
+
+def test_sides_that_hardly_differ_are_said_not_to():
+    """A tenth of their distance is 1e-5, below which nothing could be shown: δ is the measure's least then."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"pair": pair, "triplet": t, "seed": 0, "value": 1 - 1e-4 * rng.random()}
+        for t in range(24)
+        for pair in ("n-m", "n-f", "f-m")
+    ]
+    places = {
+        "ssim": ("image", "image", 0.02),
+        "cosine": ("denoising", "latent.final", 0.02),
+        "cosine_sequence": ("prompt", "text.final", 0.002),
+    }
+    for metric, (space, site, least) in places.items():
+        pairs = pd.DataFrame(rows).assign(space=space, site=site, metric=metric, step=-1)
+        options = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
+        row = gap(pairs, **options).iloc[0]
+        assert (row["delta"], row["delta_source"]) == (least, "least of the measure")
+        assert row["p_equivalent"] < 0.01 and judge(row.to_dict()).state == "small"
+
+
+def test_a_change_that_few_prompts_carry_is_small_only_where_none_can_reach_delta():
+    for largest, shown in ((1e-3, True), (0.3, False)):
+        values = np.full(24, 0.9)
+        values[3] -= largest
+        rows = [
+            {"pair": pair, "triplet": t, "seed": 0, "value": value if pair == "n-f" else 0.9}
+            for t, value in enumerate(values)
+            for pair in ("n-m", "n-f", "f-m")
+        ]
+        pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="ssim", step=-1)
+        row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[("m", "f")]).iloc[0]
+        assert (row["p_equivalent"] < 0.05) == shown
 
 
 # Prompts
