@@ -321,7 +321,9 @@ def test_a_difference_that_would_matter_is_held_against_the_gap():
     row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]
     assert row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and abs(row["gap"]) < row["ruled_out"] < 0.05
     assert gap_of(small(values), deltas={"cosine": 0.9 * row["ruled_out"]}).iloc[0]["p_equivalent"] > 0.05
-    assert np.isnan(gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]["p_equivalent"])
+    other = gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]  # of another measure: this one has its least
+    assert (other["delta"], other["delta_source"]) == (0.02, "least of the measure")
+    assert np.isnan(gap_of(small(values), smallest_effect=None).iloc[0]["p_equivalent"])
 
 
 def test_effect_sizes_stand_beside_the_gap(run, pairs):
