@@ -48,8 +48,8 @@ class EffectSizes:
         Mean difference with its ``envelope`` interval, see `analysis.stats.intervals.bootstrap_interval`.
     ruled_out : ndarray of float64
         The smallest δ such that a mean of δ or more, either way, is ruled out at the level α = 1 - level: the farther
-        end of the ``envelope`` interval of level 1 - 2α, and of the bounded one where a reach is given. NaN where few
-        prompts carry the variance.
+        end of the ``envelope`` interval of level 1 - 2α, and of the bounded one where a reach is given. Where few
+        prompts carry the variance, of the bounded one alone, and NaN without a reach.
     d_z, d_z_low, d_z_high : ndarray of float64
         Mean over standard deviation of the differences. 0 is no difference; the sign is the mean's.
     g, g_low, g_high : ndarray of float64
@@ -242,12 +242,14 @@ def effect_sizes(
             ruled_out[place] = np.abs(narrow).max(axis=0)
             if weights is not None:
                 narrow = bounded_ends(chosen, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
-                ruled_out[place] = np.maximum(ruled_out[place], np.abs(narrow).max(axis=0))
+                bounded = np.abs(narrow).max(axis=0)
+                ruled_out[place] = np.where(few[place], bounded, np.maximum(ruled_out[place], bounded))
             outer = _d_z_ends(chosen, d_z[place], mean[place], drawn, level)
             d_low[place], d_high[place], reason[place] = outer
     rare = np.flatnonzero(few & defined)
     low[rare], high[rare] = rare_ends(values[:, rare], (ends[0][rare], ends[1][rare]), level, resamples, seed)
-    ruled_out[rare] = np.nan
+    if reach is None:
+        ruled_out[rare] = np.nan
     factor = hedges_factor(n)
     superiority, below, above = _superiority(values, n, level)
     return EffectSizes(

@@ -83,8 +83,9 @@ def equivalence_test(
     studentized; the p-value is where ±δ stands among the resampled t, (1 + #) / (1 + resamples). ``envelope``: the
     larger of the p-values of ``t`` and ``bootstrap``, so that it claims where the interval of that name lies within
     ±δ; it keeps its level with skewed differences too. With a ``reach`` it also takes the p-value of the bounded
-    interval, which allows for rare changes that were not drawn, and it is withheld where few prompts carry the variance
-    (`analysis.stats.rare_changes`), unless no change can reach δ.
+    interval, which allows for rare changes that were not drawn. Where few prompts carry the variance
+    (`analysis.stats.rare_changes`) standard errors say nothing: the bounded interval decides alone, and without a
+    ``reach`` the test is withheld.
 
     Parameters
     ----------
@@ -143,19 +144,19 @@ def equivalence_test(
                 resampled = (1 + np.maximum(*tails)) / (1 + count)
                 p_value = resampled if method == "bootstrap" else np.maximum(p_value, resampled)
                 ((low, high),) = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+                few = few_carry(effective_prompts(values), n) & (method == "envelope")
+                if few.any() and reach is None:
+                    interval.reason[few & defined] = FEW_CARRY
+                    defined = interval.reason == ""
                 if method == "envelope" and reach is not None:
                     weights, ends = exponential_weights(len(values), resamples, seed), range_of(values, reach)
                     tails = bounded_draws(values, weights, ends)
                     bounded_low, bounded_high = ends_of_draws(tails, level)
-                    low, high = np.fmin(low, bounded_low), np.fmax(high, bounded_high)
+                    low = np.where(few, bounded_low, np.fmin(low, bounded_low))
+                    high = np.where(few, bounded_high, np.fmax(high, bounded_high))
                     beyond = np.maximum((tails[0] <= -delta).sum(axis=0), (tails[1] >= delta).sum(axis=0))
-                    p_value = np.maximum(p_value, (1 + beyond) / (1 + resamples))
-                if method == "envelope":
-                    few = defined & few_carry(effective_prompts(values), n)
-                    if reach is not None:  # no change can be as large as δ, drawn or not
-                        few &= np.asarray(reach, np.float64) >= delta
-                    interval.reason[few] = FEW_CARRY
-                    defined = interval.reason == ""
+                    bounded = (1 + beyond) / (1 + resamples)
+                    p_value = np.where(few, bounded, np.maximum(p_value, bounded))
                 low, high = (np.where(defined, end, np.nan) for end in (low, high))
                 interval = Interval(mean, low, high, n, interval.reason, level, resamples, seed, method)
     p_value = np.where(defined, p_value, np.nan)

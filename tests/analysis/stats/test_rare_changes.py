@@ -72,9 +72,27 @@ def test_an_interval_that_few_prompts_carry_stays_within_their_range(changed):
     size = effect_sizes(values, reach=np.full(20, 0.03))
     assert (size.mean_low > -0.03).all() and (size.mean_high < 0.03).all()
     assert ((size.mean_low < size.mean) & (size.mean < size.mean_high)).all()
-    assert few_carry(size.n_effective, size.n).all() and np.isnan(size.ruled_out).all()
-    test = equivalence_test(values, 0.02, method="envelope", reach=np.full(20, 0.03))
-    assert np.isnan(test.p_value).all() and set(test.reason) == {"few prompts carry the difference"}
+    assert few_carry(size.n_effective, size.n).all()
+    assert np.isnan(effect_sizes(values).ruled_out).all()
+    unknown = equivalence_test(values, 0.02, method="envelope")
+    assert np.isnan(unknown.p_value).all() and set(unknown.reason) == {"few prompts carry the difference"}
+
+
+def test_where_few_prompts_carry_the_difference_the_bounded_interval_decides_about_equivalence():
+    """As z₀ of a null run of 200 prompts, whose interval of −0.0009 to 0.0016 did not do for a δ of 0.02."""
+    values, reach = rare(2), np.full(20, 0.03)
+    size = effect_sizes(values, reach=reach)
+    test = equivalence_test(values, 0.02, method="envelope", reach=reach)
+    assert few_carry(size.n_effective, size.n).all() and (test.p_value < 0.05).all()
+    np.testing.assert_allclose(test.smallest, size.ruled_out, rtol=1e-12)
+    barely = equivalence_test(values, 0.003, method="envelope", reach=reach)
+    # two of 24 changed: their share may be 0.24 (Clopper and Pearson), a mean change of 0.24 * 0.03
+    assert stats.binomtest(2, 24).proportion_ci(0.9).high * 0.03 > 0.003 and (barely.p_value > 0.05).all()
+
+
+@pytest.mark.parametrize("changed", [1, 2])
+def test_an_interval_without_a_reach_is_finite_where_few_prompts_carry_it(changed):
+    values = rare(changed)
     own = bootstrap_interval(values, method="envelope")
     assert (own.high - own.low < 0.06).all()
 
