@@ -24,6 +24,7 @@ from analysis.report.verdict import (
     few_prompts,
     judge,
 )
+from analysis.stats.word_power import GapDesign
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
@@ -33,6 +34,7 @@ UNSHOWN = (  # of so few prompts that there is nothing but the value
     *("ci_low", "ci_high", "p_value", "p_adjusted", "p_equivalent", "word_low", "word_high", "p_control"),
     "p_permutation",
 )
+MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a card proposes
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 
 
@@ -123,7 +125,7 @@ def finding(
         p_measures=p_measures,
         specified=specified,
         primary=primary,
-        remarks=_remarks(row, verdict),
+        remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
     )
 
 
@@ -166,10 +168,9 @@ def _claim(
         )
     if state == "open":
         bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
-        bound = math.ceil(bound * 10**metric.digits) / 10**metric.digits  # rounded up: what is said holds
         return (
             f"The interval holds 0: whether {thing} are nearer to {one} or to {two} is open. The gap between "
-            f"them is smaller than {_amount(bound, metric)}, either way."
+            f"them is smaller than {_amount(_upward(bound, metric), metric)}, either way."
         )
     if state == "untested":
         lean = nearer if verdict.alone else _capital(nearer)
@@ -271,6 +272,68 @@ def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     if isinstance(warning, str) and warning:
         found.append(_capital(warning) + ("" if warning.endswith(".") else "."))
     return found
+
+
+def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: float = 0.05) -> list[str]:
+    """Return what gap a run could have found where it claims no direction, and which run would find one of δ.
+
+    Parameters
+    ----------
+    row : mapping
+        A row of ``tables/gap``; nothing is said where it has no interval over words.
+    verdict : GapVerdict
+    metric : Metric
+    alpha : float
+        1 less the level of the run.
+
+    Returns
+    -------
+    list of str
+        One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
+        `analysis.stats.word_power.GapDesign`.
+    """
+    ends = [_float(row.get(name)) for name in ("word_low", "word_high")]
+    shares = [_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]
+    prompts = _int(row.get("n_prompts"))
+    if verdict.state not in ("open", "words") or not all(map(defined, (*ends, *shares))) or prompts < 2:
+        return []
+    one, two, references = verdict.counts
+    design = GapDesign.of(
+        *ends, shares, words=(one, two), references=references, prompts=prompts, level=1 - alpha
+    )
+    found, delta = design.detectable(alpha=alpha), _float(row.get("delta"))
+    if not defined(found):
+        return []
+    least = _amount(_upward(found, metric), metric)
+    text = f"With these words and prompts a gap of {least} is found in four runs of five."
+    return [text + (_design_for(delta, design, metric, alpha) if delta < found else "")]
+
+
+def _design_for(delta: float, design: GapDesign, metric: Metric, alpha: float) -> str:
+    """How many prompts find a gap of δ with these words, and with more of them."""
+    prompts, known = design.prompts_for(delta, alpha=alpha), min(design.words)
+    more = ((words, design.resized(words=words).prompts_for(delta, alpha=alpha)) for words in MORE_WORDS)
+    words, fewer = next(((words, n) for words, n in more if words > known and n), (0, 0))
+    to_find = f" To find one of δ = {_amount(delta, metric)} so often takes"
+    with_more = f"{words} words a side and of the reference"
+    if prompts and fewer and fewer < prompts:
+        return f"{to_find} about {_rounded(prompts)} prompts, or {_rounded(fewer)} with {with_more}."
+    if prompts:
+        return f"{to_find} about {_rounded(prompts)} prompts."
+    if fewer:
+        return f"{to_find} {with_more} and about {_rounded(fewer)} prompts; with these words no number does."
+    return f"{to_find} more than {MORE_WORDS[-1]} words a side."
+
+
+def _upward(value: float, metric: Metric) -> float:
+    """A bound with the digits of the metric, rounded up: what is said of it holds."""
+    return math.ceil(value * 10**metric.digits) / 10**metric.digits
+
+
+def _rounded(count: int) -> str:
+    """A number of prompts to two digits, upward."""
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return f"{math.ceil(count / unit) * unit:,}"
 
 
 def _prompts(name: str, words: tuple[str, ...]) -> str:

@@ -7,9 +7,12 @@ words set: with two words a side and two degrees of freedom it is low however ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import nan
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from analysis.stats.crossed import crossed_bound
@@ -35,6 +38,7 @@ WORD_POWER_COLUMNS = (
 )
 CEILING = "words: no number of prompts reaches this power"
 ONE_WORD = "words: one a side gives no test against words"
+COARSE = 0.02  # the same, of designs that a report proposes
 PRECISION = 0.005  # share of the number of prompts; finer than the simulation
 
 
@@ -78,18 +82,157 @@ def word_gap_power(
     """
     if words < 2:
         return nan
-    rng = np.random.default_rng([seed, words, references])
-    mean = rng.standard_normal((3, simulations))
-    scaled = rng.random((3, simulations))  # as quantiles, so that sizes are compared on the same draws
-    sizes = np.array([sd_word**2 * 2 / words, sd_reference**2 / references, spread**2 / n_prompts])
+    sizes = [sd_word**2 * 2 / words, sd_reference**2 / references, spread**2 / n_prompts]
     freedom = [2 * (words - 1), references - 1, n_prompts - 1]
-    observed = gap + np.sqrt(sizes) @ mean if np.isfinite(n_prompts) else gap + np.sqrt(sizes[:2]) @ mean[:2]
-    variances = [
-        (size * special.chdtri(degrees, quantile) / degrees, degrees)
-        for size, degrees, quantile in zip(sizes, freedom, scaled)
+    draws = error_draws(simulations, seed=[seed, words, references])
+    return float((gap_found(gap, sizes, freedom, draws, alpha=alpha)).mean())
+
+
+def error_draws(simulations: int, *, seed: int | list[int] = 0) -> tuple[NDArray, NDArray]:
+    """Return what `gap_found` makes errors of: normal numbers and quantiles, both of shape (3, simulations).
+
+    As quantiles, so that designs of different sizes are compared on the same draws.
+    """
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((3, simulations)), rng.random((3, simulations))
+
+
+def gap_found(
+    gap: float,
+    variances: Sequence[float],
+    freedom: Sequence[float],
+    draws: tuple[NDArray, NDArray],
+    *,
+    alpha: float = 0.05,
+) -> NDArray[np.bool_]:
+    """Tell in which draws the test against words is significant at ``alpha``.
+
+    Parameters
+    ----------
+    gap : float
+        The true one.
+    variances : sequence of float
+        Of the mean gap, by words, reference words and prompts.
+    freedom : sequence of float
+        Their degrees of freedom; infinity for endlessly many prompts, 0 for a single reference word.
+    draws : tuple of ndarray
+        See `error_draws`.
+
+    Returns
+    -------
+    ndarray of bool, shape (simulations,)
+    """
+    normal, quantiles = draws
+    observed = gap + np.sqrt(np.asarray(variances)) @ normal
+    estimated = [
+        (variance * special.chdtri(degrees, quantile) / degrees, degrees)
+        for variance, degrees, quantile in zip(variances, freedom, quantiles)
         if degrees > 0 and np.isfinite(degrees)
     ]
-    return float((observed**2 >= crossed_bound(alpha, variances)).mean())
+    return observed**2 >= crossed_bound(alpha, estimated)
+
+
+@dataclass(frozen=True)
+class GapDesign:
+    """Errors of a gap over words in a run, from which other designs are judged.
+
+    Attributes
+    ----------
+    variances : tuple of float
+        Of the mean gap over words, by the words of the sides, reference words and prompts.
+    words : tuple of int
+        Of the first side and of the second.
+    references, prompts : int
+    """
+
+    variances: tuple[float, float, float]
+    words: tuple[int, int]
+    references: int
+    prompts: int
+
+    @classmethod
+    def of(
+        cls,
+        low: float,
+        high: float,
+        shares: Sequence[float],
+        *,
+        words: tuple[int, int],
+        references: int,
+        prompts: int,
+        level: float = 0.95,
+    ) -> GapDesign:
+        """Return the errors that an interval and its shares of variance rest on, see `analysis.stats.word_test`.
+
+        Examples
+        --------
+        All of the variance is the prompts': 2.069 (t of 23 degrees) standard errors of 0.1 either way.
+
+        >>> run = GapDesign.of(-0.2069, 0.2069, (0, 0, 1), words=(3, 3), references=1, prompts=24)
+        >>> [round(variance**0.5, 3) for variance in run.variances]
+        [0.0, 0.0, 0.1]
+        """
+        single = cls(tuple(shares), words, references, prompts)
+        unit = crossed_bound(1 - level, list(zip(np.array(shares)[:, None], single.freedom)))[0]
+        total = ((high - low) / 2) ** 2 / unit
+        return cls(tuple(float(share * total) for share in shares), words, references, prompts)
+
+    @property
+    def freedom(self) -> tuple[int, int, int]:
+        """Degrees of freedom of words, reference words and prompts."""
+        return sum(self.words) - 2, self.references - 1, self.prompts - 1
+
+    def resized(self, *, words: int | None = None, prompts: int | None = None) -> GapDesign:
+        """Return the design with so many words a side and reference words, or so many prompts."""
+        sides, references = ((words, words), words) if words else (self.words, self.references)
+        prompts = prompts or self.prompts
+        of_words, of_references, of_prompts = self.variances
+        of_words *= sum(1 / k for k in sides) / sum(1 / k for k in self.words)
+        of_references *= self.references / references
+        return GapDesign(
+            (of_words, of_references, of_prompts * self.prompts / prompts), sides, references, prompts
+        )
+
+    def power(self, gap: float, draws: tuple[NDArray, NDArray], *, alpha: float = 0.05) -> float:
+        """Return the share of runs of this design in which a gap is significant against words."""
+        return float(gap_found(gap, self.variances, self.freedom, draws, alpha=alpha).mean())
+
+    def detectable(
+        self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
+    ) -> float:
+        """Return the smallest gap that is found with this power, in its units; NaN where there is no test.
+
+        Examples
+        --------
+        Prompts alone, 24 of them with a standard error of 0.1: as Student's t, by statsmodels' `TTestPower`.
+
+        >>> round(GapDesign((0.0, 0.0, 0.01), (3, 3), 1, 24).detectable(), 2)
+        0.29
+        """
+        total = float(np.sqrt(sum(self.variances)))
+        if not total > 0 or self.freedom[0] < 1:
+            return nan
+        draws = error_draws(simulations, seed=seed)
+        low, high = 0.0, total
+        while self.power(high, draws, alpha=alpha) < power:
+            low, high = high, 2 * high
+        while high - low > COARSE * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.power(middle, draws, alpha=alpha) >= power else (middle, high)
+        return high
+
+    def prompts_for(
+        self, gap: float, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
+    ) -> int | None:
+        """Return how many prompts find a gap with this power; None where no number does, because of the words."""
+        draws = error_draws(simulations, seed=seed)
+
+        def power_at(prompts: int) -> float:
+            return self.resized(prompts=prompts).power(gap, draws, alpha=alpha)
+
+        without = (*self.variances[:2], 0.0)
+        endless = gap_found(gap, without, (*self.freedom[:2], np.inf), draws, alpha=alpha).mean()
+        return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
 
 
 def prompts_for_words(

@@ -1,7 +1,11 @@
 """What may be claimed of a gap: the licence follows the numbers, and the words follow the licence."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report import wording
@@ -173,3 +177,25 @@ def test_a_gap_that_cannot_be_told_is_bounded_by_its_interval():
     assert card(ci_low=-0.0123).claim.endswith("The gap between them is smaller than 0.150, either way.")
     assert card(ci_low=-0.2012).claim.endswith("is smaller than 0.202, either way.")  # rounded up, never down
     assert card(metric=3, ci_low=-0.2012).claim.endswith("is smaller than 0.21 points, either way.")
+
+
+def test_what_cannot_be_told_names_the_gap_that_would_be_found_and_the_next_design():
+    """All of the error is the prompts': 0.24 / t of 23 degrees each way, and power is that of Student's t."""
+    shares = {"share_words": 0.0, "share_references": 0.0, "share_prompts": 1.0}
+    row = {"p_control": 0.5, "word_low": -0.2, "word_high": 0.28, "delta": 0.1} | shares
+    said = card(n_references=1, **row).remarks[-1]
+    sd = 0.24 / stats.t.isf(0.025, 23) * np.sqrt(24)
+    found = TTestPower().solve_power(nobs=24, power=0.8, alpha=0.05) * sd
+    prompts = TTestPower().solve_power(effect_size=0.1 / sd, power=0.8, alpha=0.05)
+    numbers = re.match(
+        r"With these words and prompts a gap of ([\d.]+) is found in four runs of five\. "
+        r"To find one of δ = 0\.10\d* so often takes about ([\d,]+) prompts\.$",
+        said,
+    )
+    assert numbers, said
+    assert float(numbers[1]) == pytest.approx(found, rel=0.05)
+    assert int(numbers[2].replace(",", "")) == pytest.approx(prompts, rel=0.1)
+    words = card(**row | {"share_words": 0.9, "share_prompts": 0.1, "delta": 0.02}).remarks[-1]
+    assert words.endswith("To find one of δ = 0.020 so often takes more than 12 words a side.")
+    assert not any("four runs of five" in remark for remark in card().remarks)  # a direction is claimed
+    assert not any("four runs" in remark for remark in card(p_control=NAN, ci_low=-1.0).remarks)  # no test
