@@ -51,9 +51,9 @@ class SpecificationRange:
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
-    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p adjusted over the
-    headline measures; ``specified``: the range of the gap over specifications; ``remarks``
-    are further sentences of the card.
+    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over the
+    headline measures where it is ``adjusted``; ``specified``: the range of the gap over specifications; ``remarks`` are
+    further sentences of the card.
     """
 
     metric: Metric
@@ -64,6 +64,7 @@ class Finding:
     against_words: str
     tag: str
     p_measures: float = math.nan
+    adjusted: bool = False
     specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -113,7 +114,8 @@ def finding(
     if few_prompts(row):
         row |= dict.fromkeys(UNSHOWN, math.nan)
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
-    p_measures = _float(row.get("p_control")) if p_measures is None else p_measures
+    adjusted = p_measures is not None
+    p_measures = float(p_measures) if adjusted else _float(row.get("p_control"))
     return Finding(
         metric=metric,
         contrast=contrast,
@@ -123,6 +125,7 @@ def finding(
         against_words=_against_words(row, verdict, p_measures, contrast, alpha),
         tag=_tag(row, verdict, metric, contrast),
         p_measures=p_measures,
+        adjusted=adjusted,
         specified=specified,
         primary=primary,
         remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
@@ -155,12 +158,16 @@ def _claim(
     nearer = f"{thing} are nearer to {near} than to {far}"
     if state == "no gap":
         return f"No gap: {thing} are as near to {one} as to {two}."
+    whether = f"{thing} are nearer to {one} or to {two}"
     if state == "no interval":
         n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
         single = f"with a single {unit} there is no interval"
         few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
         why = single if n == 1 else few if few_prompts(row) else _reason(row)
-        return f"Here {nearer}, but {why}, so nothing follows beyond these images."
+        return (
+            f"Whether {whether} cannot be told: {why}. The gap of these images is {_amount(gap, metric, True)}; "
+            f"nothing follows beyond them."
+        )
     if state == "small":
         return (
             f"No difference larger than δ = {_amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
@@ -169,24 +176,22 @@ def _claim(
     if state == "open":
         bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
         return (
-            f"The interval holds 0: whether {thing} are nearer to {one} or to {two} is open. The gap between "
+            f"The interval holds 0: whether {whether} is open. The gap between "
             f"them is smaller than {_amount(_upward(bound, metric), metric)}, either way."
         )
     if state == "untested":
-        lean = nearer if verdict.alone else _capital(nearer)
-        return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
+        return f"Whether {whether} cannot be told: no words were run that tell a lean from two words being two words."
     if state == "words" and verdict.turned:
         return (
-            f"{_capital(nearer)}, but over all words, less what makes the words of one side odder than those of the "
-            f"other, the gap points the other way: no direction is claimed."
+            f"Whether {whether} cannot be told: the gap between these words and the gap over all words, less what "
+            f"makes the words of one side odder than those of the other, point opposite ways."
         )
     if state == "words":
-        why = (
-            "but after adjustment over the measures not by more"
-            if _float(row.get("p_control")) < alpha
-            else "but not by more"
+        adjusted = ", after adjustment over the measures," if _float(row.get("p_control")) < alpha else ""
+        return (
+            f"Whether {whether} cannot be told: the gap is{adjusted} not more than words of one meaning differ among "
+            f"themselves."
         )
-        return f"{_capital(nearer)}, {why} than words of one meaning differ among themselves: no direction is claimed."
     hint = {
         "claim": "",
         "two words": _alone(verdict),

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 
+from analysis.metrics.registry import METRICS
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
 from analysis.report.format import label
 from hooks.architectures.addresses import place, readable
@@ -99,7 +100,8 @@ def draw_atlas(
             f"Filled dots: over all words the gap is more than words of one meaning differ among themselves (p < "
             f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
             f"indicators’ own words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two words of one "
-            f"meaning can do as well"
+            f"meaning can do as well. {int(beyond.sum()):,} of {int(np.isfinite(values).sum()):,} cells are filled, "
+            f"each a claim about one site and step; of the images and of the model as a whole, only the cards speak"
         )
     else:
         what = f"Gap of the cosine similarity, {between},"
@@ -143,9 +145,12 @@ def _cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:
 
 
 def _bound(values: np.ndarray) -> float:
-    """Half the colour scale: the 99th percentile of the absolute gap, so one wild cell pales nothing."""
+    """Half the colour scale: the 99th percentile of the absolute gap, so one wild cell pales nothing.
+
+    At least the least δ of the cosine, so that gaps that do not matter stay pale.
+    """
     finite = np.abs(values[np.isfinite(values)])
-    return float(np.quantile(finite, 0.99)) or float(finite.max()) or 1e-6 if finite.size else 1e-6
+    return max(METRICS["cosine"].least_delta, float(np.quantile(finite, 0.99)) if finite.size else 0.0)
 
 
 def _label_sites(axes, sites: list[str]) -> None:

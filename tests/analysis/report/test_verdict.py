@@ -120,7 +120,7 @@ def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
     """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least: 0.0625 of five."""
     few = card(n_prompts=n)
     assert few.verdict.state == "no interval" and few.direction == 0 and few.against_words == ""
-    assert f"but {n} prompts are too few for an interval or a direction (it takes 6)" in few.claim
+    assert f"cannot be told: {n} prompts are too few for an interval or a direction (it takes 6)" in few.claim
     assert all(np.isnan(few.row[name]) for name in ("ci_low", "ci_high", "p_value", "word_low", "p_control"))
     assert card(n_prompts=6).direction == 1
 
@@ -135,15 +135,27 @@ def test_what_so_few_prompts_cannot_show_is_said():
 @pytest.mark.parametrize(
     ("changes", "claim", "against"),
     [
-        ({"p_control": 0.3, "word_df": 2}, "no direction is claimed", "with 2 degrees of freedom"),
-        ({"p_measures": 0.2}, "but after adjustment over the measures not by more", "not after adjustment"),
+        (
+            {"p_control": 0.3, "word_df": 2},
+            "cannot be told: the gap is not more than",
+            "with 2 degrees of freedom",
+        ),
+        (
+            {"p_measures": 0.2},
+            "the gap is, after adjustment over the measures, not more than",
+            "not after adjustment",
+        ),
         (
             {"p_control": NAN, "n_controls": 0},
-            "Nothing tells a lean from two words",
+            "no words were run that tell a lean from two words",
             "no word of the same meaning",
         ),
         ({"gap": NAN, "reason": "no image; controls: one"}, "is undefined: no image.", ""),
-        ({"ci_low": NAN, "ci_high": NAN, "reason": "constant"}, "but constant, so nothing follows", ""),
+        (
+            {"ci_low": NAN, "ci_high": NAN, "reason": "constant"},
+            "constant. The gap of these images is +0.100",
+            "",
+        ),
         ({"gap": 0.0}, "No gap:", ""),
     ],
 )
@@ -151,6 +163,7 @@ def test_what_is_not_claimed_says_why(changes, claim, against):
     p_measures = changes.pop("p_measures", None)
     shown = card(p_measures=p_measures, **changes)
     assert claim in shown.claim and against in shown.against_words and shown.direction == 0
+    assert "nearer to" not in shown.claim or shown.claim.startswith("Whether ")  # no direction in passing
 
 
 def test_points_are_named_and_a_row_without_the_newer_columns_is_judged():
@@ -169,7 +182,7 @@ def test_points_are_named_and_a_row_without_the_newer_columns_is_judged():
 def test_a_gap_that_turns_when_corrected_is_said_to():
     one = card(word_gap=-0.09, p_control=0.01)
     assert one.verdict.turned and one.direction == 0
-    assert "points the other way: no direction is claimed" in one.claim
+    assert "point opposite ways" in one.claim
     assert not card(p_control=0.06).verdict.turned and not card().verdict.turned
 
 

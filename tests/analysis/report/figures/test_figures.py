@@ -15,7 +15,7 @@ import pytest
 from matplotlib.collections import PathCollection
 from PIL import Image
 
-from analysis.metrics.registry import computed_from, headline_metrics
+from analysis.metrics.registry import METRICS, computed_from, headline_metrics
 from analysis.report.figures import draw_figures, files, inline_svg
 from analysis.report.figures.atlas import filled_cells
 from analysis.report.figures.headline import draw_headline
@@ -224,6 +224,20 @@ def test_atlas_without_words_to_hold_a_gap_against_holds_that_of_the_indicators(
     found = [drawn.cells[name][0, -1] for name in ("gap", "low", "high")]
     np.testing.assert_equal(found, rows.loc[at, ["gap", "ci_low", "ci_high"]].to_numpy(float))
     assert "over all words" not in drawn.caption.partition("Rings")[0]
+
+
+def test_the_atlas_says_how_many_cells_are_filled_and_a_gap_that_does_not_matter_stays_pale(run):
+    gap = run.table("gap")
+    shown = (gap["step"] >= 0) & (gap["metric"] == "cosine")
+    gap.loc[shown, "word_gap"] = np.where(np.arange(shown.sum()) % 2, 1e-4, -1e-4)
+    gap.loc[shown, "p_control_adjusted"] = 0.9
+    gap.loc[gap.index[shown][:3], "p_control_adjusted"] = 0.01
+    atlas = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    here = shown & (gap["contrast"] == "masculine-feminine") & gap["word_gap"].notna()
+    filled = int((gap.loc[here, "p_control_adjusted"] < 0.05).sum())
+    assert f"{filled} of {int(here.sum()):,} cells are filled, each a claim about one site" in atlas.caption
+    mesh = atlas.figure.axes[0].collections[0]
+    assert mesh.norm.vmax == METRICS["cosine"].least_delta == -mesh.norm.vmin
 
 
 def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
