@@ -8,8 +8,7 @@ kept as they come.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from PIL import Image
 
 from analysis.observe.checkpoints import find, read_json, sha256, weight_files
 from analysis.observe.features.weights import cached
+from analysis.observe.objects.engines.passes import computed_once
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
@@ -150,7 +150,7 @@ class Blip2:
         pictures = [Image.fromarray(image.pixels) for image in images]
         pixels = self._processor.image_processor(pictures, return_tensors="pt")["pixel_values"]
         pixels = pixels.to(self._model.device, self._model.dtype)
-        with _once(self._model.vision_model):
+        with computed_once(self._model.vision_model):
             columns = [self._column(question, pixels, pictures[0]) for question in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
 
@@ -173,24 +173,6 @@ class Blip2:
             tokens = tokens[:, numbers.shape[1] :]  # it repeats what it was asked
         answers = self._processor.batch_decode(tokens, skip_special_tokens=True)
         return [Answer(question.text, answer.strip(), question.read(answer)) for answer in answers]
-
-
-@contextmanager
-def _once(network: Any) -> Iterator[None]:
-    """While it lasts, a module gives what it gave at its first call: all questions are about the same images."""
-    forward = network.forward
-    kept: list[Any] = []
-
-    def first(*args: Any, **kwargs: Any) -> Any:
-        if not kept:
-            kept.append(forward(*args, **kwargs))
-        return kept[0]
-
-    network.forward = first
-    try:
-        yield
-    finally:
-        del network.forward  # the class has it
 
 
 def located(name: str, revision: str | None, *, fetch: bool = True) -> Path | None:

@@ -141,12 +141,6 @@ def test_matrices_are_the_pivot(stored, table):
             )
             wide = wide[list(zip(family.columns["site"], family.columns["step"]))].to_numpy()
             np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
-    mid = table[(table["site"] == "unet.mid") & (table["pair"] == "neutral-human")]
-    means = mid.astype({"value": float}).pivot_table("value", "triplet", "step").to_numpy(np.float32)
-    np.testing.assert_array_equal(stored.matrix("unet.mid", "cosine", "neutral-human"), means)
-    assert np.isnan(stored.matrix("unet.mid", "cosine", "human-neutral")).all()
-    with pytest.raises(KeyError, match=r"unet\.mid:ssim"):
-        stored.matrix("unet.mid", "ssim", "neutral-human")
 
 
 def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, table, monkeypatch):
@@ -188,7 +182,8 @@ def test_captures_with_holes(empty):
     assert rows["reason"].tolist() == [*["", "", "not captured"], *["not captured"] * 3, *["", "", ""]]
     assert rows["timestep"].fillna(-1).tolist() == [9, 5, -1] * 3 and pairs.timesteps == {0: 9.0, 1: 5.0}
     expected = np.float32([[0.5, 0.25, np.nan], [np.nan] * 3, [0.1, 0.2, 0.3]])
-    np.testing.assert_array_equal(pairs.matrix("unet.mid", "cosine", "neutral-feminine"), expected)
+    family = pairs.family("denoising", "unet.mid", "cosine")
+    np.testing.assert_array_equal(family.pair("neutral", "feminine", NAMES)[:, 0], expected)
     end = analysis.load_run(empty.path).pairs(site="latent.final")
     assert end["value"].isna().tolist() == [False, True, False] and end["reason"][1] == "not captured"
     assert disparity(pairs).query("site == 'unet.mid'")["n_prompts"].tolist() == [2, 2, 1]
