@@ -213,8 +213,11 @@ def is_questioned(name: str, config: Config) -> bool:
 
 def _there(config: Config) -> bool:
     """Return whether BLIP-2's weights are named, or on this machine."""
-    from analysis.observe.questions.blip2 import located
+    from analysis.observe.questions.blip2 import Blip2
+    from analysis.observe.text_generation import located
     from probes.config.question_options import BLIP2_WEIGHTS
 
     settings = config.observe.questions
-    return settings.blip2 is not None or located(BLIP2_WEIGHTS, settings.revision, fetch=False) is not None
+    if settings.blip2 is not None:
+        return True
+    return located(BLIP2_WEIGHTS, Blip2.field, settings.revision, fetch=False) is not None
