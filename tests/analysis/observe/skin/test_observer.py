@@ -9,7 +9,7 @@ from analysis.metrics.illumination import DAYLIGHT, adapted, white_of
 from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
-from analysis.observe.skin.observer import AsItIs, SkinToneObserver, skin_observer
+from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
 from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, face_mask
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -222,7 +222,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
     config = Config(prompts=["a {person}"])
 
     def row(*faces):
-        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), AsItIs())
+        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), Light())
         return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)
