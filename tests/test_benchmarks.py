@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from analysis.tables.similarities.stored import StoredSimilarities
-from analysis.tables.stage import picture_table
 from probes.runs.store import Run
+from tests.analysis.synthetic_run import picture_table
 from tests.benchmarks import architectures, measure_scale, scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit

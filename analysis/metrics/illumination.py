@@ -24,6 +24,7 @@ ESTIMATES: tuple[Estimate, ...] = get_args(Estimate)
 FLUORESCENT = {"F2": (0.37208, 0.37529), "F11": (0.38052, 0.37713)}
 # From XYZ to the cone responses of the Bradford transform (Lam 1985; CIECAM97s)
 BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+DAYLIGHT = rgb2xyz(np.ones(3))
 _CHANNELS = {"bradford": BRADFORD, "channels": np.linalg.inv(rgb2xyz(np.eye(3)).T)}
 
 
@@ -105,29 +106,16 @@ def under_daylight(
     ndarray of float64
         ``(..., 3)`` sRGB from 0 to 1; what lies beyond is cut off.
     """
-    return _adapted(pixels, np.asarray(white, np.float64), _daylight(), adaptation)
+    return adapted(pixels, np.asarray(white, np.float64), DAYLIGHT, adaptation)
 
 
-def under_light(
-    pixels: ArrayLike, white: ArrayLike, adaptation: Adaptation = "bradford"
+def adapted(
+    pixels: ArrayLike,
+    source: NDArray[np.float64],
+    target: NDArray[np.float64],
+    adaptation: Adaptation = "bradford",
 ) -> NDArray[np.float64]:
-    """Colours as they would be in another light: the inverse of `under_daylight`.
-
-    >>> light = white_of("A")
-    >>> seen = under_light([0.5, 0.4, 0.3], light)
-    >>> under_daylight(seen, light).round(4).tolist()
-    [0.5, 0.4, 0.3]
-    """
-    return _adapted(pixels, _daylight(), np.asarray(white, np.float64), adaptation)
-
-
-def _daylight() -> NDArray[np.float64]:
-    return rgb2xyz(np.ones(3))
-
-
-def _adapted(
-    pixels: ArrayLike, source: NDArray[np.float64], target: NDArray[np.float64], adaptation: Adaptation
-) -> NDArray[np.float64]:
+    """Colours, ``(..., 3)`` sRGB from 0 to 1, as they would be if `source`, the XYZ of a white, were `target`."""
     responses = _CHANNELS[adaptation]
     scale = np.diag((responses @ target) / (responses @ source))
     return xyz2rgb(rgb2xyz(_unit(pixels)) @ (np.linalg.inv(responses) @ scale @ responses).T)

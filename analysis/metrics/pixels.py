@@ -18,34 +18,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage.filters import threshold_otsu
 
-from analysis.metrics.ssim import LocalMoments, Structure, difference_map, local_moments, structure
+from analysis.metrics.ssim import LocalMoments, Structure, local_moments, structure
 
 MIN_CONTOUR_AREA = 40.0  # pixels of the image as it is, whatever its size
 CONTOUR_SIDE = (
     512  # of the images of Wu et al. 2025, for which 40 pixels are meant where the minimum is scaled
 )
-
-
-@dataclass(frozen=True)
-class DiffPix:
-    """Part of a picture that lies in regions of difference.
-
-    Attributes
-    ----------
-    value : float
-        Percent of the picture, 0 (no difference) to 100; NaN where it is undefined.
-    regions : ndarray of bool, shape (height, width)
-        The filled regions.
-    threshold : float
-        Otsu's threshold on the 8-bit map; the regions are where the map is larger. NaN for a flat map.
-    reason : str
-        Why the value is NaN; empty where it is not.
-    """
-
-    value: float
-    regions: NDArray[np.bool_]
-    threshold: float
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +110,7 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     return cv2.drawContours(np.zeros(drawn.shape, np.uint8), kept, -1, 1, cv2.FILLED).view(bool)
 
 
-def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA) -> DiffPix:
+def diff_pix(difference: NDArray[np.uint8], min_area: float = MIN_CONTOUR_AREA) -> Score:
     """Return the part of a picture, in percent, that lies in regions of difference.
 
     The map 1 - SSIM in 8 bits is split by Otsu's threshold; outer contours that enclose more than 40 pixels
@@ -145,19 +123,10 @@ def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA
 
     Parameters
     ----------
-    similarity : ndarray of float64, shape (height, width)
-        The map of `ssim`, borders included.
+    difference : ndarray of uint8, shape (height, width)
+        As of `analysis.metrics.ssim.Structure`, borders included.
     min_area : float
         In pixels of the picture as it is.
-
-    Returns
-    -------
-    DiffPix
-
-    Raises
-    ------
-    ValueError
-        If the map is not two-dimensional or holds a value that is not finite.
 
     Source
     ------
@@ -167,36 +136,22 @@ def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA
 
     Examples
     --------
-    >>> similarity = np.ones((20, 20))
-    >>> similarity[5:15, 5:15] = 0  # 10 x 10 of 20 x 20 pixels
-    >>> diff_pix(similarity).value
-    25.0
-    >>> diff_pix(np.ones((20, 20))).value
-    0.0
+    >>> difference = np.zeros((20, 20), np.uint8)
+    >>> difference[5:15, 5:15] = 255  # 10 x 10 of 20 x 20 pixels
+    >>> diff_pix(difference).value, diff_pix(np.zeros((20, 20), np.uint8)).value
+    (25.0, 0.0)
     """
-    similarity = np.asarray(similarity, np.float64)
-    if similarity.ndim != 2 or not np.isfinite(similarity).all():
-        raise ValueError(
-            f"map of SSIM: expected finite numbers (height, width), got shape {similarity.shape}"
-        )
-    return _diff_pix(difference_map(similarity), min_area)
-
-
-def _diff_pix(difference: NDArray[np.uint8], min_area: float) -> DiffPix:
     import cv2
 
-    nothing = np.zeros(difference.shape, bool)
     counts = cv2.calcHist([difference], [0], None, [256], [0, 256]).ravel()
     values = np.flatnonzero(counts)
     if len(values) == 1:
         if values[0] == 0:
-            return DiffPix(0.0, nothing, float("nan"))
-        return DiffPix(
-            float("nan"), nothing, float("nan"), "the pictures differ alike everywhere: no threshold"
-        )
+            return Score(0.0)
+        return Score(float("nan"), "the pictures differ alike everywhere: no threshold")
     threshold = int(threshold_otsu(hist=(counts, np.arange(256))))
     regions = filled_regions(difference > threshold, min_area)
-    return DiffPix(float(100 * np.count_nonzero(regions) / regions.size), regions, float(threshold))
+    return Score(float(100 * np.count_nonzero(regions) / regions.size))
 
 
 def scaled_contour_area(height: int, width: int) -> float:
@@ -211,7 +166,7 @@ def scaled_contour_area(height: int, width: int) -> float:
 
 
 def ssim_score(pair: PicturePair) -> Score:
-    """Return `ssim` of two pictures, for the registry."""
+    """Return the mean SSIM (`analysis.metrics.ssim.structure`) of two pictures, for the registry."""
     return Score(pair.structure.value)
 
 
@@ -222,12 +177,10 @@ def ssim_full_score(pair: PicturePair) -> Score:
 
 def diff_pix_score(pair: PicturePair) -> Score:
     """Return `diff_pix` of two pictures, for the registry."""
-    difference = _diff_pix(pair.structure.difference, MIN_CONTOUR_AREA)
-    return Score(difference.value, difference.reason)
+    return diff_pix(pair.structure.difference)
 
 
 def diff_pix_scaled_score(pair: PicturePair) -> Score:
     """Return `diff_pix` of two pictures with `scaled_contour_area`, for the registry."""
     difference = pair.structure.difference
-    regions = _diff_pix(difference, scaled_contour_area(*difference.shape))
-    return Score(regions.value, regions.reason)
+    return diff_pix(difference, scaled_contour_area(*difference.shape))

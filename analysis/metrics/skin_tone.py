@@ -9,7 +9,7 @@ can be shown. A tone is the nearest of ten printed colours, and nothing more is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ MONK = (
 )
 Mean = Literal["lab", "linear"]
 Rule = Literal["ita", "ciede2000", "dalleval2023"]
-RULES: tuple[Rule, ...] = get_args(Rule)
 NO_PIXELS = "no pixels of skin"
 NO_ANGLE = "no typology angle"  # how the reason begins of a colour that has none and other rules read
 # b* of grey reaches 0.005, since the matrix of sRGB is rounded

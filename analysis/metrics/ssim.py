@@ -31,35 +31,12 @@ class Structure:
     full : float
         Mean over all pixels; at the border the window sees the picture mirrored.
     difference : ndarray of uint8, shape (height, width)
-        See `difference_map`.
+        1 - SSIM around each pixel in 8 bits: 0 where the pictures agree, 255 where SSIM is 0 or below.
     """
 
     value: float
     full: float
     difference: NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Ssim:
-    """Structural similarity of two grey pictures, with its map.
-
-    Attributes
-    ----------
-    value, full : float
-        See `Structure`.
-    map : ndarray of float64, shape (height, width)
-        The similarity around each pixel, borders included (there the window sees the picture mirrored).
-    window : int
-        Side of the sliding window in pixels.
-    data_range : int
-        Difference between the largest and the smallest value that a pixel can take.
-    """
-
-    value: float
-    full: float
-    map: NDArray[np.float64]
-    window: int = WINDOW
-    data_range: int = DATA_RANGE
 
 
 @dataclass(frozen=True)
@@ -121,7 +98,7 @@ def grey(image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def local_moments(image: Image.Image | NDArray[np.uint8]) -> LocalMoments:
-    """Return a picture as `ssim` needs it; worth doing once where a picture is compared with several.
+    """Return a picture as `structure` needs it; worth doing once where a picture is compared with several.
 
     Parameters
     ----------
@@ -159,10 +136,10 @@ def _product(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.
     return np.multiply(first, second, dtype=np.uint16)  # at most 255 * 255
 
 
-def ssim(
+def structure(
     first: Image.Image | NDArray[np.uint8] | LocalMoments,
     second: Image.Image | NDArray[np.uint8] | LocalMoments,
-) -> Ssim:
+) -> Structure:
     r"""Return the structural similarity of two pictures, seen in grey.
 
     .. math:: \mathrm{SSIM}(x, y) = \frac{(2\mu_x\mu_y + C_1)(2\sigma_{xy} + C_2)}
@@ -175,10 +152,6 @@ def ssim(
     ----------
     first, second : PIL image, LocalMoments, or ndarray of uint8, shape (height, width) or (height, width, 3)
         Two pictures of one size, at least 7x7.
-
-    Returns
-    -------
-    Ssim
 
     Raises
     ------
@@ -196,39 +169,17 @@ def ssim(
     Two flat pictures have no variance, so only the means speak: (2 * 0 * 255 + C1) / (0 + 255**2 + C1).
 
     >>> black, white = np.zeros((8, 8), np.uint8), np.full((8, 8), 255, np.uint8)
-    >>> round(ssim(black, black).value, 6), round(ssim(black, white).value, 6)
+    >>> round(structure(black, black).value, 6), round(structure(black, white).value, 6)
     (1.0, 0.0001)
     """
-    a, b = _comparable(first, second)
-    full = np.empty(a.grey.shape)
-    means = _Means(*full.shape)
-    for rows, similarity in _similarities(a, b):
-        full[rows] = similarity
-        means.add(rows, similarity)
-    return Ssim(means.inside, means.full, full)
+    import cv2
 
-
-def structure(
-    first: Image.Image | NDArray[np.uint8] | LocalMoments,
-    second: Image.Image | NDArray[np.uint8] | LocalMoments,
-) -> Structure:
-    """Return the means of `ssim` of two pictures, and its map in 8 bits alone: in less time.
-
-    Parameters
-    ----------
-    first, second : PIL image, LocalMoments, or ndarray of uint8, shape (height, width) or (height, width, 3)
-        Two pictures of one size, at least 7x7.
-
-    Raises
-    ------
-    ValueError
-        If the sizes differ or are below the window.
-    """
     a, b = _comparable(first, second)
     difference = np.empty(a.grey.shape, np.uint8)
     means = _Means(*difference.shape)
     for rows, similarity in _similarities(a, b):
-        _difference(similarity, difference[rows])
+        # ends and rounds
+        cv2.addWeighted(similarity, -255, similarity, 0, 255, dst=difference[rows], dtype=cv2.CV_8U)
         means.add(rows, similarity)
     return Structure(means.inside, means.full, difference)
 
@@ -297,23 +248,6 @@ class _Means:
     def inside(self) -> float:
         inside = (self._all - self._edges)[BORDER:-BORDER]
         return float(inside.mean() / (self._height - 2 * BORDER))
-
-
-def difference_map(similarity: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return 1 - SSIM in 8 bits: 0 where the pictures agree, 255 where SSIM is 0 or below.
-
-    Examples
-    --------
-    >>> difference_map(np.array([[1.0, 0.5, 0.0, -1.0]]))
-    array([[  0, 128, 255, 255]], dtype=uint8)
-    """
-    return _difference(similarity, np.empty(similarity.shape, np.uint8))
-
-
-def _difference(similarity: NDArray[np.float64], out: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    import cv2
-
-    return cv2.addWeighted(similarity, -255, similarity, 0, 255, dst=out, dtype=cv2.CV_8U)  # ends and rounds
 
 
 def _size(picture: NDArray) -> str:

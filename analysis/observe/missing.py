@@ -59,15 +59,16 @@ def absent(config: Config) -> list[str]:
 
 def _without_answers(config: Config) -> list[str]:
     """BLIP-2's weights, where it is to answer questions and they are not there, or not whole."""
-    from analysis.observe.questions.blip2 import located
+    from analysis.observe.questions.blip2 import Blip2
     from analysis.observe.questions.observer import is_questioned
+    from analysis.observe.text_generation import located
 
     settings = config.observe.questions
     weights = settings.blip2 or BLIP2_WEIGHTS
     if not is_questioned("blip2", config):
         return []
     try:
-        located(weights, settings.revision, fetch=False)
+        located(weights, Blip2.field, settings.revision, fetch=False)
     except UserError:
         return [_sized(weights)]
     return []

@@ -6,14 +6,23 @@ A new observer (features, attributes, captions) is a class of this kind and an e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from importlib import metadata
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from probes.config.schema import Config
+from probes.models.devices import pick_device
 from probes.runs.store import Run
+
+if TYPE_CHECKING:
+    import torch
 
 KEY = ("sample_id", "triplet", "seed", "indicator")  # the columns that say which image a row is of
 
@@ -113,3 +122,75 @@ class Observer(Protocol):
     def record(self, run: Run) -> Mapping[str, Any]:
         """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
         ...
+
+
+@dataclass
+class ImageObserver(ABC):
+    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device.
+
+    Attributes
+    ----------
+    config : Config
+    schema : pyarrow.Schema
+        The columns of its parts.
+    """
+
+    config: Config
+
+    schema: ClassVar[pa.Schema]
+    whole_triplets: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Folder of its parts."""
+
+    @property
+    def name(self) -> str:
+        """For messages and progress bars."""
+        return self.kind
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """The columns of its parts."""
+        return MappingProxyType({self.kind: self.schema})
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Return no resolved settings: another machine may hold the weights in another place."""
+        return {}
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The torch device."""
+        return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
+
+    def needs(self) -> Needs:
+        """Device, size, time and libraries of its model."""
+        libraries, parameters, seconds = self.cost()
+        versions = {name: metadata.version(name) for name in ("triptych", *libraries)}
+        return Needs(self.device.type, parameters, seconds, versions)
+
+    @abstractmethod
+    def cost(self) -> tuple[Sequence[str], int, float]:
+        """Return the packages of its model, the number of its parameters, and seconds an image takes on one core."""
+
+    @abstractmethod
+    def read(self, images: Sequence[StoredImage]) -> Sequence[Any]:
+        """Return what the model gives of each image; all can be read, and there is one at least."""
+
+    @abstractmethod
+    def rows(self, image: StoredImage, seen: Any) -> list[dict[str, Any]]:
+        """Return the rows of an image, without the columns of `KEY`; of one that cannot be read `seen` is None."""
+
+    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+        """Rows of the images in order: what is seen, or why nothing is."""
+        there = [index for index, image in enumerate(images) if image.pixels is not None]
+        seen = dict(zip(there, self.read([images[index] for index in there]) if there else (), strict=True))
+        return {
+            self.kind: [
+                {**image.key, **row}
+                for index, image in enumerate(images)
+                for row in self.rows(image, seen.get(index))
+            ]
+        }

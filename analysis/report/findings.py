@@ -24,10 +24,9 @@ from analysis.report.verdict import ContrastWords
 from analysis.report.wording import Finding, SpecificationRange, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.registry import TABLES, read
+from analysis.tables.registry import TABLES
 from analysis.tables.similarities.control_columns import words_of
 from probes.config.schema import Config
-from probes.runs.store import Run
 
 COLUMNS = TABLES["findings"].columns
 
@@ -41,18 +40,6 @@ class Summary:
     opening: str
     others: str
     findings: list[Finding]
-
-
-def read_summaries(run: Run) -> list[Summary]:
-    """Word the findings of a measured run.
-
-    Raises
-    ------
-    UserError
-        If the run was not measured, or by a version that wrote no ``tables/specifications``.
-    """
-    tables = (read(run, name) for name in ("gap", "specifications", "agreement"))
-    return summaries(*tables, run.config)
 
 
 def summaries(

@@ -95,17 +95,6 @@ def p_value(value: float | None) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
-def p_number(value: float | None) -> str:
-    """Format a p-value for a column whose head says that it is one.
-
-    Examples
-    --------
-    >>> p_number(0.0312), p_number(0.00009), p_number(None)
-    ('0.031', '< 0.001', '—')
-    """
-    return "< 0.001" if defined(value) and value < 0.001 else fixed(value)
-
-
 def latex_p_value(value: float | None) -> str:
     """Format a p-value as Wu et al. 2025 print it, in LaTeX.
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import difflib
-import io
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ import pandas as pd
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import DASH, fixed
+from analysis.report.gallery import encode
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.similarities import pair_name
@@ -215,55 +212,47 @@ class LoadedRun:
         return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
-        """Show the first triplets and the headline numbers."""
-        parts = [f"<p><b>{escape(self.run.config.name)}</b> · {escape(self._summary())}</p>"]
-        for show in (self._html_triplets, self._html_numbers):
+        """Show the first triplets and the headline numbers; what is not there yet is said in its place."""
+        from analysis.report.environment import environment  # what draws figures, too
+
+        parts: dict[str, Any] = {}
+        for name, read in (("triplets", self._first_triplets), ("numbers", self._numbers)):
             try:
-                parts.append(show())
-            except UserError as error:  # not generated or not measured yet: say so and show the rest
-                parts.append(f"<p><i>{escape(str(error))}</i></p>")
-        return f'<div class="triptych-run">{"".join(parts)}</div>'
+                parts[name] = read()
+            except UserError as error:
+                parts[name] = str(error)
+        people = indicators(self.run.config)
+        template = environment().get_template("notebook.html.j2")
+        return template.render(run=self.run, people=people, thumbnail=THUMBNAIL, **parts)
 
-    def _summary(self) -> str:
-        config = self.run.config
-        counts = f"{len(config.prompts)} prompts × {len(config.seeds)} seeds"
-        words = ", ".join(f"{member.name} “{member.word}”" for member in indicators(config))
-        return f"{config.model_name} · {counts} · {words} · {self.run.status}"
-
-    def _html_triplets(self) -> str:
-        names = [member.name for member in indicators(self.run.config)]
-        head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
+    def _first_triplets(self) -> list[list[dict[str, str] | None]]:
+        """Of each of the first triplets the picture and the prompt of every indicator; None where there is none."""
         rows = []
         for number in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
             first = self.samples[self.samples["triplet"] == number]
-            prompts = dict(zip(first["indicator"], first["prompt"]))
-            images = self.triplet(number)
-            cells = [_html_image(images[name], prompts[name]) if name in images else "" for name in names]
+            prompts, images = dict(zip(first["indicator"], first["prompt"])), self.triplet(number)
             rows.append(
-                "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
+                [
+                    {"source": _thumbnail(images[name]), "prompt": prompts[name]} if name in images else None
+                    for name in self.run.config.indicators
+                ]
             )
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+        return rows
 
-    def _html_numbers(self) -> str:
+    def _numbers(self) -> dict[str, Any]:
+        """The headline metrics, the mean of every pair with the reference, and the rows of ``gap`` of each contrast."""
         metrics = self._metrics()
-        level = f"{100 * self.run.config.measure.level:g} %"
-        head = "".join(f"<th>{escape(m.symbol)} {m.arrow}</th>" for m in metrics)
-        rows = []
-        for pair in self._reference_pairs():
-            cells = [fixed(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
-            rows.append(_html_row(escape(pair), cells))
-        for first, second in contrasts(self.run.config):
-            found = [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
-            rows.append(
-                _html_row(f"<b>gap</b> towards {escape(first)}", [_gap(*row) for row in zip(found, metrics)])
-            )
-            rows.append(_html_row("the same over all words", [_words(*row) for row in zip(found, metrics)]))
-        note = (
-            f"Means over prompts; the gap with its {level} interval. Positive: the reference is nearer "
-            "to the first of the contrast. Only the gap over all words, compared with how far words of one meaning "
-            "differ, speaks of more than these words."
-        )
-        return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table><p><small>{note}</small></p>"
+        return {
+            "metrics": metrics,
+            "pairs": {
+                pair: [self._cell(metric, pair, "mean") for metric in metrics]
+                for pair in self._reference_pairs()
+            },
+            "gaps": {
+                first: [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
+                for first, second in contrasts(self.run.config)
+            },
+        }
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
@@ -279,42 +268,13 @@ class LoadedRun:
         rows = rows[rows["pair"] == pair]
         return float(rows[column].iloc[0]) if len(rows) else float("nan")
 
-    def _gap_row(self, metric: Metric, contrast: str) -> pd.Series | None:
+    def _gap_row(self, metric: Metric, contrast: str) -> dict[str, Any] | None:
         rows = metric.rows_of(self.gap)
-        rows = rows[rows["contrast"] == contrast]
-        return rows.iloc[0] if len(rows) else None
+        return next(iter(rows[rows["contrast"] == contrast].to_dict("records")), None)
 
 
-def _gap(row: pd.Series | None, metric: Metric) -> str:
-    if row is None:
-        return DASH
-    ends = ", ".join(fixed(row[name], metric.digits) for name in ("ci_low", "ci_high"))
-    gap, reason = fixed(row["gap"], metric.digits), escape(row["reason"], quote=True)
-    return f"<span title='{reason}'><b>{gap}</b><br>[{ends}]</span>"
-
-
-def _words(row: pd.Series | None, metric: Metric) -> str:
-    if row is None or pd.isna(row["p_control"]):
-        return DASH
-    return f"{fixed(row['word_gap'], metric.digits)}<br>p {fixed(row['p_control'], 3)}"
-
-
-def _html_row(name: str, cells: list[str]) -> str:
-    return (
-        f"<tr><th style='text-align:left'>{name}</th>"
-        + "".join(f"<td>{cell}</td>" for cell in cells)
-        + "</tr>"
-    )
-
-
-def _html_image(image: Image.Image, prompt: str) -> str:
+def _thumbnail(image: Image.Image) -> str:
+    """A picture as a ``data:`` address: PNG, its longer side reduced to `THUMBNAIL`."""
     image = image.copy()
     image.thumbnail((THUMBNAIL, THUMBNAIL))
-    data = io.BytesIO()
-    image.save(data, "png")
-    source = base64.b64encode(data.getvalue()).decode()
-    text = escape(prompt, quote=True)
-    return (
-        f"<img src='data:image/png;base64,{source}' alt='{text}' title='{text}' width='{THUMBNAIL}'>"
-        f"<div style='max-width:{THUMBNAIL}px;white-space:normal'><small>{text}</small></div>"
-    )
+    return encode(image, THUMBNAIL)

@@ -212,12 +212,6 @@ def _features(sharing: Sharing) -> list[pd.DataFrame]:
     return [pd.concat(islice(made, len(of_one)), ignore_index=True) for of_one in pieces]
 
 
-def picture_table(run: Run) -> pd.DataFrame:
-    """Return the similarities of a run's pictures, see `image_similarities`; those with a picture left out are NaN."""
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    return pd.concat([share.done(run) for share in picture_shares(run, samples)], ignore_index=True)
-
-
 def picture_shares(run: Run, samples: pd.DataFrame) -> list[Piece]:
     """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty.
 

@@ -11,8 +11,19 @@ from pathlib import Path
 
 import jinja2
 
-from analysis.report.format import counted, fixed, interval, listed, number, p_number, p_value
+from analysis.report.format import counted, fixed, interval, listed, number, p_value
 from analysis.report.verdict import defined
+
+
+def p_number(value: float | None) -> str:
+    """Format a p-value for a column whose head says that it is one.
+
+    Examples
+    --------
+    >>> p_number(0.0312), p_number(0.00009), p_number(None)
+    ('0.031', '< 0.001', '—')
+    """
+    return "< 0.001" if defined(value) and value < 0.001 else fixed(value)
 
 
 def percent(share: float | None, digits: int = 1) -> str:

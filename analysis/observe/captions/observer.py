@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import metadata
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from analysis.observe.observer import Needs, StoredImage
+from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.caption_options import CHECKER
 from probes.config.schema import Config
-from probes.models.devices import pick_device
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part
 from probes.runs.store import Run
@@ -59,53 +54,30 @@ class Captioner(Protocol):
 
 
 @dataclass
-class CaptionObserver:
+class CaptionObserver(ImageObserver):
     """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`.
 
     Parameters
     ----------
-    captioner : Captioner
     config : Config
+    captioner : Captioner
     """
 
     captioner: Captioner
-    config: Config
 
-    name = KIND
-    whole_triplets = False
+    schema, kind = runs_schemas.CAPTIONS, KIND
 
     def __str__(self) -> str:
         return f"captions, {self.captioner}"
-
-    @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        """One row per image."""
-        return MappingProxyType({KIND: runs_schemas.CAPTIONS})
 
     @property
     def batch(self) -> int:
         """Images that are captioned in one go."""
         return self.config.observe.captions.batch
 
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """Return no resolved settings: another machine may hold the weights in another place."""
-        return {}
-
-    @cached_property
-    def device(self) -> torch.device:
-        """The torch device that the captioner works on."""
-        return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
-
-    def needs(self) -> Needs:
-        """Device, size, time and libraries of the captioner."""
-        names = ("triptych", *self.captioner.libraries)
-        return Needs(
-            device=self.device.type,
-            parameters=self.captioner.parameters(),
-            seconds=self.captioner.seconds(),
-            versions={name: metadata.version(name) for name in names},
-        )
+    def cost(self) -> tuple[Sequence[str], int, float]:
+        """Libraries, size and time of the captioner."""
+        return self.captioner.libraries, self.captioner.parameters(), self.captioner.seconds()
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters a caption: the captioner's identity, batch and device."""
@@ -119,16 +91,13 @@ class CaptionObserver:
         """Load the captioner."""
         self.captioner.load(self.device)
 
-    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def read(self, images: Sequence[StoredImage]) -> Sequence[str]:
+        """A caption of each image."""
+        return self.captioner.captions([image.pixels for image in images])
+
+    def rows(self, image: StoredImage, seen: str | None) -> list[dict[str, Any]]:
         """One row per image: its caption, or why there is none."""
-        there = [index for index, image in enumerate(images) if image.pixels is not None]
-        generated = self.captioner.captions([images[index].pixels for index in there]) if there else []
-        captions = dict(zip(there, generated, strict=True))
-        rows = [
-            {**image.key, "caption": captions.get(index), "reason": image.fault}
-            for index, image in enumerate(images)
-        ]
-        return {KIND: rows}
+        return [{"caption": seen, "reason": image.fault}]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return who wrote the captions, and how many there are, are empty, and could not be made."""
@@ -164,7 +133,7 @@ def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:
     if name == CHECKER:
         from analysis.observe.captions.checker import CheckerCaptioner
 
-        return CaptionObserver(CheckerCaptioner(), config), ""
+        return CaptionObserver(config, CheckerCaptioner()), ""
     from analysis.observe.captions.blip import BlipCaptioner
 
-    return CaptionObserver(BlipCaptioner(config.observe.captions), config), ""
+    return CaptionObserver(config, BlipCaptioner(config.observe.captions)), ""

@@ -6,24 +6,19 @@ the others anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
 from itertools import combinations
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.registry import FEATURES, Feature
 from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
-from analysis.observe.observer import Needs, StoredImage
+from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.prompts.audit import places, texts
 from probes.runs import schemas as runs_schemas
 from probes.runs.recorded_paths import name_of
@@ -41,23 +36,22 @@ _LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": 
 
 
 @dataclass
-class FeatureObserver:
+class FeatureObserver(ImageObserver):
     """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`.
 
     Parameters
     ----------
-    feature : Feature
     config : Config
+    feature : Feature
     weights : str
         As `analysis.observe.features.weights.locate` takes them.
     """
 
     feature: Feature
-    config: Config
     weights: str
     _embedder: Embedder | None = None
 
-    whole_triplets = False
+    schema = runs_schemas.FEATURES
 
     def __str__(self) -> str:
         return f"{self.feature.name} ({self.feature.readout.replace('_', ' ')}), weights {self.weights}"
@@ -66,29 +60,14 @@ class FeatureObserver:
         return {**self.__dict__, "_embedder": None}
 
     @property
-    def name(self) -> str:
-        """For messages and progress bars."""
-        return self.kind
-
-    @property
     def kind(self) -> str:
         """Folder of its parts."""
         return f"features/{self.feature.name}"
 
     @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        """One row per image."""
-        return MappingProxyType({self.kind: runs_schemas.FEATURES})
-
-    @property
     def batch(self) -> int:
         """Images that the network takes in one go."""
         return self.config.observe.feature_batch
-
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """Return no resolved settings: another machine may hold the weights in another place."""
-        return {}
 
     @cached_property
     def path(self) -> Path:
@@ -97,19 +76,11 @@ class FeatureObserver:
         assert path is not None, "what is asked for is fetched"
         return path
 
-    def needs(self) -> Needs:
-        """Device, size, time and libraries of the network."""
-        names = ("triptych", "torch", "torchvision", _LIBRARIES[self.feature.library])
-        # of float16 or float32 weights: an upper bound
+    def cost(self) -> tuple[Sequence[str], int, float]:
+        """Libraries, size (of float16 or float32 weights an upper bound) and time of the network."""
         parameters = weight_file(self.feature, self.path).stat().st_size // 2
-        return Needs(
-            device=pick_device(
-                self.config.observe.device, "observe.device", prefer=self.config.generate.device
-            ).type,
-            parameters=parameters,
-            seconds=2 * parameters * self.feature.positions / SPEED,
-            versions={name: metadata.version(name) for name in names},
-        )
+        libraries = ("torch", "torchvision", _LIBRARIES[self.feature.library])
+        return libraries, parameters, 2 * parameters * self.feature.positions / SPEED
 
     def fields(self) -> dict[str, Any]:
         """Checkpoint, network, readout, transform, batch and device."""
@@ -117,33 +88,23 @@ class FeatureObserver:
         return {
             **{f"{self.kind}.{name}": value for name, value in fields.items()},
             "observe.feature_batch": self.batch,
-            "observe.device": self.needs().device,
+            "observe.device": self.device.type,
         }
 
     def load(self) -> None:
         """Load the network."""
         from analysis.observe.features.embedder import Embedder
 
-        device = pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
-        self._embedder = Embedder(self.feature, self.path, device)
+        self._embedder = Embedder(self.feature, self.path, self.device)
 
-    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """One row per image: its vector, or why there is none."""
-        there = [index for index, image in enumerate(images) if image.pixels is not None]
-        vectors = dict(zip(there, self._read([images[index] for index in there])))
-        rows = [
-            {
-                **image.key,
-                "vector": vectors[index].cpu().numpy() if index in vectors else None,
-                "reason": image.fault,
-            }
-            for index, image in enumerate(images)
-        ]
-        return {self.kind: rows}
-
-    def _read(self, images: Sequence[StoredImage]) -> Sequence[torch.Tensor]:
+    def read(self, images: Sequence[StoredImage]) -> Sequence[torch.Tensor]:
+        """The features of each image."""
         assert self._embedder is not None, "it is loaded before it looks"
-        return self._embedder([image.pixels for image in images]) if images else ()
+        return self._embedder([image.pixels for image in images])
+
+    def rows(self, image: StoredImage, seen: torch.Tensor | None) -> list[dict[str, Any]]:
+        """One row per image: its vector, or why there is none."""
+        return [{"vector": None if seen is None else seen.cpu().numpy(), "reason": image.fault}]
 
     def record(self, run: Run) -> dict[str, Any]:
         """The weights and how an image is prepared for them, under the name of its parts."""
@@ -165,12 +126,7 @@ class SplitProductObserver(FeatureObserver):
     paper's largest data set, and nothing but the maximum over patches is ever read.
     """
 
-    whole_triplets = True
-
-    @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        """One row per (triplet, seed, pair)."""
-        return MappingProxyType({self.kind: runs_schemas.FEATURE_PAIRS})
+    schema, whole_triplets = runs_schemas.FEATURE_PAIRS, True
 
     def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """One row per pair of readable images of one triplet and seed, in the order of the indicators."""
@@ -184,7 +140,7 @@ class SplitProductObserver(FeatureObserver):
         tokens = [
             one
             for start in range(0, len(readable), self.batch)
-            for one in self._read(readable[start : start + self.batch])
+            for one in self.read(readable[start : start + self.batch])
         ]
         order = list(self.config.indicators)
         rows = [
@@ -224,9 +180,9 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     if named is not None or name in settings.features:
         weights = named or feature.weights
         locate(feature, weights, fetch=False)  # what is not there is said before the images are drawn
-        return kind(feature, config, weights), ""
+        return kind(config, feature, weights), ""
     if cached(feature.weights):
-        return kind(feature, config, feature.weights), ""
+        return kind(config, feature, feature.weights), ""
     return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
 
 

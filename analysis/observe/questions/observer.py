@@ -6,19 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import metadata
-from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
-
 from analysis.observe.features.observer import of_toyworld
-from analysis.observe.observer import Needs, StoredImage
+from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from probes.config.question_options import READERS
 from probes.config.questions import ResolvedQuestion, questions
 from probes.config.schema import Config
-from probes.models.devices import pick_device
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part
@@ -26,27 +21,21 @@ from probes.runs.store import Run
 
 
 @dataclass
-class QuestionObserver:
+class QuestionObserver(ImageObserver):
     """Stores what a reader answers about each image; see :class:`analysis.observe.observer.Observer`.
 
     Parameters
     ----------
-    reader : Reader
     config : Config
+    reader : Reader
     """
 
     reader: Reader
-    config: Config
 
-    whole_triplets = False
+    schema = runs_schemas.ANSWERS
 
     def __str__(self) -> str:
         return f"{len(self.questions)} questions, {self.reader}"
-
-    @property
-    def name(self) -> str:
-        """For messages and progress bars."""
-        return self.kind
 
     @property
     def kind(self) -> str:
@@ -54,40 +43,18 @@ class QuestionObserver:
         return f"attributes/{self.reader.name}"
 
     @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        """One row per image and question."""
-        return MappingProxyType({self.kind: runs_schemas.ANSWERS})
-
-    @property
     def batch(self) -> int:
         """Images that the reader sees in one go."""
         return self.config.observe.questions.batch
-
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """Return no resolved settings: another machine may hold the weights in another place."""
-        return {}
 
     @cached_property
     def questions(self) -> tuple[ResolvedQuestion, ...]:
         """The questions."""
         return questions(self.config)
 
-    @property
-    def device(self) -> Any:
-        """The torch device that the reader works on."""
-        settings = self.config.observe
-        return pick_device(settings.device, "observe.device", prefer=self.config.generate.device)
-
-    def needs(self) -> Needs:
-        """Device, size, time and libraries of the reader."""
-        names = ("triptych", *self.reader.libraries)
-        return Needs(
-            device=self.device.type,
-            parameters=self.reader.parameters(),
-            seconds=self.reader.seconds(len(self.questions)),
-            versions={name: metadata.version(name) for name in names},
-        )
+    def cost(self) -> tuple[Sequence[str], int, float]:
+        """Libraries, size and time of the reader."""
+        return self.reader.libraries, self.reader.parameters(), self.reader.seconds(len(self.questions))
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
@@ -102,20 +69,16 @@ class QuestionObserver:
         """Load the reader."""
         self.reader.load(self.device)
 
-    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
-        """Return one row per image and question: the answer and its reading, or why it was not asked."""
-        there = [index for index, image in enumerate(images) if image.pixels is not None]
-        answers = self.reader.answers([images[index] for index in there], self.questions) if there else []
-        given = dict(zip(there, answers))
-        rows = [
-            {**image.key, "question": question.key, **asdict(answer)}
-            for index, image in enumerate(images)
-            for question, answer in zip(self.questions, given.get(index) or self._unread(image))
-        ]
-        return {self.kind: rows}
+    def read(self, images: Sequence[StoredImage]) -> Sequence[list[Answer]]:
+        """The answers about each image."""
+        return self.reader.answers(images, self.questions)
 
-    def _unread(self, image: StoredImage) -> list[Answer]:
-        return [Answer(question.text, reason=image.fault) for question in self.questions]
+    def rows(self, image: StoredImage, seen: list[Answer] | None) -> list[dict[str, Any]]:
+        """One row per question: the answer and its reading, or why it was not asked."""
+        answers = seen or [Answer(question.text, reason=image.fault) for question in self.questions]
+        return [
+            {"question": question.key, **asdict(answer)} for question, answer in zip(self.questions, answers)
+        ]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return who answered, the questions, and how often an answer was undecided or missing."""
@@ -200,7 +163,7 @@ def question_observer(name: str, config: Config) -> tuple[QuestionObserver | Non
     questions(config)  # what is wrong with them is said before anything is drawn
     if name == "blip2" and settings.readers == "auto" and not _there(config):
         return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
-    return QuestionObserver(MAKERS[name](config), config), ""
+    return QuestionObserver(config, MAKERS[name](config)), ""
 
 
 def is_questioned(name: str, config: Config) -> bool:
@@ -213,8 +176,11 @@ def is_questioned(name: str, config: Config) -> bool:
 
 def _there(config: Config) -> bool:
     """Return whether BLIP-2's weights are named, or on this machine."""
-    from analysis.observe.questions.blip2 import located
+    from analysis.observe.questions.blip2 import Blip2
+    from analysis.observe.text_generation import located
     from probes.config.question_options import BLIP2_WEIGHTS
 
     settings = config.observe.questions
-    return settings.blip2 is not None or located(BLIP2_WEIGHTS, settings.revision, fetch=False) is not None
+    if settings.blip2 is not None:
+        return True
+    return located(BLIP2_WEIGHTS, Blip2.field, settings.revision, fetch=False) is not None

@@ -11,16 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from analysis.metrics import illumination, skin_tone
 from analysis.metrics.skin_tone import read_skin
 from analysis.observe.checkpoints import find
-from analysis.observe.observer import Needs, StoredImage
+from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.skin.faces import FaceAlignment, require_library
 from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, ToyworldSkin, WholeImage
 from analysis.observe.skin.trust import Trust
@@ -37,112 +35,57 @@ KIND = "attributes/skin_tone"
 BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 
-class Illumination(Protocol):
-    """Sets the light of an image right."""
+@dataclass(frozen=True)
+class Light:
+    """What sets the light of an image right.
 
-    name: str
+    Attributes
+    ----------
+    kind : str
+        ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the whole
+        image, and leaves a black one alone; ``given``: the light is known; ``trust`` reads the albedo of the cheeks in
+        the place of the pixels of the region.
+    adaptation : {"bradford", "channels"}
+        See `illumination.under_daylight`.
+    illuminant : str, optional
+        The light that is given, as `illumination.white_of` takes it.
+    trust : Trust, optional
+    """
+
+    kind: str = "none"
+    adaptation: illumination.Adaptation = "bradford"
+    illuminant: str | None = None
+    trust: Trust | None = None
+
+    @property
+    def name(self) -> str:
+        """As it is stored; empty where nothing is done."""
+        return {"none": "", "given": f"given {self.illuminant}"}.get(self.kind, self.kind)
 
     def fields(self) -> Mapping[str, Any]:
-        """Everything that alters what it does."""
-        ...
-
-    def load(self) -> None:
-        """Load its models."""
-        ...
+        """Everything that alters what it does: version and what is scaled, or the checksums of TRUST's files."""
+        if self.trust is not None:
+            return self.trust.fields()
+        used = {"version": illumination.VERSION, "adaptation": self.adaptation}
+        return {} if self.kind == "none" else used
 
     def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
         """Colours ``(n, 3)`` of the region as they would be in daylight; 8-bit, or floats from 0 to 1."""
-        ...
-
-
-@dataclass(frozen=True)
-class AsItIs:
-    """Leaves the colours alone."""
-
-    name = ""
-
-    def fields(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
-        """The pixels of the region."""
-        return region.pixels
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """Takes the colour of the light from the whole image; leaves a black one alone."""
-
-    name: illumination.Estimate
-    adaptation: illumination.Adaptation
-
-    def fields(self) -> dict[str, Any]:
-        """The version, and what is scaled."""
-        return {"version": illumination.VERSION, "adaptation": self.adaptation}
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
-        """The pixels of the region under daylight of the same luminance."""
-        white = illumination.estimated_white(image, self.name)
+        if self.trust is not None:
+            assert region.landmarks is not None, "TRUST takes faces by their landmarks"
+            return self.trust.albedo(image, region.landmarks)
+        white = None
+        if self.illuminant is not None:
+            white = illumination.white_of(self.illuminant)
+        elif self.kind != "none":
+            white = illumination.estimated_white(image, self.kind)
         if white is None:
             return region.pixels
         return illumination.under_daylight(region.pixels, white, self.adaptation)
 
 
-@dataclass(frozen=True)
-class Given:
-    """The light is known."""
-
-    illuminant: str
-    adaptation: illumination.Adaptation
-
-    @property
-    def name(self) -> str:
-        """As it is stored."""
-        return f"given {self.illuminant}"
-
-    def fields(self) -> dict[str, Any]:
-        """The version, and what is scaled."""
-        return {"version": illumination.VERSION, "adaptation": self.adaptation}
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
-        """The pixels of the region under daylight."""
-        white = illumination.white_of(self.illuminant)
-        return illumination.under_daylight(region.pixels, white, self.adaptation)
-
-
-@dataclass(frozen=True)
-class Albedo:
-    """Reads the albedo of the cheeks, by TRUST, in place of the pixels of the region."""
-
-    trust: Trust
-    name = "trust"
-
-    def fields(self) -> dict[str, Any]:
-        """The checksums of its files."""
-        return self.trust.fields()
-
-    def load(self) -> None:
-        """Load the networks."""
-        self.trust.load()
-
-    def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
-        """Albedo of the cheeks of the face."""
-        assert region.landmarks is not None, "TRUST takes faces by their landmarks"
-        return self.trust.albedo(image, region.landmarks)
-
-
 @dataclass
-class SkinToneObserver:
+class SkinToneObserver(ImageObserver):
     """Stores one row per image; see :class:`analysis.observe.observer.Observer`.
 
     Parameters
@@ -150,48 +93,30 @@ class SkinToneObserver:
     config : Config
     source : SkinSource
         Finds the skin.
-    light : Illumination
+    light : Light
         Sets its light right.
     """
 
-    config: Config
     source: SkinSource
-    light: Illumination
+    light: Light
 
-    name = KIND
-    schemas = MappingProxyType({KIND: runs_schemas.TONES})
-    whole_triplets = False
-    batch = BATCH
+    schema, kind, batch = runs_schemas.TONES, KIND, BATCH
 
     def __str__(self) -> str:
         light = f"; light: {self.light.name}" if self.light.name else ""
         return f"skin tone: {self.source}{light}; nearest of the ten Monk tones"
 
     @cached_property
-    def _device(self) -> str:
-        return _device(self.config)
+    def device(self) -> Any:
+        """The torch device; the CPU where there are no models."""
+        return super().device if self.source.parameters else pick_device("cpu")
 
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """Return no resolved settings: another machine may hold the models in another place."""
-        return {}
-
-    def needs(self) -> Needs:
-        """Device, size, time and libraries."""
-        models = bool(self.source.parameters)
-        trust = self.light.trust if isinstance(self.light, Albedo) else None
-        names = [
-            "triptych",
-            "scikit-image",
-            "opencv-python",
-            *(["torch", "face-alignment"] if models else []),
-        ]
-        return Needs(
-            device=self._device.partition(":")[0] if models else "cpu",
-            parameters=self.source.parameters + (trust.parameters if trust else 0),
-            seconds=self.source.seconds + (trust.seconds if trust else 0),
-            versions={name: metadata.version(name) for name in names},
-        )
+    def cost(self) -> tuple[Sequence[str], int, float]:
+        """Libraries, size and time of what finds the skin and sets its light right."""
+        models = ("torch", "face-alignment") if self.source.parameters else ()
+        used = [self.source, *([self.light.trust] if self.light.trust else [])]
+        libraries = ("scikit-image", "opencv-python", *models)
+        return libraries, sum(one.parameters for one in used), sum(one.seconds for one in used)
 
     def fields(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""
@@ -203,37 +128,36 @@ class SkinToneObserver:
             "mean": self.config.observe.skin_tone.mean,
         }
         prefixed = {f"observe.skin_tone.{name}": value for name, value in fields.items()}
-        return {**prefixed, "observe.device": self.needs().device}
+        return {**prefixed, "observe.device": self.device.type}
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
         self.source.load()
-        self.light.load()
+        if self.light.trust:
+            self.light.trust.load()
 
-    def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+    def read(self, images: Sequence[StoredImage]) -> Sequence[Region]:
+        """The skin of each image."""
+        return self.source.regions([_pixels(image) for image in images])
+
+    def rows(self, image: StoredImage, seen: Region | None) -> list[dict[str, Any]]:
         """One row per image: the colour of its skin and the tones, or why there are none."""
-        there = [index for index, image in enumerate(images) if image.pixels is not None]
-        regions = dict(zip(there, self.source.regions([_pixels(images[index]) for index in there])))
-        rows = [self._row(image, regions.get(index)) for index, image in enumerate(images)]
-        return {KIND: rows}
-
-    def _row(self, image: StoredImage, region: Region | None) -> dict[str, Any]:
-        if region is None:
-            return {**image.key, **_without("unreadable", image.fault)}
-        if region.status != "ok":
-            return {**image.key, **_without(region.status, region.reason)}
-        tone = read_skin(self.light.corrected(_pixels(image), region), self.config.observe.skin_tone.mean)
+        if seen is None:
+            return [_without("unreadable", image.fault)]
+        if seen.status != "ok":
+            return [_without(seen.status, seen.reason)]
+        tone = read_skin(self.light.corrected(_pixels(image), seen), self.config.observe.skin_tone.mean)
         lightness, red, yellow = tone.lab
-        return {
-            **image.key,
+        row = {
             "status": "no skin" if tone.tone is None else "ok",
-            "reason": tone.reason or region.reason,
+            "reason": tone.reason or seen.reason,
             "pixels": tone.pixels,
             **{"L": lightness, "a": red, "b": yellow},
             "ita": None if math.isnan(tone.ita) else tone.ita,
             **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
             "illumination": self.light.name,
         }
+        return [row]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return how tones were read, and of how many images, under ``attributes/skin_tone``."""
@@ -304,14 +228,10 @@ def _source(config: Config) -> SkinSource:
     return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)), options.skin)
 
 
-def _light(config: Config) -> Illumination:
+def _light(config: Config) -> Light:
     options = config.observe.skin_tone
-    if options.illumination == "none":
-        return AsItIs()
-    if options.illumination == "given":
-        assert options.illuminant is not None, "checked with the configuration"
-        return Given(options.illuminant, options.adaptation)
-    if options.illumination == "trust":
+    kind, trust = options.illumination, None
+    if kind == "trust":
         assert options.trust is not None, "checked with the configuration"
-        return Albedo(Trust(options.trust, _device(config)))
-    return Estimated(options.illumination, options.adaptation)
+        trust = Trust(options.trust, _device(config))
+    return Light(kind, options.adaptation, options.illuminant if kind == "given" else None, trust)

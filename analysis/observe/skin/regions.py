@@ -20,7 +20,6 @@ from probes.toyworld.palette import COLOURS, INDEX
 LEAST_SKIN = 15
 TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
 _ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))
-LANDMARKS = 68
 # Of the 68 landmarks (iBUG 300-W) from 0: jaw 0-16, brows 17-26, nose 27-35, eyes 36-47, mouth 48-67
 _JAW, _BROWS = range(17), range(26, 16, -1)
 _LEFT_OUT = (range(17, 22), range(22, 27), range(36, 42), range(42, 48), range(48, 60))

@@ -39,7 +39,7 @@ def draw_atlas(
         over all words with its interval where there are words to hold it against, else that of the indicators' own.
     """
     name = "-".join(contrast)
-    rows = _cells(gap, contrast)
+    rows = atlas_rows(gap, contrast)
     if rows.empty:
         return None
     sites = sorted(rows["site"].unique(), key=place)
@@ -133,13 +133,7 @@ def beyond_words(p_control_adjusted: np.ndarray) -> np.ndarray:
     return np.asarray(p_control_adjusted, float) < SIGNIFICANT
 
 
-def filled_cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> tuple[int, int]:
-    """Count the filled cells of the atlas of one contrast, and all its cells that hold a gap."""
-    rows = _cells(gap, contrast)
-    return int(beyond_words(rows["p_control_adjusted"].to_numpy()).sum()), int(rows["gap"].notna().sum())
-
-
-def _cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:
+def atlas_rows(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:
     """Rows of ``tables/gap`` that the atlas shows."""
     return gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] >= 0) & (gap["metric"] == "cosine")]
 

@@ -17,8 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.effects import prompt_means
-
 COLUMNS = (
     *("space", "site", "step", "timestep", "metric", "triplet", "seed", "pair", "value"),
     *("reason", "version"),
@@ -165,28 +163,6 @@ class Similarities(ABC):
     def family(self, space: str, site: str, metric: str) -> Family | None:
         """Return the values of one site and metric, prompts and seeds its own; None where there are none."""
         return next(self.only({(space, site, metric)}).families(), None)
-
-    def matrix(self, site: str, metric: str, pair: str) -> NDArray[np.float32]:
-        """Return the similarity of a pair at a site, averaged over seeds.
-
-        Returns
-        -------
-        ndarray of float32, shape (n_prompts, n_steps)
-            Prompts ascending; NaN where a prompt has no value, or the pair was not compared.
-
-        Raises
-        ------
-        KeyError
-            If there is no such site and metric.
-        """
-        for family in self.select(lambda _, own, name: (own, name) == (site, metric)).families():
-            if pair in family.pairs:
-                row = family.pairs.index(pair)
-                return prompt_means(np.concatenate([array[row] for array in family.arrays], axis=2)).astype(
-                    np.float32
-                )
-            return np.full(family.shape[1::2], np.nan, np.float32)
-        raise KeyError(f"{site}:{metric}")
 
 
 class TidySimilarities(Similarities):

@@ -14,8 +14,8 @@ import pandas as pd
 from PIL import Image
 
 from analysis.report.figures import files
-from analysis.report.figures.atlas import draw_atlas, filled_cells
-from analysis.report.findings import read_summaries
+from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
+from analysis.report.findings import summaries
 from analysis.report.objects import read_objects, section
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HOLDS
@@ -40,9 +40,9 @@ def claims(run: Run) -> dict:
         ``cards``, that on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words;
         ``small``: cards that claim that nothing larger than δ is there; ``objects``: said to differ.
     """
-    gap, summaries = run.table("gap"), read_summaries(run)
-    counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
-    cards = [card for summary in summaries for card in summary.findings]
+    tables = [run.table(name) for name in ("gap", "specifications", "agreement")]
+    shown = [atlas_rows(tables[0], contrast) for contrast in contrasts(run.config)]
+    cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
     objects, differing = read_objects(run), 0
     if objects:
         about = section(objects, run.config, indicators(run.config))["contrasts"]
@@ -56,8 +56,8 @@ def claims(run: Run) -> dict:
         "model": run.config.model,
         "run": run.path.name,
         "seeds": ", ".join(map(str, run.config.seeds)),
-        "filled": sum(filled for filled, _ in counts),
-        "cells": sum(cells for _, cells in counts),
+        "filled": sum(int(beyond_words(rows["p_control_adjusted"]).sum()) for rows in shown),
+        "cells": sum(int(rows["gap"].notna().sum()) for rows in shown),
         "primary": ", ".join(card.contrast[0] if card.direction > 0 else card.contrast[1] for card in tops),
         "directions": sum(card.direction != 0 for card in cards),
         "hedged": sum(card.verdict.licence in ("hint", "two words") for card in cards),

@@ -12,11 +12,12 @@ from PIL import Image
 from skimage.color import deltaE_ciede2000
 
 from analysis.metrics.illumination import (
+    DAYLIGHT,
     ESTIMATES,
     Adaptation,
+    adapted,
     estimated_white,
     under_daylight,
-    under_light,
     white_of,
 )
 from analysis.metrics.skin_tone import (
@@ -82,7 +83,7 @@ def as_jpeg(image: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
 
 def in_light(image: NDArray[np.uint8], light: str, adaptation: Adaptation) -> NDArray[np.uint8]:
     """The image in another light, rounded to 8 bits, white as bright as it can be."""
-    return np.rint(255 * under_light(image, white_of(light), adaptation)).astype(np.uint8)
+    return np.rint(255 * adapted(image, DAYLIGHT, white_of(light), adaptation)).astype(np.uint8)
 
 
 def as_files() -> Iterator[CardPhoto]:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from analysis.metrics.illumination import ESTIMATES, estimated_white, under_daylight, under_light, white_of
+from analysis.metrics.illumination import (
+    DAYLIGHT,
+    ESTIMATES,
+    adapted,
+    estimated_white,
+    under_daylight,
+    white_of,
+)
 from analysis.metrics.skin_tone import lab_colours, monk_colours, nearest_by_angle, typology_angle
 from probes.config.skin_options import LIGHTS
 
@@ -35,7 +42,7 @@ def test_bradford_is_the_tabulated_matrix():
 @pytest.mark.parametrize("light", LIGHTS)
 def test_each_light_is_known_and_white_comes_out_white(light):
     white = white_of(light)
-    seen = under_light(np.ones(3), white)
+    seen = adapted(np.ones(3), DAYLIGHT, white)
     assert seen.max() == pytest.approx(1, abs=1e-4)  # as bright as it can be
     for adaptation in ("bradford", "channels"):
         np.testing.assert_allclose(under_daylight(seen, white, adaptation), 1, atol=1e-3)
@@ -52,7 +59,7 @@ def test_channels_are_gains_in_linear_light():
 @pytest.mark.parametrize("light", ["A", "D50", "F11"])
 def test_the_card_reads_one_to_ten_in_a_known_light(light):
     white = white_of(light)
-    seen = np.rint(255 * under_light(monk_colours(), white)).astype(np.uint8)
+    seen = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white)).astype(np.uint8)
     read = nearest_by_angle(typology_angle(lab_colours(seen)))
     assert (read != np.arange(1, 11)).sum() >= 4  # as it is it does not
     right = under_daylight(seen, white)
@@ -67,7 +74,7 @@ def test_each_estimate_is_right_where_its_world_is_so():
     with_white = np.concatenate([balanced, np.ones((1, 3))])
     for method, image in (("grey-world", balanced), ("white-patch", with_white)):
         white = white_of("D50")
-        estimate = estimated_white(under_light(image, white, "channels"), method)
+        estimate = estimated_white(adapted(image, DAYLIGHT, white, "channels"), method)
         np.testing.assert_allclose(estimate, white / white[1], atol=0.01)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.findings import COLUMNS, read_summaries, summaries
+from analysis.report.findings import COLUMNS, summaries
 from analysis.report.format import listed
 from analysis.report.page import report
 from analysis.report.verdict import judge
@@ -68,7 +68,8 @@ def test_gatekept_by_hand():
 
 
 def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
-    (found,) = read_summaries(leaning)
+    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    (found,) = summaries(*tables, leaning.config)
     others = [metric.key for metric in MEASURES if metric.key != "z0"]
     assert [one.metric.key for one in found.findings] == ["z0", *others]
     assert others[:3] == ["t", "ssim", "diff_pix"]

@@ -67,7 +67,7 @@ def test_text_is_escaped(tmp_path):
         write_run(tmp_path / "run", prompts=1, steps=2, indicators=indicators, contrasts=())
     )
     page = run._repr_html_()
-    assert "<b>&'x" not in page and "&lt;b&gt;&amp;&#x27;x" in page
+    assert "<b>&'x" not in page and "&lt;b&gt;&amp;&#39;x" in page
 
 
 def test_a_run_that_is_not_measured_says_so(tmp_path):

@@ -14,6 +14,7 @@ from analysis.observe.objects.engines.plans import (
     GROUNDED,
     SCENES,
     CheckerPlan,
+    ModelPlan,
     ObservationPlan,
     ScenesPlan,
     description,
@@ -25,7 +26,6 @@ from analysis.observe.objects.tags.tag_captions import fewest_captions
 from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.runs.parts import digest
 from probes.runs.recorded_paths import name_of
 from probes.toyworld import MODELS
@@ -41,7 +41,7 @@ _NAME = (
 )
 
 
-class GroundedPlan(ObservationPlan):
+class GroundedPlan(ModelPlan):
     """A detector and a segmenter will look."""
 
     def __str__(self) -> str:
@@ -58,15 +58,9 @@ class GroundedPlan(ObservationPlan):
         if self.passes == 1:
             return ""
         there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
-        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if there else ""
-        return (
-            f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
-        )
-
-    @property
-    def on_cpu(self) -> bool:
-        """Return whether the models run on the CPU."""
-        return self.device_type == "cpu"
+        known = there and self.device_type == "cpu"
+        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if known else ""
+        return f"; at least {self.passes} passes of the detector over each image{takes}"
 
     @cached_property
     def passes(self) -> int:
@@ -77,11 +71,6 @@ class GroundedPlan(ObservationPlan):
         return fewest_captions(self.vocabulary[: settings.tagger_top]) if "tagger" in settings.tags else 1
 
     @property
-    def batch(self) -> int:
-        """Images that the detector takes in one go."""
-        return self.settings.batch
-
-    @property
     def _thresholds(self) -> dict[str, float]:
         return {name: getattr(self.settings, name) for name in THRESHOLDS}
 
@@ -89,17 +78,6 @@ class GroundedPlan(ObservationPlan):
     def vocabulary(self) -> list[str]:
         """The tags of the vocabulary file, if one is named."""
         return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
-
-    @cached_property
-    def device(self) -> Any:
-        """The torch device."""
-        generated_on = self.config.generate.device
-        return pick_device(self.settings.device, "observe.device", prefer=generated_on)
-
-    @property
-    def device_type(self) -> str:
-        """The kind of torch device."""
-        return self.device.type
 
     @property
     def parameters(self) -> int:

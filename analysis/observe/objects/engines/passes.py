@@ -18,13 +18,14 @@ _TEXTS = 32  # batches of encoded captions that are kept: those of a long vocabu
 
 @contextmanager
 def computed_once(backbone: Any) -> Iterator[None]:
-    """While it lasts, a module gives what it gave at its first call: lists, each time new ones, of the same tensors."""
+    """While it lasts, a module gives what it gave at its first call; of a tuple new lists each time."""
     forward, kept = backbone.forward, []
 
-    def first(*args: Any, **kwargs: Any) -> tuple[list[Any], ...]:
+    def first(*args: Any, **kwargs: Any) -> Any:
         if not kept:
-            kept.extend(forward(*args, **kwargs))
-        return tuple(list(levels) for levels in kept)  # detectors append to them
+            kept.append(forward(*args, **kwargs))
+        whole = kept[0]
+        return tuple(map(list, whole)) if isinstance(whole, tuple) else whole  # detectors append to them
 
     backbone.forward = first
     try:

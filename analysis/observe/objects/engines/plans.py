@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config, Observe
+from probes.models.devices import pick_device
 from probes.runs.parts import digest
 
 CHECKER, SCENES, DETR, GROUNDED = "toyworld-checker", "toyworld-scenes", "detr", "groundingdino"
@@ -68,6 +70,25 @@ class ObservationPlan:
         """Versions of the libraries that the engine needs."""
         libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
         return {name: metadata.version(name) for name in libraries}
+
+
+class ModelPlan(ObservationPlan):
+    """Vision models will look, on a torch device."""
+
+    @property
+    def batch(self) -> int:
+        """Images that the detector takes in one go."""
+        return self.settings.batch
+
+    @cached_property
+    def device(self) -> Any:
+        """The torch device."""
+        return pick_device(self.settings.device, "observe.device", prefer=self.config.generate.device)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device."""
+        return self.device.type
 
 
 class CheckerPlan(ObservationPlan):

@@ -8,34 +8,18 @@ from typing import Any
 
 from analysis.observe.checkpoints import find, revision, sha256, weight_files
 from analysis.observe.objects.engines.detection import DetectionEngine
-from analysis.observe.objects.engines.plans import DETR, ObservationPlan, description, parameters
+from analysis.observe.objects.engines.plans import DETR, ModelPlan, description, parameters
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.runs.recorded_paths import name_of
 
 
-class DetrPlan(ObservationPlan):
+class DetrPlan(ModelPlan):
     """DETR will look, for the classes that it was trained on."""
 
     def __str__(self) -> str:
         return f"{DETR}: boxes by {self.settings.detector}, filled; batches of {self.batch} on {self.device}"
-
-    @property
-    def batch(self) -> int:
-        """Images that the detector takes in one go."""
-        return self.settings.batch
-
-    @cached_property
-    def device(self) -> Any:
-        """The torch device."""
-        return pick_device(self.settings.device, "observe.device", prefer=self.config.generate.device)
-
-    @property
-    def device_type(self) -> str:
-        """The kind of torch device."""
-        return self.device.type
 
     @cached_property
     def path(self) -> Path:

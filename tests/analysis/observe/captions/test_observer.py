@@ -173,7 +173,7 @@ def test_what_is_no_captioning_model_is_said_in_a_line(folders, tmp_path):
     (other / "model.safetensors").write_bytes(b"no checkpoint")
     refused(other, "expected whole weights")
     (other / "model.safetensors").unlink()
-    refused(other, "expected weights as safetensors, found none")
+    refused(other, "found no model.safetensors")
 
 
 def test_the_checker_names_all_that_a_rendering_shows_and_a_broken_image_is_counted(tmp_path):

@@ -10,7 +10,7 @@ from PIL import Image
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import trust as skin_trust
 from analysis.observe.skin.faces import FaceAlignment, require_library
-from analysis.observe.skin.observer import KIND, Albedo, SkinToneObserver
+from analysis.observe.skin.observer import KIND, Light, SkinToneObserver
 from analysis.observe.skin.regions import FaceSkin
 from analysis.observe.skin.trust import Trust, encoder, face_crop, scene_square
 from probes.config.schema import Config
@@ -107,7 +107,7 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert np.ptp(albedo, axis=0).min() > 1e-3  # the coefficients show in it
 
     observer = SkinToneObserver(
-        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks), "cheeks"), Albedo(trust)
+        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks), "cheeks"), Light("trust", trust=trust)
     )
     row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from skimage.draw import polygon2mask
 
-from analysis.metrics.illumination import under_light, white_of
+from analysis.metrics.illumination import DAYLIGHT, adapted, white_of
 from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
-from analysis.observe.skin.observer import AsItIs, SkinToneObserver, skin_observer
+from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
 from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, face_mask
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -103,7 +103,7 @@ def test_another_way_of_reading_is_refused(tmp_path):
 
 
 def test_a_known_light_is_set_right_and_named():
-    lit = np.rint(255 * under_light(monk_colours(), white_of("A"))).astype(np.uint8)
+    lit = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white_of("A"))).astype(np.uint8)
     config = Config(
         prompts=["a {person}"],
         observe={"skin_tone": {"look": True, "region": "image", "illumination": "given", "illuminant": "A"}},
@@ -222,7 +222,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
     config = Config(prompts=["a {person}"])
 
     def row(*faces):
-        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), AsItIs())
+        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), Light())
         return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from analysis.metrics.registry import METRICS, computed_from, headline_metrics
 from analysis.report.figures import draw_figures, files, inline_svg
-from analysis.report.figures.atlas import filled_cells
+from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import _name_ticks
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
@@ -244,10 +244,11 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     """Gaps far beyond the largest of two control gaps, none of them more than words differ: nothing is filled."""
     gap = run.table("gap")
     gap["control_gap"], gap["p_adjusted"], gap["p_control_adjusted"] = 0.0, 0.001, 0.5
-    assert filled_cells(gap, CONTRASTS[0]) == (0, int((gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()))
+    assert len(atlas_rows(gap, CONTRASTS[0])) == (gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()
+    assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"]).any()
     one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
     gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
-    assert filled_cells(gap, CONTRASTS[0])[0] == 1
+    assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"]).sum() == 1
     figure = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
     dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
     filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]

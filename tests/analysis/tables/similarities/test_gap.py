@@ -11,11 +11,10 @@ from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
-from analysis.tables.stage import picture_table
 from hooks.architectures.addresses import space
 from probes.runs.store import Run
 from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.synthetic_run import picture_table, write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
 OPTIONS = {

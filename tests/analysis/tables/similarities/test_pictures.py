@@ -10,11 +10,11 @@ from analysis.report.latex import disparity_table as latex_table
 from analysis.report.page import disparity_table
 from analysis.study import comparison, indicators
 from analysis.tables.similarities.pictures import feature_similarities, stored_features, with_features
-from analysis.tables.stage import measure, picture_table
+from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, picture_table, write_run
 
 NAMES, WIDTH = list(DEFAULT_INDICATORS), 5
 

@@ -9,7 +9,7 @@ from skimage.metrics import structural_similarity
 
 import analysis
 import probes.runs.store
-from analysis.metrics.ssim import local_moments, ssim
+from analysis.metrics.ssim import local_moments, structure
 from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
@@ -141,12 +141,6 @@ def test_matrices_are_the_pivot(stored, table):
             )
             wide = wide[list(zip(family.columns["site"], family.columns["step"]))].to_numpy()
             np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
-    mid = table[(table["site"] == "unet.mid") & (table["pair"] == "neutral-human")]
-    means = mid.astype({"value": float}).pivot_table("value", "triplet", "step").to_numpy(np.float32)
-    np.testing.assert_array_equal(stored.matrix("unet.mid", "cosine", "neutral-human"), means)
-    assert np.isnan(stored.matrix("unet.mid", "cosine", "human-neutral")).all()
-    with pytest.raises(KeyError, match=r"unet\.mid:ssim"):
-        stored.matrix("unet.mid", "ssim", "neutral-human")
 
 
 def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, table, monkeypatch):
@@ -188,7 +182,8 @@ def test_captures_with_holes(empty):
     assert rows["reason"].tolist() == [*["", "", "not captured"], *["not captured"] * 3, *["", "", ""]]
     assert rows["timestep"].fillna(-1).tolist() == [9, 5, -1] * 3 and pairs.timesteps == {0: 9.0, 1: 5.0}
     expected = np.float32([[0.5, 0.25, np.nan], [np.nan] * 3, [0.1, 0.2, 0.3]])
-    np.testing.assert_array_equal(pairs.matrix("unet.mid", "cosine", "neutral-feminine"), expected)
+    family = pairs.family("denoising", "unet.mid", "cosine")
+    np.testing.assert_array_equal(family.pair("neutral", "feminine", NAMES)[:, 0], expected)
     end = analysis.load_run(empty.path).pairs(site="latent.final")
     assert end["value"].isna().tolist() == [False, True, False] and end["reason"][1] == "not captured"
     assert disparity(pairs).query("site == 'unet.mid'")["n_prompts"].tolist() == [2, 2, 1]
@@ -263,10 +258,10 @@ def test_ssim_is_that_of_skimage_but_for_rounding():
         a = rng.integers(0, 256, size, dtype=np.uint8)
         for b in (a, 255 - a, (0.6 * a + rng.integers(0, 100, size)).astype(np.uint8)):
             score, full = structural_similarity(a, b, data_range=255, win_size=7, full=True)
-            found = ssim(local_moments(a), local_moments(b))
+            found = structure(local_moments(a), local_moments(b))
             # what is stored is the same to the bit; scikit-image rounds its sums, and these are whole numbers
-            assert np.float32(found.value) == np.float32(score) and found.value == ssim(a, b).value
-            np.testing.assert_allclose(found.map, full, rtol=0, atol=1e-12)
+            assert np.float32(found.value) == np.float32(score) and found.value == structure(a, b).value
+            assert found.full == pytest.approx(full.mean(), abs=1e-12)
 
 
 def test_pictures_that_cannot_be_told_apart_by_a_threshold_have_a_reason(run):

@@ -1,0 +1,173 @@
+"""Networks of transformers that write text about images, BLIP and BLIP-2, from a folder or the hub."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from analysis.observe.checkpoints import find, read_json, sha256, weight_files
+from analysis.observe.features.weights import cached
+from analysis.observe.model_folders import from_folder
+from probes.errors import UserError
+from probes.models.pretrained import auto, quiet, readable
+from probes.runs.parts import digest
+from probes.runs.recorded_paths import name_of
+from probes.storage.paths import expand_model
+
+SPEED = 3e10  # operations that a core does in a second, about
+NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
+TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
+
+
+class Search(Protocol):
+    """Form of what is asked, captions or answers searched at a time, and tokens of the longest."""
+
+    prompt: str
+    beams: int
+    tokens: int
+
+
+class TextGenerator:
+    """A network that writes text about images; it can be pickled, without what it has loaded.
+
+    Parameters
+    ----------
+    weights : str
+        A folder, or a hub id.
+    search : Search
+    revision : str, optional
+        Of the hub.
+
+    Attributes
+    ----------
+    field : str
+        Of the configuration that names the weights, for messages.
+    kinds : tuple of str
+        Of `NETWORKS`, those that are taken.
+
+    Raises
+    ------
+    UserError
+        There is no such model, it is not whole, or it is another.
+    """
+
+    field: str
+    kinds: tuple[str, ...]
+
+    def __init__(self, weights: str, search: Search, revision: str | None = None):
+        self.weights, self.search, self.revision = weights, search, revision
+        self._model: Any = None
+        self._processor: Any = None
+        there = located(weights, self.field, revision, fetch=False)
+        if there is not None:  # what is no good is said before an image is drawn
+            self._described(there)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": None, "_processor": None}
+
+    def __str__(self) -> str:
+        return f"weights {name_of(self.weights)}"
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder of the weights; fetches those of the hub."""
+        path = located(self.weights, self.field, self.revision)
+        assert path is not None, "what is asked for is fetched"
+        return path
+
+    def _described(self, path: Path) -> dict[str, Any]:
+        description = read_json(path / "config.json", self.field)
+        if description.get("model_type") not in self.kinds:
+            raise UserError(
+                f"{self.field}: {path}: expected a model of type {' or '.join(self.kinds)}, got"
+                f" {description.get('model_type')!r:.60}: name another"
+            )
+        return description
+
+    def parameters(self) -> int:
+        """Number of parameters of the network, an upper bound for weights in float16 or float32."""
+        return sum(file.stat().st_size for file in weight_files(self.path)) // 2
+
+    @cached_property
+    def _checksums(self) -> tuple[str, ...]:
+        kinds = weight_files(self.path), sorted(self.path.glob("*.json"))
+        return tuple(digest("\n".join(f"{file.name} {sha256(file)}" for file in files)) for files in kinds)
+
+    def identity(self) -> dict[str, Any]:
+        """Weights, description with tokenizer and transform, form of what is asked, and search."""
+        chosen = {name: getattr(self.search, name) for name in ("prompt", "beams", "tokens")}
+        return dict(zip(("checkpoint", "description"), self._checksums)) | chosen
+
+    def number_format(self, device: torch.device) -> torch.dtype:
+        """Half precision on a GPU: bfloat16 where the language model is a T5, which float16 makes overflow."""
+        if device.type != "cuda":
+            return torch.float32
+        of_t5 = self._described(self.path).get("text_config", {}).get("model_type") == "t5"
+        return torch.bfloat16 if of_t5 else torch.float16
+
+    def load(self, device: torch.device) -> None:
+        """Load network, tokenizer and transform.
+
+        Raises
+        ------
+        UserError
+            Weights are missing or damaged, or there is no tokenizer or transform.
+        """
+        import transformers
+
+        kind = self._described(self.path)["model_type"]
+        place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
+        with readable(place, expected), quiet("transformers"):
+            self._processor = auto("Processor", self.path)
+        network = getattr(transformers, NETWORKS[kind])
+        model = from_folder(network, self.path, self.field, self.number_format(device))
+        if kind == "blip-2":  # older folders do not say how many places an image takes
+            own = self._processor.num_query_tokens
+            self._processor.num_query_tokens = own or model.config.num_query_tokens
+        self._model = model.eval().to(device)
+
+    def _generate(self, **inputs: torch.Tensor) -> torch.Tensor:
+        """Numbers of the likeliest tokens; the folder's files say how it generates, too."""
+        with readable(f"{self.field}: {self.path}", "a model that writes text"):
+            return self._model.generate(
+                **inputs, num_beams=self.search.beams, max_new_tokens=self.search.tokens, do_sample=False
+            )
+
+    def _texts(self, tokens: torch.Tensor) -> list[str]:
+        return [one.strip() for one in self._processor.batch_decode(tokens, skip_special_tokens=True)]
+
+
+def located(name: str, field: str, revision: str | None = None, *, fetch: bool = True) -> Path | None:
+    """Return the folder of a network's weights; None where it is on the hub alone and not to be fetched.
+
+    Raises
+    ------
+    UserError
+        There is none, or it is not whole.
+    """
+    path: Path | None = expand_model(name, field)
+    if not path.exists():
+        if "/" in name and (there := cached(name, revision)) and not _missing(there, field):
+            return there
+        path = find(name, field, fetch=fetch, revision=revision)
+    if path is not None and path.is_file():
+        raise UserError(f"{field}: {path}: expected a folder of transformers, got a file: name its folder")
+    if path is not None and (missing := _missing(path, field)):
+        raise UserError(
+            f"{field}: {path}: expected a folder of transformers with config.json and safetensors, found no {missing}:"
+            " download it whole"
+        )
+    return path
+
+
+def _missing(path: Path, field: str) -> str:
+    """Return the name of a file that a folder of weights lacks; empty where it is whole."""
+    index, shards = path / "model.safetensors.index.json", {"model.safetensors"}
+    if index.is_file():
+        shards = {*read_json(index, field).get("weight_map", {}).values()}
+    transform = next((name for name in TRANSFORMS if (path / name).is_file()), TRANSFORMS[0])
+    wanted = ("config.json", transform, *sorted(shards))
+    return next((name for name in wanted if not (path / name).is_file()), "")
