@@ -10,11 +10,11 @@ import yaml
 from PIL import Image
 
 import analysis.methods.skills.section
+from lab.train.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills, sets
 from probes.runs.store import Run
 from probes.toyworld.palette import paint
-from probes.toyworld.skills.scenes import draw_scene, scene
 from tests.analysis.observe.random_detr import TINY, save_detr
 from triptych.cli.run import main
 

@@ -350,13 +350,6 @@ def sprite(name: str) -> np.ndarray:
     return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].copy()
 
 
-def backdrop(place: str) -> np.ndarray:
-    """Return a place with nobody and nothing in it, ``(64, 64)`` uint8 palette indices."""
-    image = Image.new("L", (SIZE, SIZE))
-    _background(ImageDraw.Draw(image), place)
-    return np.asarray(image).copy()
-
-
 def render(scene: Scene) -> np.ndarray:
     """Draw a scene in colour: ``(64, 64, 3)`` uint8 RGB."""
     return paint(draw(scene))

@@ -18,9 +18,10 @@ from lab.train.base.data import Drawings
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from lab.train.base.lowrank import learning
 from lab.train.base.vae import encode_latents
+from lab.train.skills.scenes import SkillScene, draw_scene
 from probes.toyworld.palette import INDEX
+from probes.toyworld.skills import objects
 from probes.toyworld.skills.assemble import decoder_layers
-from probes.toyworld.skills.scenes import SkillScene, draw_scene, objects
 
 
 @dataclass(frozen=True)

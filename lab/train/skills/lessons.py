@@ -13,8 +13,8 @@ from lab.train.base.tokenizer import encode
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
 from lab.train.located.lessons import Lessons
+from lab.train.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes.prompts.paintskills import SKILLS
-from probes.toyworld.skills.scenes import SkillScene, draw_scene, scenes, total
 
 
 def total_scenes() -> int:

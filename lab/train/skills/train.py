@@ -1,6 +1,6 @@
 """Train `toyworld-skills`: ``python -m lab.train.skills.train --help``.
 
-From `toyworld-null`, on scenes of the training split (:mod:`probes.toyworld.skills.scenes`): first low-rank changes of
+From `toyworld-null`, on scenes of the training split (:mod:`lab.train.skills.scenes`): first low-rank changes of
 the decoder, then of the text encoder and the U-Net, with embeddings of the new words. With ``--share`` on fewer scenes,
 as in the paper's Table 5; each is seen once where there are enough of them. The stages are ``lessons``, ``decoder`` and
 ``train``; a run that was stopped goes on when it is started again.
@@ -33,6 +33,7 @@ from probes import command_line
 from probes.models.pretrained import from_folder
 from probes.prompts.grammar.plurals import plural
 from probes.toyworld import WEIGHTS
+from probes.toyworld.skills import objects
 from probes.toyworld.skills.assemble import (
     BASE,
     DELTA,
@@ -41,7 +42,6 @@ from probes.toyworld.skills.assemble import (
     new_tokenizer,
     taught_words,
 )
-from probes.toyworld.skills.scenes import objects
 from probes.toyworld.vocabulary import number_of
 from probes.toyworld.work.assemble import EMBEDDING, base_parts, text_config
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers

@@ -23,6 +23,7 @@ from analysis.methods.skills.tables import ALL, ScoredImages, accuracy_table
 from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+from lab.train.skills.scenes import SkillScene
 from lab.validate.skills.pictures import (
     BATCH,
     decoded,
@@ -38,9 +39,9 @@ from probes.config.skills_options import Skills
 from probes.models.weights import weight_hash
 from probes.prompts import sets
 from probes.runs.parts import write_bytes
+from probes.toyworld.skills import SET, objects
 from probes.toyworld.skills.assemble import GUIDANCE
 from probes.toyworld.skills.checker import VERSION
-from probes.toyworld.skills.scenes import SET, SkillScene, objects
 
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
 PICTURES = ("rendered", "decoded", "shared", "drawn")

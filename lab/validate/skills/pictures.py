@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from lab.train.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes.models import loading
 from probes.models.pretrained import from_folder
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.palette import paint
-from probes.toyworld.skills.scenes import SkillScene, draw_scene, scenes, total
 
 if TYPE_CHECKING:
     from diffusers import AutoencoderKL, StableDiffusionPipeline

@@ -12,7 +12,7 @@ from probes.prompts import sets
 from probes.prompts.grammar.plurals import plural
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
-from probes.toyworld.skills.scenes import SET, objects
+from probes.toyworld.skills import SET, objects
 from probes.toyworld.vocabulary import add_words
 from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
 from probes.toyworld.work.lowrank import changed_layers

@@ -3,7 +3,7 @@
 A picture is read by nearest palette colour (`probes.toyworld.checker`). Pixels of an object's colour belong together
 that lie within one pixel of each other, since lines of black and white are drawn across some objects; they are an
 object where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels
-apart (`probes.toyworld.skills.scenes`), so that in a rendering two never are one.
+apart (`lab.train.skills.scenes`), so that in a rendering two never are one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import ndimage
 from probes.toyworld.checker import read_colours
 from probes.toyworld.draw import sprite
 from probes.toyworld.palette import INDEX
-from probes.toyworld.skills.scenes import objects
+from probes.toyworld.skills import objects
 
 VERSION = "toyworld-skills-checker/1"
 SHARE = 0.4

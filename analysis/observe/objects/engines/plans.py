@@ -157,7 +157,7 @@ class ScenesPlan(CheckerPlan):
 
     def tags(self) -> Tags:
         """Return the tags to look for in each image."""
-        from probes.toyworld.skills.scenes import objects
+        from probes.toyworld.skills import objects
 
         return fixed(objects(), "checker")
 

@@ -14,6 +14,7 @@ from analysis.observe.stage import observe
 from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
+from lab.train.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.config.skills_options import Skills
 from probes.errors import UserError
@@ -22,7 +23,6 @@ from probes.prompts.paintskills import SkillRequest
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from probes.toyworld.palette import paint
-from probes.toyworld.skills.scenes import draw_scene, scene
 from tests.remembered import leave_figures_out
 
 PROMPTS, WRONG, BROKEN = 60, 3, 7

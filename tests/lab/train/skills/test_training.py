@@ -18,6 +18,7 @@ from probes.models import loading
 from probes.prompts import sets
 from probes.prompts.paintskills import prompts
 from probes.toyworld import SKILLED, WEIGHTS
+from probes.toyworld.skills import SET
 from probes.toyworld.skills.assemble import (
     BASE,
     DELTA,
@@ -27,7 +28,6 @@ from probes.toyworld.skills.assemble import (
     skills_pipeline,
     taught_words,
 )
-from probes.toyworld.skills.scenes import SET
 from probes.toyworld.work.assemble import base_parts
 from probes.toyworld.work.lowrank import changed_layers, merge
 

@@ -23,9 +23,10 @@ import numpy as np
 from probes.prompts import sets
 from probes.prompts.paintskills import SkillRequest, grid, say
 from probes.toyworld.checker import PLACES
-from probes.toyworld.draw import BLANK, SIZE, backdrop, sprite
+from probes.toyworld.draw import BLANK, SIZE, draw, sprite
+from probes.toyworld.scene import Scene
+from probes.toyworld.skills import SET
 
-SET = "toyworld-skills"
 CELL, MARGIN, STEP = SIZE // 2, 2, 4
 # row and column of what stands in the relation, relative to the other: as steps from the first of two cells
 _FIRST = {"left": 0, "above": 0, "right": 1, "below": 1}
@@ -63,11 +64,6 @@ class SkillScene:
     caption: str
     objects: tuple[Standing, ...]
     place: str
-
-
-def objects() -> tuple[str, ...]:
-    """Return the objects of the scenes, those of the set of prompts."""
-    return tuple(sets.read(SET)["objects"])
 
 
 def scene(request: SkillRequest, seed: str) -> SkillScene:
@@ -116,7 +112,7 @@ def total(skill: str, split: str) -> int:
 
 def draw_scene(drawn: SkillScene) -> np.ndarray:
     """Return the palette indices ``(64, 64)`` uint8 of a scene; `probes.toyworld.palette.paint` gives its colours."""
-    picture = backdrop(drawn.place)
+    picture = draw(Scene({}, {}, drawn.place, "stand", False, (0, 0, 0, 0, 0)), figures=False)
     for one in drawn.objects:
         pixels = sprite(one.name)
         height, width = pixels.shape

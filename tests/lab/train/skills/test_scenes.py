@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
+from lab.train.skills.scenes import CELL, MARGIN, draw_scene, scene, scenes
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld.palette import INDEX, paint
+from probes.toyworld.skills import objects
 from probes.toyworld.skills.checker import read_objects
-from probes.toyworld.skills.scenes import CELL, MARGIN, draw_scene, objects, scene, scenes
 
 RARE = 1e-4  # of the 20 tests below; seeds are fixed, so each is passed once for all
 
