@@ -8,7 +8,14 @@ from pydantic import AfterValidator, Field, model_validator
 
 from probes.config.types import CHARACTERS, Section, Word, fail, one_person, shown
 
-CONTEXTS = ("a {person}", "a photo of a {person}")
+# sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
+CONTEXTS = (
+    "a photo of a {person}",
+    "a {person} with a dog in the park",
+    "a {person} riding a bike on the beach",
+    "a {person} sitting at a table in the kitchen",
+    "a {person} next to a horse in the snow",
+)
 _OF_WORDS = ("words", "keep", "ridge", "keep_weight")  # fields of `keys_and_values` alone
 _OF_DIRECTIONS = ("direction", "amount")  # fields of `project` and `shift` alone
 
@@ -25,7 +32,9 @@ class Edit(Section):
     word, the words :math:`a_j` with their shares :math:`\alpha_j` (``person: {woman: 0.25}``; 1: all of that word);
     states of the words of ``keep`` are to give what they gave. As Gandikota et al. 2024 (UCE, Eq. 7); without ``keep``
     it is the edit of Orgad et al. 2023 (TIME, Eq. 4). ``ridge`` is the weight of what holds all other states where they
-    were, and ``keep_weight`` that of the kept words.
+    were, in units of the mean eigenvalue of the states' second moments, and ``keep_weight`` that of the kept words.
+    With a small ridge an edit fits its own contexts and moves all words in others: ``run.json`` says what is left of it
+    in contexts that it was not solved from (``left_over_held_out``), which contexts that resemble one another flatter.
 
     ``project`` takes the ``direction`` from its first word to its second (the difference of their mean states) out of
     what is at the ``sites``, as far as ``amount`` says (1: all of it); ``shift`` adds ``amount`` times that difference.
@@ -45,7 +54,7 @@ class Edit(Section):
     sites: Annotated[list[str], Field(min_length=1)] | None = None
     parts: Annotated[list[Literal["key", "value"]], Field(min_length=1)] = Field(["key", "value"])
     positions: Literal["word", "onward"] = "onward"
-    ridge: Annotated[float, Field(gt=0)] = 0.1
+    ridge: Annotated[float, Field(gt=0)] = 0.3
     keep_weight: Annotated[float, Field(gt=0)] = 1.0
 
     @model_validator(mode="after")

@@ -1,9 +1,9 @@
 """A model before and after mitigation: ``triptych mitigate BEFORE AFTER``.
 
 BEFORE and AFTER are runs on the same prompts and noise: of one model and of the same with an ``edit:``, or of a user's
-model and what it became. Writes ``mitigation.csv`` (what was drawn, one row per quantity; most of it of toyworld's
-models alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where both runs are measured),
-``mitigation.json`` and a figure.
+model and what it became. What only one of them drew is left out. Writes ``mitigation.csv`` (what was drawn, one row per
+quantity; most of it of toyworld's models alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where
+both runs are measured), ``mitigation.json`` and a figure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pandas as pd
 
 from analysis.methods.mitigation.figures import draw_mitigation
 from analysis.methods.mitigation.measures import (
+    CORRECTED,
     LEAN,
     NAMED,
     PIXELS,
@@ -25,9 +26,10 @@ from analysis.methods.mitigation.measures import (
     THING,
     VERDICT,
     Sampling,
+    common,
     quantities,
 )
-from analysis.methods.mitigation.readings import read, world_of
+from analysis.methods.mitigation.readings import ends_of, read, world_of
 from analysis.report.figures import files
 from analysis.report.format import interval, number, p_value
 from analysis.studies.compare.differences import compare
@@ -42,11 +44,16 @@ from probes.runs.store import Run
 
 SAID = {
     LEAN: "share of verdicts for b",
+    CORRECTED: "lean between the words' own readings",
     VERDICT: "mean verdict",
     NAMED: "named things drawn",
     SCENES: "slots that differ between two images",
     PIXELS: "pixels' mean difference between two images",
 }
+NO_ENDS = (
+    "the lean between the words' own readings is left out: no two words of the runs mean one mixture component"
+    " each"
+)
 UNREAD = (
     "lean, obedience, named things, planted frequencies and scenes are left out: {model} is no model of toyworld,"
     " and no checker reads its images"
@@ -60,7 +67,7 @@ def require_pair(before: Run, after: Run, also: Sequence[Run]) -> None:
     Raises
     ------
     UserError
-        They are one run, one of other indicators, without a common image, or `also` are runs of another model.
+        They are one run, one of other indicators, without a common image, or `also` are runs of a third model.
     """
     paths = [run.path.resolve() for run in (before, after, *also)]
     twice = next((path for place, path in enumerate(paths) if path in paths[:place]), None)
@@ -70,10 +77,16 @@ def require_pair(before: Run, after: Run, also: Sequence[Run]) -> None:
         if not run.parts("samples"):
             raise UserError(f"{run.path}: expected a run with images, found none: run --stage generate")
     for run in also:
-        if _hash(run) != _hash(after):
+        if _hash(run) not in (_hash(before), _hash(after)):
             raise UserError(
-                f"{run.path}: expected the model of {after.path}, got another (its weights differ): leave it out"
+                f"{run.path}: expected the model of {before.path} or of {after.path}, got another (its weights"
+                " differ): leave it out"
             )
+    if also and _hash(before) == _hash(after):
+        raise UserError(
+            f"{also[0].path}: expected two models, to one of which it belongs, got one (weights of {before.path} and"
+            f" {after.path} are equal): leave it out"
+        )
     key = ["prompt", "indicator", "noise_seed"]
     same = before.samples(key).merge(after.samples(key), on=key)
     lacking = sorted({*before.config.indicators} - {*same["indicator"]})
@@ -100,11 +113,17 @@ def work_out(before: Run, after: Run, also: Sequence[Run], sampling: Sampling) -
     require_pair(before, after, also)
     world = world_of(before)
     world = world if world is not None and world_of(after) == world else None
-    sides = [read([before], world), read([after, *also], world)]
+    drawn = [
+        read([run, *(one for one in also if _hash(one) == _hash(run))], world) for run in (before, after)
+    ]
+    sides = common(*drawn)
+    ends = ends_of(before.config, world) if world is not None else None
     missing = []
     if world is None:
         name = str((after.meta.get("model") or {}).get("id", after.config.model))
         missing.append(UNREAD.format(model=name))
+    elif ends is None:
+        missing.append(NO_ENDS)
     unmeasured = next((run for run in (before, after) if "gap" not in run.tables()), None)
     gaps = None
     if unmeasured is not None:
@@ -117,13 +136,14 @@ def work_out(before: Run, after: Run, also: Sequence[Run], sampling: Sampling) -
         "before": _model(before),
         "after": _model(after),
         "sampling": asdict(sampling),
-        "images": [len(side.images) for side in sides],
-        "images_left_out": [side.left_out for side in sides],
+        "images": len(sides[0].images),
+        "images_left_out": [side.left_out for side in drawn],
+        "images_of_one_side": [len(side.images) - len(sides[0].images) for side in drawn],
         "steps": after.config.sampler.steps,
         "indicators": {name: one.word for name, one in before.config.indicators.items()},
         "reference": before.config.reference,
     }
-    table = quantities(*sides, world, sampling)
+    table = quantities(*sides, world, sampling, ends)
     return {"table": table, "gaps": gaps, "left_out": missing, "record": record}
 
 
@@ -144,10 +164,9 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
         change = number(row["difference"], digits, signed=True)
         change += f" {interval(row['difference_low'], row['difference_high'], digits)}"
         test = ""
-        asked = (
-            row["kind"] != LEAN or row["indicator"] == record["reference"]
-        )  # no other word is meant to be at ½
-        if asked and pd.notna(row["margin"]):
+        # no other word is meant to be at ½
+        asked = row["kind"] != CORRECTED or row["indicator"] == record["reference"]
+        if asked and pd.notna(row["equivalence_p"]):
             what = "after within" if row["target"] else "change within"
             where = f"½ ± {row['margin']:g}" if row["target"] else f"± {row['margin']:g}"
             verdict = "yes" if row["equivalent"] else "not shown"
@@ -175,7 +194,7 @@ def parser() -> command_line.Parser:
     )
     main.add_run("run of the model before the mitigation", "before")
     main.add_run("run of the mitigated model, on the same prompts and seeds", "after")
-    main.add_run("further runs of the mitigated model, for its own lean", "--also", nargs="+", default=[])
+    main.add_run("further runs of either model, on other seeds", "--also", nargs="+", default=[])
     main.add_out("mitigation")
     main.add_argument(
         "--margin",

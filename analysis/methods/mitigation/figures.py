@@ -7,11 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.methods.mitigation.measures import LEAN, NAMED, PIXELS, SCENES
+from analysis.methods.mitigation.measures import CORRECTED, LEAN, NAMED, PIXELS, SCENES
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
 
-COSTS = {LEAN: "lean", NAMED: "named things", SCENES: "unlike scenes", PIXELS: "unlike pixels"}
+COSTS = {
+    LEAN: "lean",
+    CORRECTED: "lean, corrected",
+    NAMED: "named things",
+    SCENES: "unlike scenes",
+    PIXELS: "unlike pixels",
+}
 
 
 def draw_mitigation(table: pd.DataFrame, words: Mapping[str, str]) -> Drawn | None:
@@ -24,7 +30,7 @@ def draw_mitigation(table: pd.DataFrame, words: Mapping[str, str]) -> Drawn | No
     words : mapping of str to str
         The word of each indicator.
     """
-    leans = table[table["kind"] == LEAN]
+    leans = table[table["kind"].isin([LEAN, CORRECTED])]
     changes = table[table["kind"].isin(COSTS)]
     if not len(changes):
         return None
@@ -39,7 +45,8 @@ def draw_mitigation(table: pd.DataFrame, words: Mapping[str, str]) -> Drawn | No
         _changes(panels[-1], changes, rows, words)
     caption = (
         "Left: share of the images whose verdict speaks for mixture component b, before (open) and after (filled), "
-        "with intervals over prompts. Right: change of each quantity, paired by prompt and noise. Grey bands: the "
+        "with intervals over prompts; corrected: where it stands between the readings of the words that mean one "
+        "component each. Right: change of each quantity, paired by prompt and noise. Grey bands: the "
         "margin within which equivalence is tested."
     )
     return Drawn("mitigation", figure, "Before and after mitigation", caption, wide=True)
@@ -65,7 +72,11 @@ def _leans(axes, leans: pd.DataFrame, words: Mapping[str, str]) -> None:
                 mec=PALETTE[0],
                 mfc=face if face != "none" else "white",
             )
-    axes.set_yticks(range(len(leans)), [label(words[name]) for name in leans["indicator"]])
+    names = [
+        label(words[name]) + (", corrected" if kind == CORRECTED else "")
+        for name, kind in zip(leans["indicator"], leans["kind"])
+    ]
+    axes.set_yticks(range(len(leans)), names)
     axes.set_ylim(len(leans) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)
     axes.set_title("lean, before ○ and after ●", loc="left")

@@ -1,7 +1,7 @@
 """What two models draw, side by side, by prompt: lean, obedience, named things, frequencies, diversity.
 
-An image belongs to both sides where prompt and noise are the same; differences are taken over those, and each side's
-value over all of its images. The unit is the prompt, seeds are averaged.
+Both sides are the images that have the same prompt and noise; what one side alone drew is left out. The unit is the
+prompt, seeds are averaged.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from analysis.methods.mitigation import diversity
 from analysis.methods.mitigation.readings import Readings
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
+from analysis.stats.reader_correction import shares_between
 from analysis.stats.sign_flips import sign_flip_test
 from probes.toyworld.scene import parse
 from probes.toyworld.truth import planted_for
@@ -24,13 +25,14 @@ from probes.toyworld.verdict import left_out
 from probes.toyworld.world import World
 
 LEAN, VERDICT, NAMED, SCENES, PIXELS, THING = "lean", "verdict", "named", "scenes", "pixels", "thing"
+CORRECTED = "lean_corrected"
 SHARES = (LEAN, NAMED, THING)  # from 0 to 1, so that no prompt can differ by more than 1
-TESTED = (LEAN, NAMED, SCENES, PIXELS)  # asked for equivalence within the margin
+TESTED = (NAMED, SCENES, PIXELS)  # asked whether they change by less than the margin
 KEY = ["prompt", "indicator", "noise_seed"]
 COLUMNS = (
     *("kind", "indicator", "what", "before", "before_low", "before_high", "after", "after_low", "after_high"),
     *("difference", "difference_low", "difference_high", "p_value", "p_adjusted", "target", "margin"),
-    *("equivalence_p", "equivalent", "smallest", "planted", "n_before", "n_after", "n_prompts", "reason"),
+    *("equivalence_p", "equivalent", "smallest", "planted", "n_images", "n_prompts", "reason"),
 )
 
 
@@ -50,24 +52,42 @@ class Sampling:
         return {"level": self.level, "resamples": self.resamples, "seed": self.seed}
 
 
-def quantities(before: Readings, after: Readings, world: World | None, sampling: Sampling) -> pd.DataFrame:
+def quantities(
+    before: Readings,
+    after: Readings,
+    world: World | None,
+    sampling: Sampling,
+    ends: tuple[str, str] | None = None,
+) -> pd.DataFrame:
     """One row per quantity, with `COLUMNS`.
 
-    ``lean``: share of the images whose verdict says component b (½: no lean). ``verdict``: its mean. ``named``: share
-    of the named things that are seen. ``scenes``, ``pixels``: mean distance of images of different prompts
-    (`analysis.methods.mitigation.diversity`). ``thing``: share of the images with a thing, over prompts that do not
-    name it, beside its planted frequency. ``difference`` is after less before. ``equivalence_p`` tests that a lean
-    after the edit is within ``margin`` of ``target`` (½), and of the others that the difference is within it of 0.
+    ``lean``: share of the images whose verdict says component b. A verdict errs, and the lean of a word that means both
+    components alike need not read ½: ``lean_corrected`` says where it stands between the readings of the two `ends` on
+    the same side (`analysis.stats.reader_correction.shares_between`), 0 as the first and 1 as the second. ``verdict``:
+    its mean. ``named``: share of the named things that are seen. ``scenes``, ``pixels``: mean distance of images of
+    different prompts (`analysis.methods.mitigation.diversity`). ``thing``: share of the images with a thing, over
+    prompts that do not name it, beside its planted frequency. ``difference`` is after less before. ``equivalence_p``
+    tests that a corrected lean after the edit is within ``margin`` of ``target`` (½), and of the others that the
+    difference is within it of 0.
+
+    Parameters
+    ----------
+    before, after : Readings
+        Of images with the same prompt and noise, see `common`.
+    ends : (str, str), optional
+        Indicators whose words mean component a and component b alone.
     """
     rows = []
     indicators = list(dict.fromkeys(before.images["indicator"]))
     for indicator in indicators:
         sides = [_of(side, indicator) for side in (before, after)]
-        common = _common(*sides)
-        for kind in (LEAN, VERDICT, NAMED, SCENES, PIXELS):
+        for kind in (LEAN, CORRECTED, VERDICT, NAMED, SCENES, PIXELS):
             if world is None and kind != PIXELS:
                 continue
-            rows.append(_row(kind, indicator, "", sides, common, sampling))
+            if kind != CORRECTED:
+                rows.append(_row(kind, indicator, sides, sampling))
+            elif ends and indicator not in ends:
+                rows.append(_corrected(indicator, ends, (before, after), sampling))
     table = pd.DataFrame(rows)
     if world is not None:
         things = [_things(indicator, before, after, world, sampling) for indicator in indicators]
@@ -76,15 +96,13 @@ def quantities(before: Readings, after: Readings, world: World | None, sampling:
 
 
 def _of(side: Readings, indicator: str) -> Readings:
-    rows = np.flatnonzero((side.images["indicator"] == indicator).to_numpy())
-    scenes = side.scenes[rows] if len(side.scenes) else side.scenes
-    return Readings(side.images.iloc[rows].reset_index(drop=True), scenes, side.pixels[rows], 0)
+    return _at(side, np.flatnonzero((side.images["indicator"] == indicator).to_numpy()))
 
 
-def _common(one: Readings, other: Readings) -> tuple[Readings, Readings]:
-    """The images of both sides that have the same prompt and noise, in the same order."""
+def common(one: Readings, other: Readings) -> tuple[Readings, Readings]:
+    """Return the images of both sides that have the same prompt and noise, in the same order, each once."""
     numbered = [
-        side.images[KEY].assign(**{name: np.arange(len(side.images))})
+        side.images[KEY].assign(**{name: np.arange(len(side.images))}).drop_duplicates(KEY)
         for side, name in ((one, "first"), (other, "second"))
     ]
     both = numbered[0].merge(numbered[1], on=KEY)
@@ -119,34 +137,56 @@ def _spread(side: Readings, kind: str) -> pd.Series:
     return pd.concat(made).groupby(level=0).mean() if made else pd.Series(dtype=float)
 
 
-def _row(
-    kind: str,
-    indicator: str,
-    what: str,
-    sides: Sequence[Readings],
-    common: Sequence[Readings],
-    sampling: Sampling,
-) -> dict:
+def _row(kind: str, indicator: str, sides: Sequence[Readings], sampling: Sampling) -> dict:
     values = [_by_prompt(side, kind) for side in sides]
-    paired = [_by_prompt(side, kind) for side in common]
-    row = {"kind": kind, "indicator": indicator, "what": what}
-    for name, value, side in zip(("before", "after"), values, sides):
-        row |= _mean(name, value, sampling) | {f"n_{name}": len(side.images)}
-    return row | _compared(kind, paired, values[1], sampling)
+    row = {"kind": kind, "indicator": indicator, "what": "", "n_images": len(sides[0].images)}
+    for name, value in zip(("before", "after"), values):
+        row |= _mean(name, value.to_numpy(float), sampling, (0.0, 1.0) if kind in SHARES else None)
+    difference = (values[1] - values[0].reindex(values[1].index)).to_numpy(float)
+    row |= _changed(difference, 1.0 if kind in SHARES else None, sampling)
+    if kind == LEAN:
+        return row | {"margin": sampling.margin}
+    if kind not in TESTED:
+        return row
+    return row | _equivalent(difference, 0.0, 1.0 if kind in SHARES else None, sampling)
 
 
-def _mean(name: str, values: pd.Series, sampling: Sampling) -> dict:
-    size = effect_sizes(values.to_numpy(float)[:, None], **sampling.interval)
-    return {name: size.mean[0], f"{name}_low": size.mean_low[0], f"{name}_high": size.mean_high[0]}
+def _corrected(indicator: str, ends: tuple[str, str], sides: Sequence[Readings], sampling: Sampling) -> dict:
+    """The row of a lean between those of two words."""
+    found, images = [], 0
+    for side in sides:
+        is_b = (side.images["verdict"] > 0).astype(float)
+        table = is_b.groupby([side.images["reference"], side.images["indicator"]]).mean().unstack()
+        found.append(shares_between(table[indicator], table[ends[0]], table[ends[1]], level=sampling.level))
+        images = int((side.images["indicator"] == indicator).sum())
+    row = {"kind": CORRECTED, "indicator": indicator, "what": "", "n_images": images}
+    for name, one in zip(("before", "after"), found):
+        row |= _mean(name, one.values, sampling, (0.0, 1.0))
+    first, second = found
+    reach = max(first.reach, second.reach)
+    row |= _changed(second.values - first.values, 2 * reach, sampling)
+    row |= _equivalent(second.values - 0.5, 0.5, abs(second.share - 0.5) + second.reach, sampling)
+    reason = second.reason or first.reason
+    return row | ({"reason": reason} if reason else {})
 
 
-def _compared(kind: str, paired: Sequence[pd.Series], after: pd.Series, sampling: Sampling) -> dict:
-    first, second = paired
-    difference = (second - first.reindex(second.index)).to_numpy(float)[:, None]
-    reach = [1.0] if kind in SHARES else None
-    size = effect_sizes(difference, reach=reach, **sampling.interval)
-    test = sign_flip_test(difference, permutations=sampling.permutations, seed=sampling.seed)
-    row = {
+def _mean(
+    name: str, values: NDArray[np.float64], sampling: Sampling, within: tuple[float, float] | None = None
+) -> dict:
+    """A side's mean with its interval, cut at the ends of what it can be."""
+    size = effect_sizes(values[:, None], **sampling.interval)
+    low, high = size.mean_low[0], size.mean_high[0]
+    if within is not None:
+        low, high = np.maximum(low, within[0]), np.minimum(high, within[1])
+    return {name: size.mean[0], f"{name}_low": low, f"{name}_high": high}
+
+
+def _changed(difference: NDArray[np.float64], reach: float | None, sampling: Sampling) -> dict:
+    """What differs between the sides, over prompts, with its test."""
+    column = difference[:, None]
+    size = effect_sizes(column, reach=None if reach is None else [reach], **sampling.interval)
+    test = sign_flip_test(column, permutations=sampling.permutations, seed=sampling.seed)
+    return {
         "difference": size.mean[0],
         "difference_low": size.mean_low[0],
         "difference_high": size.mean_high[0],
@@ -154,14 +194,14 @@ def _compared(kind: str, paired: Sequence[pd.Series], after: pd.Series, sampling
         "n_prompts": int(size.n[0]),
         "reason": size.mean_reason[0],
     }
-    if kind not in TESTED:
-        return row
-    target = 0.5 if kind == LEAN else 0.0
-    values = after.to_numpy(float)[:, None] - 0.5 if kind == LEAN else difference
+
+
+def _equivalent(values: NDArray[np.float64], target: float, reach: float | None, sampling: Sampling) -> dict:
+    """The test that a mean lies within the margin of 0; `target` is what was taken off."""
     options = {"resamples": sampling.resamples, "seed": sampling.seed, "alpha": 1 - sampling.level}
-    reach = [0.5] if kind == LEAN else reach
-    equal = equivalence_test(values, sampling.margin, method="envelope", reach=reach, **options)
-    return row | {
+    limit = None if reach is None else [reach]
+    equal = equivalence_test(values[:, None], sampling.margin, method="envelope", reach=limit, **options)
+    return {
         "target": target,
         "margin": sampling.margin,
         "equivalence_p": equal.p_value[0],
@@ -175,17 +215,16 @@ def _things(
 ) -> pd.DataFrame:
     """Frequencies of what is not named; p-values are adjusted over the things of a word (max-T)."""
     sides = [_of(side, indicator) for side in (before, after)]
-    both = [_things_by_prompt(side.images, world) for side in _common(*sides)]
-    alone = [_things_by_prompt(side.images, world) for side in sides]
+    both = [_things_by_prompt(side.images, world) for side in sides]
     names = [name for name in both[0] if both[0][name].notna().any()]
     difference = (both[1][names] - both[0][names]).to_numpy(float)
     size = effect_sizes(difference, reach=np.ones(len(names)), **sampling.interval)
     test = sign_flip_test(difference, permutations=sampling.permutations, seed=sampling.seed)
-    columns = {"kind": THING, "indicator": indicator, "what": names}
-    for side, table in zip(("before", "after"), alone):
+    columns = {"kind": THING, "indicator": indicator, "what": names, "n_images": len(sides[0].images)}
+    for side, table in zip(("before", "after"), both):
         values = effect_sizes(table[names].to_numpy(float), **sampling.interval)
-        columns |= {side: values.mean, f"{side}_low": values.mean_low, f"{side}_high": values.mean_high}
-        columns |= {f"n_{side}": len(sides[side == "after"].images)}
+        low, high = np.maximum(values.mean_low, 0.0), np.minimum(values.mean_high, 1.0)
+        columns |= {side: values.mean, f"{side}_low": low, f"{side}_high": high}
     expected = _planted(both[0].index, world)[names].where(both[0][names].notna())
     return pd.DataFrame(
         columns

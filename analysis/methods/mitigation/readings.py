@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from probes.config.schema import Config
 from probes.runs.store import Run
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.scene import parse
 from probes.toyworld.verdict import SLOTS, left_out, verdict
-from probes.toyworld.world import World, load_world
+from probes.toyworld.world import World, group_of_words, load_world
 
 CHUNK = 512  # images that are held at once
 SIDE = 32  # pixels to a side at which images are compared
@@ -26,7 +27,8 @@ class Readings:
     Attributes
     ----------
     images : DataFrame
-        One row per image that is not left out: ``prompt``, ``indicator``, ``seed``, ``noise_seed``; of a toyworld model
+        One row per image that is not left out: ``prompt``, ``reference`` (the prompt with the reference's word: what
+        the words of a triplet have in common), ``indicator``, ``seed``, ``noise_seed``; of a toyworld model
         also ``verdict`` (log-odds of mixture component b against a), ``named`` (share of the named things that are
         seen, NaN where none is named) and a bool column a thing.
     scenes : ndarray of int64, shape (n_images, n_slots)
@@ -53,6 +55,17 @@ def world_of(run: Run) -> World | None:
         return None
 
 
+def ends_of(config: Config, world: World) -> tuple[str, str] | None:
+    """Return the indicators whose words mean mixture component a alone, and b alone; None where there are not both."""
+    groups = group_of_words()
+    means = {
+        world.mixture.get(groups.get(one.word, ("", False))[0]): name
+        for name, one in reversed(config.indicators.items())
+        if not one.control
+    }
+    return (means[0.0], means[1.0]) if {0.0, 1.0} <= set(means) else None
+
+
 def read(runs: Sequence[Run], world: World | None) -> Readings:
     """Read every image of runs of one model.
 
@@ -63,7 +76,10 @@ def read(runs: Sequence[Run], world: World | None) -> Readings:
     """
     tables, scenes, pixels, without = [], [], [], 0
     for run in runs:
-        table = run.samples(["sample_id", "prompt", "indicator", "seed", "noise_seed"])
+        table = run.samples(["sample_id", "triplet", "prompt", "indicator", "seed", "noise_seed"])
+        plain = table[table["indicator"] == run.config.reference].drop_duplicates("triplet")
+        table["reference"] = table["triplet"].map(plain.set_index("triplet")["prompt"])
+        table = table.drop(columns="triplet")
         out = run.left_out()
         without += int(table["sample_id"].isin(list(out)).sum())
         table = table[~table["sample_id"].isin(list(out))].reset_index(drop=True)

@@ -7,7 +7,7 @@
     edit = edits.Edit(words={"person": {"woman": 0.2}}, keep=["woman", "man"])
     with edits.apply(pipe, edit) as edited:
         images = pipe("a person with a dog").images
-    edited.record["left_over"]
+    edited.record["left_over_held_out"]  # what is left of the edit in a context that it was not solved from
 
 The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
 (`probes.config.edit_options`).

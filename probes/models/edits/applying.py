@@ -28,8 +28,9 @@ class Edited(contextlib.AbstractContextManager):
     ----------
     record : dict
         ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of keys or values
-        the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` ``left_over``
-        (`probes.models.edits.closed_form.left_over`).
+        the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` how far it falls short
+        of its goal: ``left_over`` in its own contexts, and ``left_over_held_out`` in each context by the edit that is
+        solved from the others (`probes.models.edits.closed_form`).
     """
 
     def __init__(self, edit: Edit) -> None:
@@ -142,6 +143,7 @@ def _solve(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     wanted = closed_form.goal(edit, texts, states)
     mapping = closed_form.solve(wanted, edit.ridge, edit.keep_weight)
     made.record["left_over"] = closed_form.left_over(wanted, mapping)
+    made.record["left_over_held_out"] = closed_form.left_over_held_out(wanted, edit.ridge, edit.keep_weight)
     for address in where.cross:
         for part in edit.parts:
             made.map_weights(pipe, address, part, lambda weight: weight @ mapping)

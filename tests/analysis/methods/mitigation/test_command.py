@@ -9,8 +9,11 @@ from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 
 from analysis.methods.mitigation import diversity, measures
-from analysis.methods.mitigation.readings import Readings, _scenes, judged, world_of
+from analysis.methods.mitigation.command import require_pair
+from analysis.methods.mitigation.readings import Readings, _scenes, ends_of, judged, world_of
 from analysis.tables.stage import measure
+from probes.config.schema import Config
+from probes.errors import UserError
 from probes.runs.store import Run
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
@@ -23,6 +26,7 @@ main = command_of("mitigate")
 
 WORLD = load_world()
 SAMPLING = measures.Sampling(resamples=400, permutations=1000)
+ENDS = ("feminine", "masculine")
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 PLACES = ("in the park", "on the beach", "in the kitchen", "in the office", "on the stage")
 
@@ -38,8 +42,8 @@ def rendered(share: float, prompts: int, seeds: int = 2, first: int = 0) -> Read
                 text = f"a {word} {things[number % len(things)]} {PLACES[number // len(things)]}"
                 rng = np.random.default_rng([number, seed, first])
                 pictures.append(render(complete(parse(text, world), world, rng)))
-                rows.append((text, indicator, seed, 100 * number + seed))
-    images = pd.DataFrame(rows, columns=["prompt", "indicator", "seed", "noise_seed"])
+                rows.append((text, text.replace(word, "person"), indicator, seed, 100 * number + seed))
+    images = pd.DataFrame(rows, columns=["prompt", "reference", "indicator", "seed", "noise_seed"])
     seen = read_images(np.stack(pictures))
     texts = list(images["prompt"])
     small = np.stack(pictures)[:, ::2, ::2].reshape(len(pictures), -1)
@@ -55,7 +59,7 @@ def sides():
 
 @pytest.fixture(scope="module")
 def table(sides):
-    return measures.quantities(*sides, WORLD, SAMPLING)
+    return measures.quantities(*sides, WORLD, SAMPLING, ENDS)
 
 
 def row(table, kind, indicator, what=""):
@@ -71,7 +75,9 @@ def test_a_lean_that_was_taken_away_is_seen_and_explicit_words_are_not_changed(t
     for indicator, lean in (("feminine", 0), ("masculine", 1)):
         explicit = row(table, "lean", indicator)
         assert explicit["before"] == explicit["after"] == pytest.approx(lean, abs=0.05)
-        assert explicit["difference"] == 0 and not explicit["equivalent"]  # each far from one half
+        assert explicit["difference"] == 0 and pd.isna(
+            explicit["equivalence_p"]
+        )  # none is meant to be at one half
         assert row(table, "named", indicator)["after"] == 1
         things = table[(table["kind"] == "thing") & (table["indicator"] == indicator)]
         assert (things["difference"] == 0).all() and (things["after"] - things["planted"]).abs().max() < 0.2
@@ -94,15 +100,47 @@ def test_numbers_by_plain_pandas_and_scipy(table, sides):
         means[1].mean()
     )
     assert lean["difference"] == pytest.approx((means[1] - means[0]).mean()) and lean["n_prompts"] == 40
+    assert pd.isna(lean["equivalence_p"])  # one half is not what an even mixture reads as
+
+
+def by_prompt(side, indicator):
+    images = side.images[side.images["indicator"] == indicator]
+    return (images["verdict"] > 0).groupby(images["reference"]).mean()
+
+
+def test_a_lean_is_also_read_between_the_readings_of_the_two_words(table, sides):
+    row_of = row(table, "lean_corrected", "neutral")
+    found = []
+    for name, side in zip(("before", "after"), sides):
+        p, f, s = (by_prompt(side, word) for word in ("neutral", *ENDS))
+        share = (p - f).sum() / (s - f).sum()
+        assert row_of[name] == pytest.approx(share)
+        found.append(share + (p - f - share * (s - f)) / (s - f).mean())
+        student = stats.ttest_1samp(found[-1], 0).confidence_interval(0.95)
+        assert (
+            row_of[f"{name}_low"] <= max(student.low, 0) + 1e-12
+        )  # the interval is no narrower than Student's
+        assert row_of[f"{name}_high"] >= min(student.high, 1) - 1e-12
+    assert row_of["difference"] == pytest.approx((found[1] - found[0]).mean())
     # the test is at least as careful as Student's two one-sided tests
     low, high = (
-        stats.ttest_1samp(means[1], 0.5 + end, alternative=side).pvalue
+        stats.ttest_1samp(found[1], 0.5 + end, alternative=side).pvalue
         for end, side in ((-0.05, "greater"), (0.05, "less"))
     )
-    assert lean["equivalence_p"] >= max(low, high) - 1e-12
-    assert lean["equivalent"] == (lean["equivalence_p"] < 0.05)
-    wide = measures.quantities(*sides, WORLD, measures.Sampling(resamples=400, permutations=100, margin=0.3))
-    assert row(wide, "lean", "neutral")["equivalent"]
+    assert row_of["equivalence_p"] >= max(low, high) - 1e-12
+    assert row_of["equivalent"] == (row_of["equivalence_p"] < 0.05)
+    wide = measures.Sampling(resamples=400, permutations=100, margin=0.35)
+    assert row(measures.quantities(*sides, WORLD, wide, ENDS), "lean_corrected", "neutral")["equivalent"]
+    assert set(table[table["kind"] == "lean_corrected"]["indicator"]) == {"neutral"}
+
+
+def test_the_ends_are_words_of_one_component_each():
+    words = {**WORDS, "lady": {"word": "lady", "control": "feminine"}}
+    config = Config(prompts=["a {person}"], indicators=words)
+    assert ends_of(config, WORLD) == ENDS
+    assert ends_of(config, load_world("toyworld-null")) is None
+    one = Config(prompts=["a {person}"], indicators={"neutral": "person", "feminine": "woman"})
+    assert ends_of(one, WORLD) is None
 
 
 def test_distances_and_their_pseudo_values_by_scipy():
@@ -122,13 +160,19 @@ def test_distances_and_their_pseudo_values_by_scipy():
     assert np.isnan(diversity.pseudo_values(np.full((4, 4), np.nan))).all()
 
 
-def test_images_of_other_noise_count_for_a_side_alone(sides, table):
+def test_images_that_one_side_alone_has_are_left_out(sides, table):
     more = rendered(0.5, 40, seeds=3, first=1)
     more.images["noise_seed"] += 50 * (more.images["seed"] == 2)  # no image of `before` has it
-    pair = row(table, "lean", "neutral")
-    lean = row(measures.quantities(sides[0], more, WORLD, SAMPLING), "lean", "neutral")
-    assert (lean["n_before"], lean["n_after"]) == (80, 120)
-    assert lean["difference"] == pair["difference"] and lean["after"] != pair["after"]
+    order = np.random.default_rng(0).permutation(len(more.images))
+    mixed = Readings(
+        more.images.iloc[order].reset_index(drop=True), more.scenes[order], more.pixels[order], 0
+    )
+    same = measures.common(sides[0], mixed)
+    assert [len(side.images) for side in same] == [240, 240]
+    assert same[0].images[measures.KEY].equals(same[1].images[measures.KEY])
+    again = measures.quantities(*same, WORLD, SAMPLING, ENDS)
+    assert (again["n_images"] == 80).all()
+    pd.testing.assert_frame_equal(again, table)
 
 
 def measured_run(path, **options):
@@ -161,3 +205,14 @@ def test_of_other_models_pixels_and_gaps_are_compared_and_it_is_said_why(tmp_pat
         assert main([*map(str, arguments), "--out", str(out)]) == 2
         error = capsys.readouterr().err
         assert line in error and len(error.splitlines()) == 1
+
+
+def test_further_runs_are_of_one_of_the_two_models(tmp_path):
+    runs = [measured_run(tmp_path / name) for name in ("one", "other", "third")]
+    with pytest.raises(UserError, match=r"third: expected the model of .*one or of .*other, got another"):
+        require_pair(*runs[:2], runs[2:])
+    runs[2].write_meta(model={**runs[2].meta["model"], "weight_hash": "one"})
+    require_pair(*runs[:2], runs[2:])
+    runs[1].write_meta(model={**runs[1].meta["model"], "weight_hash": "one"})
+    with pytest.raises(UserError, match="third: expected two models, to one of which it belongs, got one"):
+        require_pair(*runs[:2], runs[2:])

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from hooks.sites import cross_attentions, module_at
+from lab.validate.tracing.edited import templates
 from probes.errors import UserError
-from probes.models import edits
+from probes.models import edits, loading
 from probes.models.edits import Edit
 from probes.models.weights import weight_hash
 from tests.tiny import tiny_pipeline
@@ -59,17 +60,81 @@ def test_closed_form_is_the_least_squares_solution(kind, positions, pipes):
     target = own + 0.5 * (woman - own) - 0.25 * (man - own)
     kept = np.concatenate([said["woman"], said["man"]]).reshape(-1, own.shape[1])
     # one system of rows: edited states, kept states, the ridge
-    rows = np.vstack([own, np.sqrt(2.0) * kept, np.sqrt(0.3) * np.eye(own.shape[1])])
+    ridge = np.sqrt(0.3 * np.linalg.eigvalsh(own.T @ own + 2.0 * kept.T @ kept).mean())
+    rows = np.vstack([own, np.sqrt(2.0) * kept, ridge * np.eye(own.shape[1])])
     with edits.apply(pipe, edit) as edited:
         after = projections(pipe)
     assert edited.record["sites"] == sorted(after) and len(after) > 10
     for name, old in before.items():
-        wanted = np.vstack([target @ old.T, np.sqrt(2.0) * kept @ old.T, np.sqrt(0.3) * old.T])
+        wanted = np.vstack([target @ old.T, np.sqrt(2.0) * kept @ old.T, ridge * old.T])
         solution = np.linalg.lstsq(rows, wanted, rcond=None)[0].T
         np.testing.assert_allclose(after[name], solution, rtol=1e-5, atol=1e-6)
         change = np.linalg.norm(solution - old) / np.linalg.norm(old)
         assert edited.record["relative_change"][name] == pytest.approx(change, rel=1e-6)
     assert 0 < edited.record["left_over"]["edited"] < 1 > edited.record["left_over"]["kept"]
+
+
+def taken(pipe, edit, contexts):
+    """Edited states, their targets and kept states of each context, each from its word's token on."""
+    said = {word: states(pipe, word, contexts) for word in edit.named_words}
+    made = []
+    for row, context in enumerate(contexts):
+        place = context.split().index("{person}") + 1
+        own = said["person"][row, place:]
+        moved = sum(share * (said[word][row, place:] - own) for word, share in edit.words["person"].items())
+        made.append((own, own + moved, np.concatenate([said[word][row] for word in edit.keep])))
+    return made
+
+
+def left_over(mapping, of):
+    own, targets, kept = (np.concatenate(one) for one in zip(*of))
+    return {
+        "edited": ((own @ mapping.T - targets) ** 2).sum() / ((own - targets) ** 2).sum(),
+        "kept": ((kept @ mapping.T - kept) ** 2).sum() / (kept**2).sum(),
+    }
+
+
+def test_what_is_left_over_is_also_said_of_contexts_that_are_held_out(pipes):
+    pipe, contexts = pipes["sd1"], [*CONTEXTS, "a {person} in the park"]
+    edit = CLOSED.model_copy(update={"contexts": contexts, "keep_weight": 2.0})
+    of = taken(pipe, edit, contexts)
+    missed, asked, changed, length = 0.0, 0.0, 0.0, 0.0
+    for held in range(3):
+        own, targets, kept = (
+            np.concatenate(one) for one in zip(*(one for row, one in enumerate(of) if row != held))
+        )
+        moments = own.T @ own + 2.0 * kept.T @ kept
+        ridge = edit.ridge * np.trace(moments) / len(moments) * np.eye(len(moments))
+        mapping = (targets.T @ own + 2.0 * kept.T @ kept + ridge) @ np.linalg.inv(moments + ridge)
+        own, targets, kept = of[held]
+        missed += ((own @ mapping.T - targets) ** 2).sum()
+        asked += ((own - targets) ** 2).sum()
+        changed += ((kept @ mapping.T - kept) ** 2).sum()
+        length += (kept**2).sum()
+    with edits.apply(pipe, edit) as edited:
+        record = edited.record
+    assert record["left_over_held_out"] == pytest.approx(
+        {"edited": missed / asked, "kept": changed / length}, rel=1e-8
+    )
+    assert record["left_over_held_out"]["edited"] > record["left_over"]["edited"]
+    assert record["left_over_held_out"]["kept"] > record["left_over"]["kept"]
+    with edits.apply(pipe, edit.model_copy(update={"contexts": contexts[:1], "keep": []})) as edited:
+        assert edited.record["left_over_held_out"] == {"edited": None, "kept": None}
+        assert edited.record["left_over"]["kept"] is None
+
+
+def test_the_usual_edit_reaches_captions_that_it_was_not_solved_from_and_leaves_kept_words():
+    """A ridge far below the states' second moments left 4.8 of the edit there, and changed kept words by 0.84."""
+    pipe = loading.load(loading.resolve("toyworld"), device="cpu").pipe
+    edit = Edit(words={"person": {"woman": 1.0}}, keep=["woman", "man"])
+    with torch.no_grad(), edits.apply(pipe, edit) as edited:
+        said = edited.record["left_over_held_out"]
+        new = np.concatenate([*projections(pipe).values()])
+    mapping = np.linalg.pinv(np.concatenate([*projections(pipe).values()])) @ new
+    found = left_over(mapping, taken(pipe, edit, templates(40)))
+    assert found["edited"] < 0.7 and found["kept"] < 0.02
+    # what the record says is what becomes of other captions, but for how far those are from its contexts
+    assert found["edited"] < 1.25 * said["edited"] and found["kept"] < 1.25 * said["kept"]
 
 
 def test_chosen_sites_and_parts_alone_are_edited(pipes):
