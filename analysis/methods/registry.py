@@ -34,12 +34,15 @@ class Method:
         An `analysis.tables.method.MeasuredMethod`: its tables, and how the stage measure fills them.
     reported : str
         An `analysis.report.method.ReportedMethod`: its section or page of the report, and its LaTeX.
+    people : str
+        An `analysis.studies.human_check.method.PeopleCheck`: what people are asked about its images.
     command : CommandRow, optional
     """
 
     name: str
     measured: str = ""
     reported: str = ""
+    people: str = ""
     command: CommandRow | None = None
 
 
@@ -78,6 +81,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         "skills",
         measured="analysis.methods.skills.stage:MEASURED",
         reported="analysis.methods.skills.section:REPORTED",
+        people="analysis.methods.skills.people:CHECK",
     ),
     Method(
         "decoding",

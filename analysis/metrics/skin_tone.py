@@ -8,14 +8,14 @@ can be shown. A tone is the nearest of ten printed colours, and nothing more is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage.color import deltaE_ciede2000, rgb2lab, rgb2xyz, xyz2lab
 
-VERSION = "skin-tone/1"
+VERSION = "skin-tone/2"
 # Monk Skin Tone scale, tones 1 to 10 (Monk, 2019; published by Google 2022, skintone.google, CC BY 4.0)
 MONK = (
     *("#f6ede4", "#f3e7db", "#f7ead0", "#eadaba", "#d7bd96"),
@@ -25,8 +25,12 @@ Mean = Literal["lab", "linear"]
 Rule = Literal["ita", "ciede2000", "dalleval2023"]
 NO_PIXELS = "no pixels of skin"
 NO_ANGLE = "no typology angle"  # how the reason begins of a colour that has none and other rules read
-# b* of grey reaches 0.005, since the matrix of sRGB is rounded
+GREY = "grey"  # how the reason begins of a picture or a region that has no colour, and no tone by any rule
+# a* and b* of grey reach 0.005, since the matrix of sRGB is rounded
 _GREY = 0.02
+# red, green and blue of a grey pixel differ by what compression leaves: levels of 255, or a share of the brightest one.
+# The ten tones differ by 9 levels at least, and by 7 % of the brightest.
+_GREY_LEVELS, _GREY_SHARE, _GREY_PIXELS = 3, 0.03, 0.99
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class MeasuredTone:
         1 to 10, nearest by angle, by colour difference, and as the code of the paper reads it; None where it is
         undefined.
     reason : str
-        Why the angle is NaN; empty where it is not.
+        Why the angle is NaN; empty where it is not. Of a grey region no rule reads a tone.
     """
 
     pixels: int
@@ -98,6 +102,36 @@ def _unit(pixels: ArrayLike) -> NDArray[np.float64]:
     if values.shape[-1:] != (3,):
         raise ValueError(f"expected colours of three channels, got shape {values.shape}")
     return values / 255.0 if np.issubdtype(values.dtype, np.integer) else values.astype(np.float64)
+
+
+def is_grey(pixels: ArrayLike) -> bool:
+    """Return whether a picture is grey: 99 % of its pixels have no colour beyond what compression leaves.
+
+    A grey picture shows how bright a face is and not which colour: no tone can be read of it. A tinted one (sepia) is
+    not told from one in colour.
+
+    Parameters
+    ----------
+    pixels : array_like
+        ``(..., 3)``, as `lab_colours` takes them.
+
+    Returns
+    -------
+    bool
+        Whether red, green and blue differ by at most 3 levels of 255, or 3 % of the brightest, at 99 % of the pixels;
+        False where there are none.
+
+    Examples
+    --------
+    >>> is_grey(np.full((4, 4, 3), 128, np.uint8)), [is_grey([colour]) for colour in monk_colours()[[0, 9]]]
+    (True, [False, False])
+    """
+    levels = 255 * _unit(pixels).reshape(-1, 3)
+    if not len(levels):
+        return False
+    brightest = levels.max(axis=1)
+    apart = brightest - levels.min(axis=1)
+    return bool((apart <= np.maximum(_GREY_LEVELS, _GREY_SHARE * brightest)).mean() >= _GREY_PIXELS)
 
 
 def mean_colour(pixels: ArrayLike, mean: Mean = "lab") -> NDArray[np.float64]:
@@ -230,20 +264,29 @@ def read_skin(pixels: ArrayLike, mean: Mean = "lab") -> MeasuredTone:
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     >>> [tone.tone_dalleval2023 for tone in tones]
     [5, 5, 5, 5, 5, 5, 6, 6, 6, 7]
-    >>> read_skin(np.zeros((4, 3), np.uint8)).reason
-    'black: L* is 0'
+    >>> grey = read_skin(np.full((4, 3), 128, np.uint8))
+    >>> grey.tone_ciede2000 is None, grey.reason
+    (True, 'grey: a* and b* are 0')
     """
     values = np.asarray(pixels).reshape(-1, 3) if np.size(pixels) == 0 else np.asarray(pixels)
     lab = mean_colour(values, mean)
     angle = typology_angle(lab)
-    return MeasuredTone(
+    without = MeasuredTone(
         len(values),
         (float(lab[0]), float(lab[1]), float(lab[2])),
         float(angle),
-        _whole(nearest_by_angle(angle)),
-        _whole(nearest_by_difference(lab)),
-        _whole(nearest_by_angle(dalleval2023_angle(values))),
-        _why_not(lab) if np.isnan(angle) else "",
+        None,
+        None,
+        None,
+        _why_not(lab),
+    )
+    if np.hypot(lab[1], lab[2]) <= _GREY:
+        return without
+    return replace(
+        without,
+        tone=_whole(nearest_by_angle(angle)),
+        tone_ciede2000=_whole(nearest_by_difference(lab)),
+        tone_dalleval2023=_whole(nearest_by_angle(dalleval2023_angle(values))),
     )
 
 
@@ -254,6 +297,6 @@ def _whole(tone: NDArray[np.float64]) -> int | None:
 def _why_not(lab: NDArray[np.float64]) -> str:
     if np.isnan(lab).any():
         return NO_PIXELS
-    if lab[0] <= 0:
-        return "black: L* is 0"
-    return f"{NO_ANGLE}: b* is {lab[2]:.1f}, not above 0"
+    if np.hypot(lab[1], lab[2]) <= _GREY:
+        return f"{GREY}: a* and b* are 0"
+    return "" if lab[2] > _GREY else f"{NO_ANGLE}: b* is {lab[2]:.1f}, not above 0"

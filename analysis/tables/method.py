@@ -53,6 +53,6 @@ def measured_methods() -> list[MeasuredMethod]:
     return parts_of_methods("measured")
 
 
-def parts_of_methods(kind: Literal["measured", "reported"]) -> list[Any]:
-    """Return what the methods bring into a stage, in the order of their rows."""
+def parts_of_methods(kind: Literal["measured", "reported", "people"]) -> list[Any]:
+    """Return what the methods bring into a stage or a study, in the order of their rows."""
     return [resolve_name(place) for row in import_module(ROWS).METHODS if (place := getattr(row, kind))]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from probes.config.checks import asks_for_skills
 from probes.config.question_options import GENDER, TONE, Question
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import sets
+from probes.prompts import paintskills, sets
 from probes.prompts.audit import bare
 from probes.prompts.diagnostic import is_diagnostic
 
@@ -21,6 +22,13 @@ GENDER_QUESTION = "the person looks like a male or a female?"
 GENDER_SENTENCES: Mapping[str, str] = {"female": "a photo of a female", "male": "a photo of a male"}
 WORN_QUESTION = "Is the person wearing {}?"
 TONE_QUESTION = "Which of the ten tones of the Monk scale is the skin nearest to?"  # of people
+# of people, where prompts ask for skills: the answers that each skill has beside *unclear*
+NOT_THERE = "not both there"
+_RELATIONS: Mapping[str, tuple[str, ...]] = {
+    **{one: (one,) for one in ("above", "below", "left", "right")},
+    NOT_THERE: (NOT_THERE, "not there", "none"),
+}
+_NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PHRASES = {"uniform": "a uniform"}  # GEP says *in uniform*
 # what takes a word back: *not a male*, *isn't male*, *no male*, *non-male*, *neither male nor female*
 _NEGATED = re.compile(r"(?:(?:\b(?:no|not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*|\bnon[-\s])$")
@@ -138,16 +146,65 @@ def questions(config: Config) -> tuple[ResolvedQuestion, ...]:
 def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """Return what people can be asked: `questions`, and where skin tones are read, ``tone``, answered by 1 to 10.
 
+    Where prompts ask for skills (`probes.prompts.paintskills`) it is each skill's question and nothing of a person: see
+    `asked_of`.
+
     Raises
     ------
     UserError
         As of `questions`.
     """
+    if asks_for_skills(config):
+        return _skill_questions(config)
     look = config.observe.skin_tone.look
     if look is False or not (look is True or is_diagnostic(config)):
         return questions(config)
     tones = {str(number): (str(number),) for number in range(1, 11)}
     return (*questions(config), ResolvedQuestion(TONE, TONE_QUESTION, tones, {}))
+
+
+def asked_of(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
+    """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill.
+
+    Parameters
+    ----------
+    config : Config
+    triplets : iterable of int
+        Numbers of prompts.
+
+    Examples
+    --------
+    >>> config = Config(prompts={"from": "paintskills", "skill": ["count"], "object": ["dog"]}, limit=1)
+    >>> [(one.key, one.text) for one in asked_of(config, [0])[0]]
+    [('count', 'How many dogs are there?')]
+    """
+    known = people_questions(config)
+    if not asks_for_skills(config):
+        return dict.fromkeys(triplets, known)
+    of_skill, asked = {one.key: one for one in known}, paintskills.requests(config)
+    return {
+        number: (replace(of_skill[asked[number].skill], text=paintskills.question(asked[number])),)
+        for number in dict.fromkeys(triplets)
+    }
+
+
+def _skill_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
+    """The question of each skill that the prompts ask for, in general words."""
+    there = paintskills.requests(config)
+    most = max((one.count for one in there), default=1)
+    numbers = {
+        str(number): (str(number), *_NUMBERS[number : number + 1])
+        for number in range(max(most + 5, len(_NUMBERS)))
+    }
+    texts = {
+        "object": ("Is there such an object?", YES_NO),
+        "count": ("How many are there?", numbers),
+        "spatial": ("Where is the one, as seen from the other?", _RELATIONS),
+    }
+    skills = {one.skill for one in there}
+    return tuple(
+        ResolvedQuestion(key, text, readings, {}) for key, (text, readings) in texts.items() if key in skills
+    )
 
 
 def _resolved(key: str, question: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:

@@ -15,7 +15,7 @@ from typing import Any
 
 from probes.config.checks import HasPrompts, levels
 from probes.config.types import fail
-from probes.prompts.grammar.articles import mended
+from probes.prompts.grammar.articles import article, mended
 from probes.prompts.grammar.plurals import plural
 from probes.prompts.grids import slug
 from probes.toyworld import MODELS
@@ -27,6 +27,7 @@ AXES = {"object": ("object",), "count": ("object", "count"), "spatial": ("object
 _MARKS = {"object": "<objA>", "object_b": "<objB>", "relation": "<rel>"}
 _NUMBERS = ("<N>", "<N_EN>")
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_WHERE = {"above": "above", "below": "below", "left": "left of", "right": "right of"}
 _ASKS = "how many "  # of which number it asks it does not know
 
 
@@ -238,6 +239,48 @@ def say(one: SkillRequest, content: Mapping[str, Any]) -> str:
                 noun = plural(noun)
             text = mended(before, noun) + noun + after
     return text
+
+
+def statement(one: SkillRequest, *, at_least: bool = False) -> str:
+    """Return what is true of an image that shows what is asked for, as people are asked whether it is.
+
+    ``at_least``: more than the number count as right, too.
+
+    Examples
+    --------
+    >>> statement(SkillRequest("object", "airplane")), statement(SkillRequest("count", "dog", count=3))
+    ('an airplane is there', 'exactly 3 dogs are there')
+    >>> statement(SkillRequest("spatial", "dog", object_b="cat", relation="left"))
+    'a cat is left of a dog'
+    """
+    noun = f"{article(one.object)} {one.object}"
+    if one.skill == "object":
+        return f"{noun} is there"
+    if one.skill == "count":
+        nouns, are = (plural(one.object), "are") if one.count != 1 else (one.object, "is")
+        return f"{'at least' if at_least else 'exactly'} {one.count} {nouns} {are} there"
+    if one.object == one.object_b:
+        return f"one {one.object} is {_WHERE[one.relation]} another"
+    return f"{article(one.object_b)} {one.object_b} is {_WHERE[one.relation]} {noun}"
+
+
+def question(one: SkillRequest) -> str:
+    """Return what people are asked about an image, by what its skill is, so that the answer is not in the question.
+
+    Examples
+    --------
+    >>> question(SkillRequest("object", "dog")), question(SkillRequest("count", "dog", count=3))
+    ('Is there a dog?', 'How many dogs are there?')
+    >>> question(SkillRequest("spatial", "dog", object_b="cat", relation="left"))
+    'Where is the cat, as seen from the dog?'
+    """
+    if one.skill == "object":
+        return f"Is there {article(one.object)} {one.object}?"
+    if one.skill == "count":
+        return f"How many {plural(one.object)} are there?"
+    if one.object == one.object_b:
+        return f"Where is one {one.object}, as seen from another (left or right: beside it)?"
+    return f"Where is the {one.object_b}, as seen from the {one.object}?"
 
 
 def _of_skill(

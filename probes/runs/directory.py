@@ -40,7 +40,10 @@ _PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
 SHARDS = "shards"  # records of processes that share a run, see `probes.execution.shards`
 FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
 # tables that commands beside the stages write
-_LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
+_LATER = (
+    *("human_check", "human_nouns", "human_counts", "skills_people", "sensitivity"),
+    *("gep_labels", "question_labels"),
+)
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
 _RECORD = ("run.json", "triplets.yaml", lease.FOLDER)

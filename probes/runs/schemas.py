@@ -198,7 +198,7 @@ TONES = pa.schema(
         ("triplet", pa.int32()),
         ("seed", pa.int64()),
         ("indicator", pa.string()),
-        ("status", pa.string()),  # ok, no face, no skin or unreadable
+        ("status", pa.string()),  # ok, no face, no skin, grey or unreadable
         ("reason", pa.string()),  # why there is no tone, or which of several faces is read; else empty
         ("pixels", pa.int32()),
         *((name, pa.float64()) for name in ("L", "a", "b", "ita")),

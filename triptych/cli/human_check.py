@@ -1,5 +1,7 @@
 """Have people check the detected objects: ``triptych human-check sample RUN``, then ``agreement RUN labels.csv``.
 
+Of a run whose prompts ask for skills they check what the skill is: the object, its number, the relation.
+
 ``sample`` writes a page that opens in any browser, without network; its button exports a CSV file.
 ``agreement`` reads one or more of these back and says how far the detector saw what people see, for each indicator.
 """
@@ -21,7 +23,9 @@ from analysis.studies.human_check.check import (
     human_counts,
     labelled_items,
     read_labels,
+    together,
 )
+from analysis.studies.human_check.method import people_check
 from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.studies.opening import opened
@@ -29,10 +33,10 @@ from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
 from probes import command_line
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
+EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
 
 
@@ -65,13 +69,7 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     The third corrects the objects of the run for what the detector misses, when it is measured again.
     """
-    labels = pd.concat([read_labels(path, run) for path in files], ignore_index=True)
-    twice = labels.duplicated(["annotator", "sample_id", "object"])
-    if twice.any():
-        name = labels.loc[twice, "annotator"].iloc[0]
-        raise UserError(
-            f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
-        )
+    labels = together([read_labels(path, run) for path in files], files[-1])
     samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
     items = labelled_items(labels, samples, nouns, objects)
     if run.config.unit == "seed":
@@ -133,14 +131,14 @@ def parser() -> command_line.Parser:
         type=command_line.count,
         default=100,
         metavar="N",
-        help="largest number of images; triplets stay whole",
+        help="largest number of images; triplets stay whole, skills have as many each",
     )
     sheet.add_argument(
         "--objects",
         type=command_line.whole(0, 1000),
-        default=8,
         metavar="N",
-        help="objects asked about in an image, beside the nouns of its prompt",
+        help="objects asked about in an image, beside the nouns of its prompt (8), or statements beside that of its"
+        " prompt where it asks for a skill (3)",
     )
     sheet.add_seed("the choice of images and objects")
     sheet.add_out(what="folder for sheet.html", required=True)
@@ -158,9 +156,17 @@ def work(options: argparse.Namespace) -> None:
     if options.command == "sample":
         command_line.writable(options.out, folder=True)
         run = opened(options.run)
-        print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
+        of_method = people_check(run.config)
+        if of_method:
+            print(of_method.sample(run, options.out, options.images, options.objects, options.seed))
+            return
+        extra = EXTRA if options.objects is None else options.objects
+        print(sample(run, options.out, images=options.images, extra=extra, seed=options.seed))
         return
     run = opened(options.run)
+    if of_method := people_check(run.config):
+        print(*of_method.agreement(run, options.labels), sep="\n")
+        return
     table, of_nouns = check(run, options.labels)
     print(summary(table))
     print(noun_summary(of_nouns))

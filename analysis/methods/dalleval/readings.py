@@ -12,6 +12,7 @@ from analysis.methods.dalleval.scores import (
     DECIDED,
     FAULTY,
     GENDER,
+    GREY,
     MISSING,
     NO_FACE,
     NO_SKIN,
@@ -33,7 +34,7 @@ PEOPLE = "human"
 CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
 # rules of tones, each a reader of its own, and their columns
 TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
-_TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "unreadable": FAULTY}
+_TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "grey": GREY, "unreadable": FAULTY}
 _WORDS = {
     GENDER: {"female": 1.0, "male": -1.0},
     TONE: {str(number): float(number) for number in range(1, TONES + 1)},

@@ -21,11 +21,11 @@ VERSION = "dalleval/1"
 GENDER, TONE = "gender", "tone"
 TONES = 10
 LEVEL = 0.05  # below which an adjusted p-value counts as different
-# of a planned image: read and decided; read, and neither answer; no face or no skin in it; not read, or not there;
-# at fault, or not to be read
-DECIDED, UNDECIDED, NO_FACE, NO_SKIN = "decided", "undecided", "no face", "no skin"
+# of a planned image: read and decided; read, and neither answer; no face or no skin in it; grey, without a tone; not
+# read, or not there; at fault, or not to be read
+DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY = "decided", "undecided", "no face", "no skin", "grey"
 MISSING, FAULTY = "missing", "faulty"
-STATUSES = (DECIDED, UNDECIDED, NO_FACE, NO_SKIN, MISSING, FAULTY)
+STATUSES = (DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY, MISSING, FAULTY)
 NOT_ASKED = (MISSING, FAULTY)
 
 

@@ -37,6 +37,7 @@ LOST = {
     "undecided": "undecided",
     "no_face": "without a face",
     "no_skin": "without skin",
+    "grey": "grey",
     "missing": "not read",
     "faulty": "at fault",
 }

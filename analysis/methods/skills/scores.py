@@ -281,7 +281,7 @@ def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
     ... ).round(2).tolist()
     [0.67, 0.67, 0.33]
     """
-    scenes = [(one.skill, _scene(one)) for one in requests]
+    scenes = [(one.skill, scene_of(one)) for one in requests]
     repeats, total = Counter(scenes), Counter(one.skill for one in requests)
     return np.array([repeats[scene] / total[scene[0]] for scene in scenes])
 
@@ -292,7 +292,7 @@ def _by_skill(requests: Sequence[SkillRequest]) -> dict[str, list[int]]:
     return {skill: members for skill, members in places.items() if members}
 
 
-def _scene(request: SkillRequest) -> tuple:
+def scene_of(request: SkillRequest) -> tuple:
     """Return what is there to be seen: the same for prompts that the same images fulfil."""
     if request.skill != "spatial":
         return (request.object, request.count)

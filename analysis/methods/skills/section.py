@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from analysis.methods.skills.figures import draw_skills
 from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
-from analysis.methods.skills.tables import ALL, AVERAGE
+from analysis.methods.skills.tables import ALL, AVERAGE, OWN
 from analysis.report import gallery, record
 from analysis.report.environment import environment
 from analysis.report.format import counted
@@ -106,6 +106,7 @@ def _page(
         taken=meta.get("taken_in") if config.images is not None else None,
         figure=drawn,
         shown=_shown(run, images, samples),
+        people=_people(run),
         groups=record.groups(config, meta, samples),
         version=accuracy["version"].iloc[0],
     )
@@ -127,6 +128,20 @@ def _splits(accuracy: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
         (f"{TITLES[skill]} by {split.replace('_', ' ')}", rows.to_dict("records"))
         for (skill, split), rows in groups
     ]
+
+
+def _people(run: Run) -> list[dict[str, Any]]:
+    """What people said of some images, beside the detector, of the images' own prompts: by statements, then openly."""
+    rows = []
+    for name, how in (("skills_people", "statements"), ("skills_answers", "open questions")):
+        if name in run.tables():
+            own = read(run, name)
+            own = own[(own["asked"] == OWN) & own["people"].notna()]
+            rows += [
+                {**row, "how": how, "title": TITLES.get(row["skill"], "All")}
+                for row in own.to_dict("records")
+            ]
+    return rows
 
 
 def _shown(run: Run, images: pd.DataFrame, samples: pd.DataFrame) -> list[dict[str, Any]]:

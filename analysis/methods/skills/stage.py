@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
-
-from analysis.methods.skills.scores import COLUMNS, seen
-from analysis.methods.skills.tables import SKILLS, ScoredImages, accuracy_table, image_table
+from analysis.methods.skills.detections import read_scored_images
+from analysis.methods.skills.tables import SKILLS, accuracy_table, image_table
 from analysis.tables.method import MeasuredMethod
+from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
 from probes.config.checks import asks_for_skills
-from probes.config.schema import Config
-from probes.errors import UserError
-from probes.prompts import sets
-from probes.prompts.paintskills import SkillRequest, requests
 from probes.runs.store import Run
-
-DETR, DETR_THRESHOLD = "detr", 0.7
-NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector observed it"
 
 
 def measure_skills(run: Run) -> None:
-    """Write ``skills_images`` and ``skills_accuracy`` of a run.
+    """Write ``skills_images`` and ``skills_accuracy`` of a run, and ``skills_answers`` where people were asked.
 
     Raises
     ------
@@ -33,79 +22,13 @@ def measure_skills(run: Run) -> None:
     scored = read_scored_images(run)
     write(run, "skills_images", image_table(scored))
     write(run, "skills_accuracy", accuracy_table(scored, run.config.measure.level))
+    if ANSWERS in run.tables():
+        from analysis.methods.skills.people import (
+            answered_items,
+            people_table,
+        )  # which reads what is judged here
 
-
-def read_scored_images(run: Run) -> ScoredImages:
-    """Return a run's images with what was detected in them, whatever observed them."""
-    if not run.parts("observed") or not run.config.observe.objects:
-        raise UserError(
-            f"{run.path}: expected detections to judge its images by, found none: run --stage observe with a detector"
-            " (observe: {engine: detr}; of toyworld's images: {engine: toyworld-scenes})"
-        )
-    config, samples = run.config, run.samples(["sample_id", "triplet", "seed"])
-    of_prompt = requests(config)
-    of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
-    names = labels(config)
-    classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))
-    found = run.objects(["sample_id", "label", "score", "x0", "y0", "x1", "y1"])
-    number = pd.Series(range(len(samples)), index=samples["sample_id"])
-    found = found.assign(
-        image=found["sample_id"].map(number), label=found["label"].map(lambda label: names.get(label, label))
-    )
-    limit = threshold(config)
-    return ScoredImages(
-        samples,
-        of_image,
-        seen(found[list(COLUMNS)], len(samples), classes, limit),
-        _reasons(run, samples, of_image, names),
-        config.skills,
-        limit,
-        detector(run),
-        [one for number, one in enumerate(of_prompt) if number not in there],
-    )
-
-
-def labels(config: Config) -> dict[str, str]:
-    """Return what prompts call an object, by what a detector calls it."""
-    known: dict[str, str] = {}
-    for content in sets.of_skills().values():
-        known |= {label: name for name, label in content["objects"].items() if label != name}
-    return {**known, **{label: name for name, label in config.skills.labels.items()}}
-
-
-def threshold(config: Config) -> float:
-    """Return the score that a detection is to exceed, of what the observe stage stored."""
-    if config.skills.threshold is not None:
-        return config.skills.threshold
-    return DETR_THRESHOLD if config.observe.engine == DETR else 0.0
-
-
-def detector(run: Run) -> str:
-    """Return what observed a run's images, in words."""
-    observer: Mapping[str, Any] = run.meta.get("observer") or {}
-    return str(observer.get("detector") or observer.get("engine") or "unknown")
-
-
-def _reasons(
-    run: Run, samples: pd.DataFrame, of_image: list[SkillRequest], names: Mapping[str, str]
-) -> list[str]:
-    """Return why an image cannot be judged; empty where it can."""
-    observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
-    tag_sets = {
-        tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}
-    }
-    left_out, found = run.left_out(), []
-    for sample, one in zip(samples["sample_id"], of_image):
-        if sample in left_out:
-            found.append(left_out[sample])
-        elif sample not in observed.index:
-            found.append(NOT_LOOKED_AT)
-        elif observed.at[sample, "status"] != "ok":
-            found.append(str(observed.at[sample, "reason"]))
-        else:
-            wanted = {name for name in (one.object, one.object_b) if name}
-            found.append("" if wanted <= tag_sets[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
-    return found
+        write(run, "skills_answers", people_table(answered_items(run), run.config.measure.level))
 
 
 MEASURED = MeasuredMethod(

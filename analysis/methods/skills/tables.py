@@ -38,8 +38,24 @@ ACCURACY_COLUMNS = (
     *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
     *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
 )
+PEOPLE_COLUMNS = (
+    *("annotator", "skill", "asked", "people", "people_low", "people_high", "detector"),
+    *(
+        "same",
+        "same_low",
+        "same_high",
+        "kappa",
+        "n",
+        "n_prompts",
+        "unclear",
+        "not_judged",
+        "reason",
+        "version",
+    ),
+)
 COUNTS = ("n", "n_prompts", "left_out", "without_image")
 CHANCE = "chance"
+OWN = "prompt"  # a statement or question of what the image's own prompt asks for
 AVERAGE = "average"  # in the place of a skill: the mean of the three
 NOTHING = "no image could be judged"
 NO_IMAGE = "no prompt of these has an image"
@@ -116,7 +132,7 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
                     "split": split,
                     "level": value,
                     "task": task,
-                    **_rate(some, task, level),
+                    **rate(some, task, level),
                     "without_image": missing,
                     "shuffled": _mean(baselines[task], some.index),
                     "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
@@ -160,8 +176,16 @@ def _splits(
                 yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
 
 
-def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
-    """The share of images for which a task holds, with its interval over prompts."""
+def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
+    """Return the share of images for which a task holds, with its interval over prompts.
+
+    Parameters
+    ----------
+    images : DataFrame
+        One row per image: ``triplet``, and the task as 1 or 0 (NaN where it is another's).
+    task : str
+    level : float
+    """
     can = images[images[task].notna()]
     by_prompt = can.groupby("triplet")[task].agg(["sum", "size"]).to_numpy(float)
     rate, size, _ = effective(by_prompt[:, :1], by_prompt[:, 1:])
@@ -204,6 +228,7 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     ]
 
 
+_PEOPLE = "analysis.methods.skills.people.people_table"
 SKILLS = (
     Table(
         "skills_images",
@@ -227,5 +252,20 @@ SKILLS = (
                 " same of images that all show what was asked for.",
             ),
         ),
+    ),
+    Table(
+        "skills_answers",
+        "skills",
+        "an annotator and skill: people's answers to open questions (`triptych questions`) beside the detector",
+        PEOPLE_COLUMNS,
+        _PEOPLE,
+    ),
+    Table(
+        "skills_people",
+        "labels",
+        "an annotator, skill and kind of statement: what people say (`triptych human-check`) beside the detector",
+        PEOPLE_COLUMNS,
+        _PEOPLE,
+        stage="",
     ),
 )

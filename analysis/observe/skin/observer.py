@@ -1,7 +1,7 @@
 """The observer of skin tone: the mean colour of the skin of each image, and the Monk tones nearest to it.
 
 All three readings are stored (`analysis.metrics.skin_tone`), so that another rule for the tables takes no looking. An
-image without a face, or whose skin has no typology angle, has a row that says so.
+image without a face, or whose skin has no typology angle, has a row that says so; a grey one has no tone by any rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from analysis.metrics import illumination, skin_tone
-from analysis.metrics.skin_tone import read_skin
+from analysis.metrics.skin_tone import GREY, is_grey, read_skin
 from analysis.observe.checkpoints import find
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.skin.faces import FaceAlignment, require_library
@@ -146,10 +146,12 @@ class SkinToneObserver(ImageObserver):
             return [_without("unreadable", image.fault)]
         if seen.status != "ok":
             return [_without(seen.status, seen.reason)]
+        if is_grey(_pixels(image)):
+            return [_without(GREY, f"{GREY}: 99 % of the picture's pixels have no colour")]
         tone = read_skin(self.light.corrected(_pixels(image), seen), self.config.observe.skin_tone.mean)
         lightness, red, yellow = tone.lab
         row = {
-            "status": "no skin" if tone.tone is None else "ok",
+            "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
             "reason": tone.reason or seen.reason,
             "pixels": tone.pixels,
             **{"L": lightness, "a": red, "b": yellow},

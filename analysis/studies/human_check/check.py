@@ -171,6 +171,22 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     return labels[["annotator", "sample_id", "object", "present"]]
 
 
+def together(labels: Sequence[pd.DataFrame], last: Path) -> pd.DataFrame:
+    """Join the labels of several annotators.
+
+    Raises
+    ------
+    UserError
+        Two have the same name; the message names the `last` file.
+    """
+    table = pd.concat(labels, ignore_index=True)
+    twice = table.duplicated(["annotator", "sample_id", "object"])
+    if twice.any():
+        name = table.loc[twice, "annotator"].iloc[0]
+        raise UserError(f"{last}: expected another annotator in each file, got {name!r} twice: rename one")
+    return table
+
+
 def labelled_items(
     labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:

@@ -15,9 +15,12 @@ from analysis.report.gallery import encode
 from analysis.studies.human_check.check import LABELS, fingerprint
 
 LARGEST = 512  # pixels
+OBJECTS, STATEMENTS = "objects", "statements"  # what is ticked
 
 
-def render_sheet(questions: pd.DataFrame, images: Mapping[str, Image.Image], name: str) -> str:
+def render_sheet(
+    questions: pd.DataFrame, images: Mapping[str, Image.Image], name: str, *, kind: str = OBJECTS
+) -> str:
     """Write the sheet as one page that needs no network and no other file.
 
     Parameters
@@ -28,6 +31,8 @@ def render_sheet(questions: pd.DataFrame, images: Mapping[str, Image.Image], nam
         By ``sample_id``.
     name : str
         Of the run.
+    kind : {"objects", "statements"}
+        What ``object`` holds: names of objects, or whole statements about the image.
     """
     cards = []
     for sample, rows in questions.groupby("sample_id", sort=False):
@@ -43,6 +48,7 @@ def render_sheet(questions: pd.DataFrame, images: Mapping[str, Image.Image], nam
     )
     return environment.get_template("human_sheet.html.j2").render(
         name=name,
+        statements=kind == STATEMENTS,
         count=counted(len(cards), "image"),
         data=data.replace("<", "\\u003c").replace("&", "\\u0026"),
     )

@@ -13,7 +13,7 @@ from analysis.metrics.skin_tone import monk_colours
 from analysis.studies.labelling import FILE, write_images
 from analysis.tables.objects.human_answers import UNDECIDED
 from probes.config.question_options import TONE
-from probes.config.questions import people_questions
+from probes.config.questions import asked_of
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
@@ -26,24 +26,30 @@ COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "a
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     """Return the questions: each of so many images of each word, chosen at random; an image is asked everything.
 
+    Where prompts ask for skills an image is asked what its skill is (`probes.config.questions.asked_of`), and so many
+    images of each skill are chosen.
+
     Returns
     -------
     DataFrame
         Columns ``sample_id``, ``question``, ``asked`` and ``answers`` (what can be answered), in an order that says
         nothing of the prompt.
     """
-    samples = run.samples(["sample_id", "indicator"])
+    samples = run.samples(["sample_id", "triplet", "indicator"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
+    asked = asked_of(run.config, samples["triplet"])
+    of_image = dict(zip(samples["sample_id"], samples["triplet"]))
+    kinds = [tuple(one.key for one in asked[triplet]) for triplet in samples["triplet"]]
     rng = np.random.default_rng(seed)
     chosen = [
         sample
-        for _, group in samples.groupby("indicator", sort=False)
+        for _, group in samples.groupby([samples["indicator"], pd.Series(kinds, samples.index)], sort=False)
         for sample in group["sample_id"].to_numpy()[rng.permutation(len(group))[:count]]
     ]
     rows = [
         (sample, one.key, one.text, " / ".join((*one.readings, UNDECIDED)))
         for sample in (chosen[place] for place in rng.permutation(len(chosen)))
-        for one in people_questions(run.config)
+        for one in asked[of_image[sample]]
     ]
     return pd.DataFrame(rows, columns=["sample_id", "question", "asked", "answers"])
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
-from probes.config.questions import ResolvedQuestion, people_questions
+from probes.config.questions import ResolvedQuestion, asked_of, people_questions
 from probes.csv_text import read_sheet
 from probes.errors import UserError
 from probes.runs import schemas
@@ -42,14 +42,15 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
         answers what cannot be read, or stands twice.
     """
     table = read_sheet(path, COLUMNS)
-    samples = set(run.samples(["sample_id"])["sample_id"])
-    known = {question.key: question for question in people_questions(run.config)}
+    samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
+    of_prompt = asked_of(run.config, samples.values())
     for row in table.itertuples():
         place = f"{path}: line {row.Index}"
         if row.sample_id not in samples:
             raise UserError(
                 f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
             )
+        known = {question.key: question for question in of_prompt[samples[row.sample_id]]}
         if row.question not in known:
             raise UserError(
                 f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
@@ -85,12 +86,14 @@ def human_answers(run: Run) -> pd.DataFrame:
     """
     if LABELS not in run.tables():
         return pd.DataFrame(columns=schemas.ANSWERS.names)
-    labels, questions = run.table(LABELS), {one.key: one for one in people_questions(run.config)}
-    labels = labels[labels["question"].isin(list(questions))]
+    labels = run.table(LABELS)
+    labels = labels[labels["question"].isin([one.key for one in people_questions(run.config)])]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
+    of_prompt = asked_of(run.config, samples["triplet"])
     rows = []
     for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
         answers = [str(one) for one in group["answer"]]
+        questions = {one.key: one for one in of_prompt[samples.at[sample, "triplet"]]}
         readings = [questions[key].read(one) for one in answers]
         reading, share = (median_tone if key == TONE else agreed)(readings)
         rows.append(

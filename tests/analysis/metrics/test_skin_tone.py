@@ -145,13 +145,15 @@ def test_what_is_undefined_says_why():
     assert (empty.pixels, empty.tone, empty.tone_ciede2000, empty.tone_dalleval2023) == (0, None, None, None)
     assert np.isnan([empty.ita, *empty.lab]).all()
     black = read_skin(np.zeros((3, 3), np.uint8))
-    assert (black.tone, black.reason, black.tone_dalleval2023) == (None, "black: L* is 0", None)
+    assert (black.tone, black.reason, black.tone_ciede2000) == (None, "grey: a* and b* are 0", None)
     blue = read_skin([[90, 100, 140]])
     assert blue.tone is None and np.isnan(blue.ita) and blue.tone_ciede2000 is not None
     expected = lab_by_hand([90, 100, 140])[2]
     assert blue.reason == f"no typology angle: b* is {expected:.1f}, not above 0"
     for grey in range(0, 256, 3):
         assert np.isnan(typology_angle(lab_colours(np.full(3, grey, np.uint8))))
+        none = read_skin(np.full((2, 3), grey, np.uint8))
+        assert {none.tone, none.tone_ciede2000, none.tone_dalleval2023} == {None} and np.isnan(none.ita)
     with pytest.raises(ValueError, match=r"expected colours of three channels, got shape \(4, 2\)"):
         lab_colours(np.zeros((4, 2)))
 

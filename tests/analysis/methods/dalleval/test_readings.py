@@ -8,6 +8,7 @@ from analysis.methods.dalleval import agreement
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED
 from analysis.methods.dalleval.stage import measure_professions
+from analysis.methods.dalleval.tables import counted
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.stage import measure
 from probes.config.schema import Measure
@@ -51,9 +52,16 @@ def test_tones_off_the_scale_and_unknown_words_are_refused(small):
         read_all(small)
     write_tones(small, lambda sample: 4, lambda sample: "none")
     with pytest.raises(
-        UserError, match=r"skin_tone: expected one of ok, no face, no skin, unreadable, got 'none'"
+        UserError, match=r"skin_tone: expected one of ok, no face, no skin, grey, unreadable, got 'none'"
     ):
         read_all(small)
+
+
+def test_a_grey_picture_has_no_tone_by_any_rule_and_is_counted(small):
+    write_tones(small, lambda sample: 4, lambda sample: "grey")
+    for one in read_all(small):
+        assert set(one.status.ravel()) == {"grey"} and np.isnan(one.values).all()
+        assert counted(one)["grey"].sum() == counted(one)["asked"].sum() == one.values.size
 
 
 def test_a_colour_without_an_angle_is_read_by_other_rules(small):

@@ -1,11 +1,8 @@
 """A run whose prompts ask for skills: looked at, measured, reported; what could not be judged is counted."""
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 from scipy.stats import binomtest
 
 from analysis.methods.skills.scores import COLUMNS, seen
@@ -14,60 +11,12 @@ from analysis.observe.stage import observe
 from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from lab.train.skills.scenes import draw_scene, scene
-from probes.config.schema import Config
 from probes.config.skills_options import Skills
 from probes.errors import UserError
-from probes.prompts import paintskills
 from probes.prompts.paintskills import SkillRequest
-from probes.runs import parts, schemas
 from probes.runs.store import Run
-from probes.toyworld.palette import paint
+from tests.analysis.methods.skills.conftest import BROKEN, PROMPTS, WRONG
 from tests.remembered import leave_figures_out
-
-PROMPTS, WRONG, BROKEN = 60, 3, 7
-
-
-def png(pixels):
-    data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "png")
-    return data.getvalue()
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Renderings as a model's images, but for one that shows another prompt's and one that is no picture."""
-    path = tmp_path_factory.mktemp("runs") / "skills"
-    config = Config(prompts={"from": "toyworld-skills"}, limit=PROMPTS, seeds=[0, 1], report={"gallery": 6})
-    asked = paintskills.requests(config)
-    rows = []
-    for triplet, one in enumerate(asked):
-        shown = asked[triplet + 9] if triplet == WRONG else one
-        for seed in config.seeds:
-            data = png(paint(draw_scene(scene(shown, f"{seed}"))))
-            prompt = config.prompts[triplet]
-            rows.append(
-                {
-                    **dict.fromkeys(schemas.SAMPLES.names),
-                    "sample_id": f"t{triplet:05d}-s{seed}-prompt",
-                    "triplet": triplet,
-                    "prompt_id": prompt["id"],
-                    "template": "",
-                    "indicator": "prompt",
-                    "word": "prompt",
-                    "prompt": prompt["prompt"],
-                    "negative_prompt": "",
-                    "seed": seed,
-                    "noise_seed": seed,
-                    "image": {"bytes": b"none" if triplet == BROKEN else data, "path": "x.png"},
-                }
-            )
-    parts.write_part(path / "samples" / "part-00000.parquet", rows, schemas.SAMPLES, parts.identity(0, {}))
-    resolved = config.resolved() | {"limit": None, "prompts": config.resolved()["prompts"][:PROMPTS]}
-    Run(path, {}).write_meta(
-        format=parts.FORMAT, status="generated", parts=1, config={"passed": {}, "resolved": resolved}
-    )
-    return Run.open(path)
 
 
 def test_renderings_are_right_and_what_is_none_is_counted(run, monkeypatch):
@@ -131,12 +80,12 @@ def test_intervals_are_over_prompts_not_images():
 
 
 def test_what_the_detector_did_not_look_for_is_no_error(run):
-    from analysis.methods.skills.stage import NOT_LOOKED_FOR, _reasons, labels
+    from analysis.methods.skills.detections import NOT_LOOKED_FOR, labels, reasons
 
     config = run.config.model_copy(update={"skills": Skills(labels={"dog": "hound"})})
     assert labels(config)["hound"] == "dog" and labels(config)["bicycle"] == "bike"
     samples = run.samples(["sample_id", "triplet", "seed"])
     asked = [SkillRequest("object", "sofa")] * len(samples)
     observe(run, progress=False)
-    told = _reasons(Run.open(run.path), samples, asked, {})
+    told = reasons(Run.open(run.path), samples, asked, {})
     assert told.count(NOT_LOOKED_FOR) == len(samples) - 2

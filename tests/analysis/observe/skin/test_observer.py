@@ -102,6 +102,40 @@ def test_another_way_of_reading_is_refused(tmp_path):
         again(illumination="given", illuminant="A")
 
 
+def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    tones = monk_colours().astype(float)
+    shaded = np.clip(rng.normal(1, 0.05, (10, 16, 16, 1)) * tones[:, None, None], 0, 255)
+    luma = (shaded @ (0.299, 0.587, 0.114))[..., None] * np.ones(3)
+    compressed = np.clip(luma + rng.integers(-1, 2, luma.shape), 0, 255)
+    lit = np.clip(shaded * 0.6, 0, 255)  # in shade: tone 10 keeps differences of 5 levels
+    pictures = [*shaded, *lit, *luma, *compressed]
+    options = {"look": True, "region": "image"}
+    run = image_run(
+        tmp_path / "run",
+        [np.rint(one).astype(np.uint8) for one in pictures],
+        ["a person"],
+        model="m",
+        **{"objects": False, "features": [], "skin_tone": options},
+    )
+    observe(run, progress=False)
+    read = rows(run)
+    assert read["status"].tolist() == ["ok"] * 20 + ["grey"] * 20
+    columns = ["L", "ita", "tone", "tone_ciede2000", "tone_dalleval2023"]
+    assert read[20:][columns].isna().all(axis=None) and read[:20][columns].notna().all(axis=None)
+    assert set(read["reason"][20:]) == {"grey: 99 % of the picture's pixels have no colour"}
+    assert Run.open(run.path).meta["attributes/skin_tone"]["counts"] == {"grey": 20, "ok": 20}
+
+
+def test_a_grey_face_in_a_coloured_picture_has_no_tone():
+    image = np.full((120, 120, 3), (0, 120, 255), np.uint8)
+    image[:60] = 150
+    config = Config(prompts=["a {person}"])
+    observer = SkinToneObserver(config, FaceSkin(OneFace(FACE / 4), "cheeks"), AsItIs())
+    (row,) = observer.observe([StoredImage({}, "", image)])[module.KIND]
+    assert (row["status"], row["reason"], row["tone_ciede2000"]) == ("grey", "grey: a* and b* are 0", None)
+
+
 def test_a_known_light_is_set_right_and_named():
     lit = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white_of("A"))).astype(np.uint8)
     config = Config(

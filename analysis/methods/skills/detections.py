@@ -1,0 +1,92 @@
+"""Images of a run whose prompts ask for skills, with what its detector found in them, whatever observed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.skills.scores import COLUMNS, seen
+from analysis.methods.skills.tables import ScoredImages
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.prompts import sets
+from probes.prompts.paintskills import SkillRequest, requests
+from probes.runs.store import Run
+
+DETR, DETR_THRESHOLD = "detr", 0.7
+NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector observed it"
+
+
+def read_scored_images(run: Run) -> ScoredImages:
+    """Return a run's images with what was detected in them, whatever observed them."""
+    if not run.parts("observed") or not run.config.observe.objects:
+        raise UserError(
+            f"{run.path}: expected detections to judge its images by, found none: run --stage observe with a detector"
+            " (observe: {engine: detr}; of toyworld's images: {engine: toyworld-scenes})"
+        )
+    config, samples = run.config, run.samples(["sample_id", "triplet", "seed"])
+    of_prompt = requests(config)
+    of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
+    names = labels(config)
+    classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))
+    found = run.objects(["sample_id", "label", "score", "x0", "y0", "x1", "y1"])
+    number = pd.Series(range(len(samples)), index=samples["sample_id"])
+    found = found.assign(
+        image=found["sample_id"].map(number), label=found["label"].map(lambda label: names.get(label, label))
+    )
+    limit = threshold(config)
+    return ScoredImages(
+        samples,
+        of_image,
+        seen(found[list(COLUMNS)], len(samples), classes, limit),
+        reasons(run, samples, of_image, names),
+        config.skills,
+        limit,
+        detector(run),
+        [one for number, one in enumerate(of_prompt) if number not in there],
+    )
+
+
+def labels(config: Config) -> dict[str, str]:
+    """Return what prompts call an object, by what a detector calls it."""
+    known: dict[str, str] = {}
+    for content in sets.of_skills().values():
+        known |= {label: name for name, label in content["objects"].items() if label != name}
+    return {**known, **{label: name for name, label in config.skills.labels.items()}}
+
+
+def threshold(config: Config) -> float:
+    """Return the score that a detection is to exceed, of what the observe stage stored."""
+    if config.skills.threshold is not None:
+        return config.skills.threshold
+    return DETR_THRESHOLD if config.observe.engine == DETR else 0.0
+
+
+def detector(run: Run) -> str:
+    """Return what observed a run's images, in words."""
+    observer: Mapping[str, Any] = run.meta.get("observer") or {}
+    return str(observer.get("detector") or observer.get("engine") or "unknown")
+
+
+def reasons(
+    run: Run, samples: pd.DataFrame, of_image: Sequence[SkillRequest], names: Mapping[str, str]
+) -> list[str]:
+    """Return why an image (``sample_id``) cannot be judged by what is asked of it; empty where it can."""
+    observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
+    tag_sets = {
+        tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}
+    }
+    left_out, found = run.left_out(), []
+    for sample, one in zip(samples["sample_id"], of_image):
+        if sample in left_out:
+            found.append(left_out[sample])
+        elif sample not in observed.index:
+            found.append(NOT_LOOKED_AT)
+        elif observed.at[sample, "status"] != "ok":
+            found.append(str(observed.at[sample, "reason"]))
+        else:
+            wanted = {name for name in (one.object, one.object_b) if name}
+            found.append("" if wanted <= tag_sets[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
+    return found

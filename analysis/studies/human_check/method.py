@@ -1,0 +1,36 @@
+"""What a method brings into `triptych human-check`: a row of `analysis.methods.registry` says where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.tables.method import parts_of_methods
+from probes.config.schema import Config
+from probes.runs.store import Run
+
+
+@dataclass(frozen=True)
+class PeopleCheck:
+    """What people are asked about the images of a method's runs, and what their answers are held against.
+
+    Attributes
+    ----------
+    alone : callable
+        Whether runs of a configuration are of this method.
+    sample : callable
+        Writes ``sheet.html`` of a run into a folder, given the largest number of images, how much is asked beside what
+        the prompt asks for (None: as usual) and a seed; returns what there is to say about it.
+    agreement : callable
+        Writes the tables of a run from CSV files that the sheet exported; yields what is printed.
+    """
+
+    alone: Callable[[Config], bool]
+    sample: Callable[[Run, Path, int, int | None, int], str]
+    agreement: Callable[[Run, Sequence[Path]], Iterator[str]]
+
+
+def people_check(config: Config) -> PeopleCheck | None:
+    """Return the check of the method that runs of a configuration are of; None where it is that of detected objects."""
+    return next((one for one in parts_of_methods("people") if one.alone(config)), None)
