@@ -113,13 +113,13 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables of a run's trace by name, from its outcomes; those without a row are of what was not drawn."""
     options = run.config.measure
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    variants, flips = trace_variants(run), options.permutations
+    variants = trace_variants(run)
     traced = traced_effects(run, found, variants)
     orders = (run.meta.get("trace") or {}).get("orders") or []
     return {
-        "trace_total": total_table(traced, sampling, flips),
-        **{name: share_table(traced, kinds, sampling, flips) for name, kinds in KINDS.items()},
-        "trace_curve": curve_table(traced, sampling, flips),
+        "trace_total": total_table(traced, sampling),
+        **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
+        "trace_curve": curve_table(traced, sampling),
         "trace_shapley": shapley_table(traced, orders, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
