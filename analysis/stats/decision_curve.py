@@ -123,7 +123,7 @@ def _half_step(
     """The half step with its interval, and why it is undefined."""
     complete = ~np.isnan(effects).any(axis=1) & ~np.isnan(totals)
     effects, totals, n = effects[complete], totals[complete], int(complete.sum())
-    reason = str(no_total(totals[:, None], level)[0])
+    reason = str(no_total(totals[:, None], level, resamples=resamples, seed=seed)[0])
     if reason:
         return np.nan, np.nan, np.nan, reason
     value = float(crossing(effects.sum(axis=0)[None] / totals.sum(), places)[0])

@@ -7,14 +7,13 @@ A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it b
 not a mean of ratios: a prompt at which the words make next to no difference has no ratio worth averaging, and weighs
 nothing here. Rows are prompts (their seeds averaged), columns patches; sums run over the prompts that have both.
 
-*Interval*: the share is linear to first order, so a prompt stands for
-:math:`v_i = \theta + (E_i - \theta T_i) / \bar T`, whose mean is the share and whose spread is that of the share; its
-interval is the ``envelope`` interval of
-`analysis.stats.intervals`. Where few prompts carry the variance it is the bounded one of `analysis.stats.rare_changes`,
-by the rule that a patch moves no prompt farther than the words moved any.
+*Sets*: the shares that a test does not reject (`analysis.stats.ratio_sets`), of each place alone and of all places
+together, given that the total effect was told from 0; the p-values are those of the same test. Where few prompts carry
+the variance the interval is as wide as the bounded one of `analysis.stats.rare_changes`, by the rule that a patch moves
+no prompt farther than the words moved any; where all prompts have one share it is that alone: the rule of three.
 
-*Near 0*: where Student's t cannot tell the mean of :math:`T` from 0 at the level of the interval, Fieller's set of
-shares is not an interval, and the share is NaN, with the reason.
+*Near 0*: where the mean of :math:`T` is not told from 0 at the level of the interval the share is NaN, with the reason.
+Where it is only just told a set may have no end.
 
 *Floor*: what a patch does with a word of the same meaning as donor, :math:`F_i`. A patch is beyond the floor where its
 effect is larger than the floor's, whichever way either points.
@@ -22,20 +21,17 @@ effect is larger than the floor's, whichever way either points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.rare_changes import effective_prompts, few_carry, range_of, rare_ends
+from analysis.stats.ratio_sets import RatioSets, ratio_sets, told_from_0
 from analysis.stats.resampling import CONSTANT, matrix, moments, undefined
-from analysis.stats.sign_flips import SignFlips, sign_flip_test
 
 NO_TOTAL = "the total effect cannot be told from 0"
 ALIKE = "the same share in every prompt"
-ROUNDING = 1e-12  # of the largest total effect: sums of effects that cancel leave as much
+NO_END = "the total effect is only just told from 0: the share has no bound on that side"
 
 
 @dataclass(frozen=True)
@@ -45,13 +41,18 @@ class Shares:
     Attributes
     ----------
     share, low, high : ndarray of float64
-        0: the patch does nothing; 1: all that the word does. NaN where undefined; may lie outside of 0 to 1.
+        0: the patch does nothing; 1: all that the word does. NaN where undefined; may lie outside of 0 to 1, and an end
+        may be infinite.
+    joint_low, joint_high : ndarray of float64
+        Of all columns together: so many of them hold their share at once, whichever is picked.
+    p_value, p_adjusted : ndarray of float64
+        That the share is 0, by the test whose sets these are: of the column alone, and over all.
     n : ndarray of int64
         Prompts that have both effects.
     n_effective : ndarray of float64
         How many of them carry the variance, see `analysis.stats.rare_changes`.
     reason : ndarray of object (str)
-        Why share or interval are NaN; empty where they are not.
+        Why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
     level : float
     resamples, seed : int
         Of the bootstrap.
@@ -60,6 +61,10 @@ class Shares:
     share: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    joint_low: NDArray[np.float64]
+    joint_high: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    p_adjusted: NDArray[np.float64]
     n: NDArray[np.int64]
     n_effective: NDArray[np.float64]
     reason: NDArray[np.object_]
@@ -68,8 +73,10 @@ class Shares:
     seed: int
 
     def direct(self) -> Shares:
-        """Return 1 − share with its interval: of necessity, the direct effect past the patch."""
-        return replace(self, share=1 - self.share, low=1 - self.high, high=1 - self.low)
+        """Return 1 − share with its intervals: of necessity, the direct effect past the patch."""
+        ends = {"low": 1 - self.high, "high": 1 - self.low}
+        joint = {"joint_low": 1 - self.joint_high, "joint_high": 1 - self.joint_low}
+        return replace(self, share=1 - self.share, **ends, **joint)
 
 
 def shares(
@@ -99,8 +106,7 @@ def shares(
 
     Source
     ------
-    Fieller 1954 for when a ratio has an interval; the linearisation is the ratio estimator's of survey sampling
-    (Cochran 1977, section 6.3).
+    Fieller 1954 for the interval of a ratio; Lee, Sun, Sun and Taylor 2016 for that of one that was selected.
 
     Examples
     --------
@@ -111,71 +117,74 @@ def shares(
     ([0.25], True)
     """
     effects, totals = _paired(effects, totals)
-    n, total, _ = moments(totals)
-    reason = no_total(totals, level)
-    told = reason == ""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(told, moments(effects)[1] / total + 0.0, np.nan)  # + 0.0: no -0
-        apart = effects - share * totals
-        apart = np.where(
-            np.abs(apart) > ROUNDING * np.nanmax(np.abs(totals), axis=0, initial=0.0), apart, 0.0
-        )
-        values = np.where(told & ~np.isnan(effects), share + apart / total, np.nan)
-        reach = np.nanmax(np.abs(totals), axis=0, initial=0.0) / np.abs(total)
-    found = bootstrap_interval(values, method="envelope", level=level, resamples=resamples, seed=seed)
-    low, high, carried = found.low.copy(), found.high.copy(), effective_prompts(values)
-    rare = np.flatnonzero(few_carry(carried, found.n) & (found.reason == ""))
-    chosen = values[:, rare]
-    low[rare], high[rare] = rare_ends(chosen, range_of(chosen, reach[rare]), level, resamples, seed)
-    alike = np.where(found.reason == CONSTANT, ALIKE, found.reason)
-    return Shares(share, low, high, n, carried, np.where(told, alike, reason), level, resamples, seed)
+    options = {"level": level, "resamples": resamples, "seed": seed}
+    reason = no_total(totals, **options)
+    told = np.flatnonzero(reason == "")
+    found = ratio_sets(effects[:, told], totals[:, told], **options)
+    numbers = np.full((7, effects.shape[1]), np.nan)
+    names = ("ratio", "low", "high", "joint_low", "joint_high", "p_value", "p_adjusted")
+    numbers[:, told] = [getattr(found, name) for name in names]
+    carried = np.full(effects.shape[1], np.nan)
+    carried[told] = found.n_effective
+    endless = np.isinf(found.low) | np.isinf(found.high)
+    reason[told] = np.where(np.isnan(found.n_effective), ALIKE, np.where(endless, NO_END, ""))
+    return Shares(*numbers, moments(totals)[0], carried, reason, level, resamples, seed)
 
 
-def no_total(totals: ArrayLike, level: float = 0.95) -> NDArray[np.object_]:
+def no_total(
+    totals: ArrayLike, level: float = 0.95, *, resamples: int = 2000, seed: int = 0
+) -> NDArray[np.object_]:
     """Say for each column why no share of it can be stated; an empty text where one can.
 
     Parameters
     ----------
     totals : array_like of float, shape (n_prompts, n_columns)
     level : float
-        Of the two-sided Student's t interval that has to leave out 0: then Fieller's set of shares is an interval.
+        Of the test that has to tell its mean from 0 (`analysis.stats.ratio_sets.told_from_0`).
+    resamples, seed : int
+        Of its bootstrap.
 
     Examples
     --------
-    >>> no_total([[1.0, 1.0, 0.0], [2.0, -1.0, 0.0], [1.5, 0.1, 0.0]]).tolist()
+    >>> no_total([[1.0, 1.0, 0.0], [2.0, -1.0, 0.0], [1.5, 0.1, 0.0], [1.2, 0.0, 0.0]]).tolist()
     ['', 'the total effect cannot be told from 0', 'the total effect cannot be told from 0']
     """
     totals = matrix(totals)
-    n, mean, sd = moments(totals)
     reason = undefined(totals)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        told = np.abs(mean) > special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n)
-    reason[(reason == CONSTANT) & (mean != 0)] = ""
-    reason[((reason == "") & ~told) | (reason == CONSTANT)] = NO_TOTAL
+    reason[reason == CONSTANT] = ""
+    told = told_from_0(totals, level, resamples=resamples, seed=seed)
+    reason[(reason == "") & ~told] = NO_TOTAL
     return reason
 
 
 def beyond_floor(
-    effects: ArrayLike, floor: ArrayLike | None = None, *, permutations: int = 10000, seed: int = 0
-) -> SignFlips:
-    r"""Test for each patch of a map whether its effect is larger than that of a word of the same meaning.
+    effects: ArrayLike,
+    totals: ArrayLike,
+    floor: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> RatioSets:
+    r"""Return how far each patch of a map is beyond what a word of the same meaning does, and test that it is at all.
 
-    With :math:`s_E, s_F` the signs of the means of E and F, the columns :math:`s_E E_i - s_F F_i` are one family of
-    sign flips over prompts, adjusted by max-T. If donor and synonym could have changed places the sign of a prompt's
-    difference is a fair coin. The two-sided p-value stands where the effect is the larger one, 1 where the floor is.
+    With :math:`s_E, s_F` the signs of the means of E and F, it is :math:`\sum_i (s_E E_i - s_F F_i) / |\sum_i T_i|`: a
+    share where the total effect is told from 0. Where it is not, the numbers are NaN, and the p-values those of the
+    margins themselves.
 
     Parameters
     ----------
     effects : array_like of float, shape (n_prompts, n_columns)
         Of the patches of one map, in units of the outcome.
+    totals : array_like of float, shape (n_prompts,) or (n_prompts, n_columns)
     floor : array_like of float, shape (n_prompts, n_columns), optional
         Of the same patches with the synonym as donor; a column without one, or None, is held against 0.
-    permutations, seed : int
+    level, resamples, seed
 
     Returns
     -------
-    SignFlips
-        NaN, with the reason, where nothing changed in any prompt.
+    RatioSets
+        Two-sided p-values where the effect is the larger one, 1 where the floor is.
 
     Raises
     ------
@@ -184,23 +193,41 @@ def beyond_floor(
 
     Examples
     --------
-    Both move the outcome by 1, the second is what a synonym does, too.
+    Both move the outcome by about 1 of 2, the second as far as a synonym does.
 
-    >>> found = beyond_floor([[1.0, 1.0], [1.5, 1.5], [0.9, 0.9]], [[0.0, 1.1], [0.1, 1.6], [0.0, 1.0]])
-    >>> found.p_value.tolist()
-    [0.25, 1.0]
+    >>> effects = [[1.0, 1.0], [1.5, 1.5], [0.9, 0.9], [1.1, 1.1], [0.8, 0.8], [1.2, 1.2]]
+    >>> floor = [[0.0, 1.1], [0.1, 1.6], [0.0, 1.0], [0.1, 1.2], [0.0, 0.9], [0.0, 1.3]]
+    >>> found = beyond_floor(effects, [2.0, 2.1, 1.9, 2.0, 2.2, 1.8], floor)
+    >>> bool(found.p_value[0] < 0.01), float(found.p_value[1])
+    (True, 1.0)
     """
-    effects = matrix(effects)
+    effects, totals = _paired(effects, totals)
     floor = np.zeros_like(effects) if floor is None else matrix(floor)
     if floor.shape != effects.shape:
         raise ValueError(f"floor: expected the shape {effects.shape} of the effects, got {floor.shape}")
     floor = np.where(np.isnan(floor).all(axis=0), 0.0, floor)
-    with np.errstate(invalid="ignore"):
-        margin = _towards(effects) - _towards(np.where(np.isnan(effects), np.nan, floor))
-        found = sign_flip_test(margin, permutations=permutations, seed=seed)
-        smaller = (found.reason == "") & (moments(margin)[1] <= 0)
-    p_value, p_adjusted = (np.where(smaller, 1.0, p) for p in (found.p_value, found.p_adjusted))
-    return replace(found, p_value=p_value, p_adjusted=p_adjusted)
+    missing = np.isnan(effects) | np.isnan(floor)
+    effects, floor, totals = (np.where(missing, np.nan, part) for part in (effects, floor, totals))
+    margin, options = (
+        _towards(effects) - _towards(floor),
+        {"level": level, "resamples": resamples, "seed": seed},
+    )
+    told = no_total(totals, **options) == ""
+    reach = np.nanmax(np.abs(totals), axis=0, initial=0.0)
+    alone = np.where(missing, np.nan, 1.0)
+    of_totals = ratio_sets(margin[:, told], _towards(totals[:, told]), **options)
+    itself = ratio_sets(margin[:, ~told], alone[:, ~told], reach=reach[~told], conditional=False, **options)
+    numbers = {}
+    for name in (field.name for field in fields(RatioSets)):
+        values = np.full(len(told), 0 if name == "n" else np.nan)
+        values[told] = getattr(of_totals, name)
+        if name in ("p_value", "p_adjusted", "n", "n_effective"):
+            values[~told] = getattr(itself, name)
+        if name in ("p_value", "p_adjusted"):
+            with np.errstate(invalid="ignore"):
+                values = np.where(moments(margin)[1] <= 0, 1.0, values)
+        numbers[name] = values.astype(np.int64) if name == "n" else values
+    return RatioSets(**numbers)
 
 
 def largest_floor(floors: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

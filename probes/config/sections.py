@@ -33,6 +33,7 @@ from probes.config.types import (
     SentenceTemplate,
     Share,
     Step,
+    Text,
     Unique,
     Windows,
     Word,
@@ -207,6 +208,22 @@ class Trace(Section):
         return self
 
 
+class Logits(Section):
+    """Networks whose logit is an outcome of traced images: CLIP between two texts, a classifier between two classes.
+
+    ``texts`` are what CLIP (``clip`` of ``observe.feature_weights``) holds an image against: the first for the first
+    word of the first contrast, the second for its second. None: *a photo of a* and the word. `classifier` is a folder
+    or hub id in timm's layout; `classes` are two of its classes, by number or by name (``label_names`` in its
+    ``config.json``), in the order of the words.
+    """
+
+    texts: Annotated[Unique[Text], Field(min_length=2, max_length=2)] | None = None
+    classifier: Model | None = None
+    classes: Annotated[
+        list[Annotated[int, Field(ge=0, le=10**6)] | Text], Field(min_length=2, max_length=2)
+    ] = Field([0, 1])
+
+
 class Measure(Section):
     """Statistics: resamples, level, seed, the readout of prompt space, and differences that would matter.
 
@@ -228,8 +245,8 @@ class Measure(Section):
     smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
 
     ``outcomes`` of the images of a trace (`analysis.methods.tracing.outcomes`): ``verdict`` and presence of things that
-    the checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else
-    ``ssim``.
+    the checker knows, on toyworld's models; on others the gap by a metric of pictures; on all ``clip`` and
+    ``classifier``, logits by networks that `logits` names. None: ``verdict``, else ``ssim``.
     """
 
     bootstrap: Resamples = 2000
@@ -250,6 +267,7 @@ class Measure(Section):
     primary: Annotated[str, Field(min_length=1)] = "z0"
     pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = Field([])
     outcomes: Annotated[list[str], Field(min_length=1)] | None = None
+    logits: Logits = Logits()
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

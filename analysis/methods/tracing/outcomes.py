@@ -4,9 +4,10 @@
 words against that of feminine ones (`probes.toyworld.verdict`), by what the checker sees in it and the prompt does not
 name. *Presence* of a thing (its name, such as ``tie``): 1 where the checker sees it, else 0. A *gap* (a metric of
 pictures, such as ``ssim``): how much nearer the image is to the one of the contrast's first word than to that of the
-second, both of the same prompt and noise and unpatched; the only one that any model has.
+second, both of the same prompt and noise and unpatched. A *logit* (``clip``, ``classifier``): the log-odds that a
+network gives the image of the contrast's first word against the second (`analysis.methods.tracing.logits`).
 
-On toyworld's models only the checker may say: it is exact, while a gap moves with every pixel.
+On toyworld's models the checker says: it is exact, while a gap moves with every pixel, and a network errs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from analysis.methods.tracing.logits import CLIP, NETWORKS, LogitSettings, logits
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from probes.errors import UserError
@@ -87,8 +89,9 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
     checked = by_checker(model)
     known = [VERDICT, *LEAST] if checked else [*computed_from("pictures", _OPTIONAL)]
     for name in asked or ():
-        if name not in known:
+        if name not in (*known, *NETWORKS):
             some = f"{VERDICT} or a thing that the checker knows" if checked else ", ".join(known)
+            some += f", or {' or '.join(NETWORKS)}"
             other = "which the checker reads exactly" if checked else "whose images no checker reads"
             raise UserError(
                 f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
@@ -96,7 +99,9 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
     return list(asked or [VERDICT if checked else DEFAULT_GAP])
 
 
-def outcomes(traced: TracedImages, names: Sequence[str]) -> pd.DataFrame:
+def outcomes(
+    traced: TracedImages, names: Sequence[str], networks: LogitSettings | None = None
+) -> pd.DataFrame:
     """Return the outcomes of images, a row an outcome and image.
 
     Parameters
@@ -105,13 +110,15 @@ def outcomes(traced: TracedImages, names: Sequence[str]) -> pd.DataFrame:
         Whole triplets and seeds.
     names : sequence of str
         See `chosen_outcomes`.
+    networks : LogitSettings, optional
+        For logits.
 
     Returns
     -------
     DataFrame
-        With `COLUMNS`: ``value`` in natural logarithms (verdict; positive: masculine), 0 or 1 (presence), or in the
-        unit of the metric (gap; positive: nearer to the first of the contrast); NaN with the ``reason`` where the
-        image is at fault or the outcome is not defined.
+        With `COLUMNS`: ``value`` in natural logarithms (verdict; positive: masculine; logits; positive: the first of
+        the contrast), 0 or 1 (presence), or in the unit of the metric (gap; positive: nearer to the first of the
+        contrast); NaN with the ``reason`` where the image is at fault or the outcome is not defined.
 
     Raises
     ------
@@ -121,7 +128,7 @@ def outcomes(traced: TracedImages, names: Sequence[str]) -> pd.DataFrame:
     faults = traced.faults()
     keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
     tables = []
-    for values, why, name, version in _all(traced, names, faults == ""):
+    for values, why, name, version in _all(traced, names, faults == "", networks):
         why = np.where(faults == "", why, faults)
         value = np.where(why == "", values, np.nan)
         tables.append(keys.assign(outcome=name, value=value, reason=why, version=version))
@@ -131,13 +138,17 @@ def outcomes(traced: TracedImages, names: Sequence[str]) -> pd.DataFrame:
 Values = tuple[NDArray[np.float64], NDArray[np.object_], str, str]
 
 
-def _all(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]) -> Iterator[Values]:
+def _all(
+    traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_], networks: LogitSettings | None
+) -> Iterator[Values]:
     """Values, reasons, name and version of each outcome."""
     checked = [name for name in names if name == VERDICT or name in LEAST]
     if checked:
         yield from _checked(traced, checked, fine)
     for name in names:
-        if name not in checked:
+        if name in NETWORKS:
+            yield _logits(traced, name, fine, networks)
+        elif name not in checked:
             yield (*_gap(traced, name, fine), name, f"{GAP_VERSION}, {definition(name).version}")
 
 
@@ -159,6 +170,16 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
             why[[row for row in place if name in _things(named[prompts[row]])]] = NAMED
         version = VERDICT_VERSION if name == VERDICT else CHECKER_VERSION
         yield value, why, name, version
+
+
+def _logits(
+    traced: TracedImages, name: str, fine: NDArray[np.bool_], networks: LogitSettings | None
+) -> Values:
+    """A network's log-odds, its name and version; nothing is said of images at fault."""
+    assert networks is not None, "a logit is asked for with its network"
+    value, place = np.full(len(traced.rows), np.nan), np.flatnonzero(fine)
+    value[place], version = logits(name, [traced.images[row] for row in place], networks)
+    return value, np.full(len(value), "", object), name, version
 
 
 def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
@@ -221,11 +242,13 @@ def outcome_words(outcome: str) -> str:
 
     Examples
     --------
-    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie")
-    ('verdict', 'gap of SSIM', 'presence of tie')
+    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie"), outcome_words("clip")
+    ('verdict', 'gap of SSIM', 'presence of tie', 'logit of CLIP')
     """
     if outcome == VERDICT:
         return "verdict"
+    if outcome in NETWORKS:
+        return "logit of CLIP" if outcome == CLIP else "logit of the classifier"
     if outcome in METRICS:
         return f"gap of {METRICS[outcome].symbol}"
     return f"presence of {outcome}"

@@ -19,6 +19,7 @@ from analysis.methods.tracing.figures import (
     patch_name,
 )
 from analysis.methods.tracing.latex import documents
+from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.steps import UNTESTED
 from analysis.report.figures.style import Drawn
@@ -227,7 +228,10 @@ def _opening(traced: TraceSection, config: Config) -> str:
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
     name = outcome_words(traced.outcome)
     kind = name if name == VERDICT else name.split(" ")[0]
-    explained = _EXPLAINED[kind].format(first=first, second=second)
+    if traced.outcome in NETWORKS:
+        explained = explained_logit(traced.outcome, logit_settings(config))
+    else:
+        explained = _EXPLAINED[kind].format(first=first, second=second)
     controls = [words[row] for row in traced.tables["trace_total"].query("control")["donor"].unique()]
     places = int((shares["kind"] == "site").sum()) if len(shares) else 0
     text = (

@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 from analysis.methods.tracing.effects import WHAT, Effects, Place
 from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.ratio_sets import RatioSets, mean_p_values, ratio_sets
 from analysis.stats.resampling import matrix
-from analysis.stats.shares import beyond_floor, largest_floor, no_total, shares
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 
-VERSION = "trace_shares/1"
+VERSION = "trace_shares/2"
 NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn"
 NO_CURVE = "no curve was drawn"
 SHARE_COLUMNS = (
     *("outcome", *WHAT, "donor"),
-    *(*with_ends("sufficiency"), "effect", "reason"),
-    *(*with_ends("necessity"), *with_ends("direct_effect"), "necessity_reason"),
-    *(*with_ends("floor"), "floor_donor", "floor_reason"),
+    *(*with_ends("sufficiency"), *with_ends("sufficiency_joint")[1:], *with_ends("effect"), "reason"),
+    *(*with_ends("necessity"), *with_ends("necessity_joint")[1:], *with_ends("necessity_effect")),
+    *(*with_ends("direct_effect"), "necessity_reason"),
+    *(*with_ends("floor"), "floor_donor", "floor_reason", *with_ends("beyond")),
     *("p_value", "p_adjusted", "p_necessity", "p_necessity_adjusted", "n_prompts", "n_effective", "version"),
 )
 TOTAL_COLUMNS = (
@@ -38,8 +39,10 @@ TOTAL_COLUMNS = (
 )
 
 
-def total_table(traced: Sequence[Effects], sampling: dict[str, Any], permutations: int) -> pd.DataFrame:
+def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return ``trace_total``: a row an outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
+
+    Interval, ``p_value`` and ``told_from_0`` are one inference (`analysis.stats.ratio_sets.mean_p_values`).
 
     Parameters
     ----------
@@ -47,21 +50,19 @@ def total_table(traced: Sequence[Effects], sampling: dict[str, Any], permutation
         One an outcome.
     sampling : dict
         ``level``, ``resamples`` and ``seed``.
-    permutations : int
-        Of the sign flips.
     """
     tables = []
     for one in traced:
         donors = [*one.donors, *one.controls]
         totals = np.column_stack([one.total(donor) for donor in donors])
         found = bootstrap_interval(totals, method="envelope", **sampling)
-        flips = sign_flip_test(totals, permutations=permutations, seed=sampling["seed"])
+        drawing = {name: sampling[name] for name in ("resamples", "seed")}
         table = pd.DataFrame({"donor": donors, "control": [donor in one.controls for donor in donors]})
         table = table.assign(
             outcome=one.outcome,
             **interval_columns("total", found.mean, found.low, found.high),
-            p_value=flips.p_value,
-            told_from_0=no_total(totals, sampling["level"]) == "",
+            p_value=mean_p_values(totals, **drawing),
+            told_from_0=no_total(totals, **sampling) == "",
             n_prompts=found.n,
             reason=found.reason,
             version=f"{VERSION}, {one.version}",
@@ -97,19 +98,19 @@ def curve_of(one: Effects, donor: str, places: Sequence[Place], sampling: dict[s
     return decision_curve(values, one.total(donor), first, steps, **sampling)
 
 
-def share_table(
-    traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any], permutations: int
-) -> pd.DataFrame:
+def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return the shares of patches of some kinds: a row an outcome, donor and patch, with `SHARE_COLUMNS`.
 
-    The patches of an outcome and donor are one family of tests: ``p_value`` and ``p_adjusted`` (max-T) say whether
-    sufficiency is beyond the floor, ``p_necessity`` and its adjusted one whether necessity is beyond 0. Both hold
-    without a total effect, too: they are of the effects themselves. ``n_effective`` prompts carry the variance of
-    sufficiency: where they are few its interval reaches as far as the words move any prompt
-    (`analysis.stats.rare_changes`).
+    The patches of an outcome and donor are one family. Shares have an interval of their own and one of the whole family
+    (``…_joint_low``, ``…_joint_high``), which holds for the largest of them, too. ``effect`` and ``necessity_effect``
+    are the numerators over prompts in units of the outcome, with intervals of the family: they hold without a total
+    effect. ``beyond`` is the share beyond the floor with the interval of the family; ``p_value`` and ``p_adjusted`` are
+    those of its test, whose intervals these are, and ``p_necessity`` those of necessity. Without a total effect they
+    are of the effects themselves. ``n_effective`` prompts carry the variance of sufficiency: where they are few its
+    interval reaches as far as the words move any prompt (`analysis.stats.rare_changes`).
     """
     tables = [
-        _shares_of(one, one.places(kinds), donor, sampling, permutations)
+        _shares_of(one, one.places(kinds), donor, sampling)
         for one in traced
         for donor in one.donors
         if one.places(kinds)
@@ -117,9 +118,7 @@ def share_table(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(SHARE_COLUMNS))
 
 
-def _shares_of(
-    one: Effects, places: Sequence[Place], donor: str, sampling: dict[str, Any], permutations: int
-) -> pd.DataFrame:
+def _shares_of(one: Effects, places: Sequence[Place], donor: str, sampling: dict[str, Any]) -> pd.DataFrame:
     total = one.total(donor)
     enough = np.column_stack([one.sufficiency(place, donor) for place in places])
     needed = np.column_stack([one.necessity(place, donor) for place in places])
@@ -127,32 +126,57 @@ def _shares_of(
     floor, whose = floor_of(floors, one.controls)
     sufficiency, necessity, by_chance = (shares(part, total, **sampling) for part in (enough, needed, floor))
     direct = necessity.direct()
-    tests = [
-        beyond_floor(enough, floor, permutations=permutations, seed=sampling["seed"]),
-        beyond_floor(needed, None, permutations=permutations, seed=sampling["seed"]),
-    ]
-    with np.errstate(invalid="ignore"):
-        effect = np.where(np.isnan(enough).all(axis=0), np.nan, _means(enough))
+    margin = beyond_floor(enough, total, floor, **sampling)
+    taken = beyond_floor(needed, total, None, **sampling)
     return pd.DataFrame(dict(zip(WHAT, zip(*places)))).assign(
         outcome=one.outcome,
         donor=donor,
-        **interval_columns("sufficiency", sufficiency.share, sufficiency.low, sufficiency.high),
-        effect=effect,
+        **_share_columns("sufficiency", sufficiency),
+        **_effect_columns("effect", enough, total, sampling),
         reason=_undrawn(sufficiency.reason, enough, NOT_DRAWN),
-        **interval_columns("necessity", necessity.share, necessity.low, necessity.high),
+        **_share_columns("necessity", necessity),
+        **_effect_columns("necessity_effect", needed, total, sampling),
         **interval_columns("direct_effect", direct.share, direct.low, direct.high),
         necessity_reason=_undrawn(necessity.reason, needed, NOT_DRAWN),
         **interval_columns("floor", by_chance.share, by_chance.low, by_chance.high),
         floor_donor=whose,
         floor_reason=_undrawn(by_chance.reason, floor, NO_FLOOR),
-        p_value=tests[0].p_value,
-        p_adjusted=tests[0].p_adjusted,
-        p_necessity=tests[1].p_value,
-        p_necessity_adjusted=tests[1].p_adjusted,
+        **interval_columns("beyond", margin.ratio, margin.joint_low, margin.joint_high),
+        p_value=margin.p_value,
+        p_adjusted=margin.p_adjusted,
+        p_necessity=taken.p_value,
+        p_necessity_adjusted=taken.p_adjusted,
         n_prompts=np.maximum(sufficiency.n, necessity.n),
         n_effective=sufficiency.n_effective,
         version=f"{VERSION}, {one.version}",
     )[list(SHARE_COLUMNS)]
+
+
+def _share_columns(name: str, found: Shares) -> dict[str, Any]:
+    joint = interval_columns(f"{name}_joint", None, found.joint_low, found.joint_high)
+    del joint[f"{name}_joint"]
+    return interval_columns(name, found.share, found.low, found.high) | joint
+
+
+def _effect_columns(
+    name: str, effects: NDArray[np.float64], total: NDArray[np.float64], sampling: dict[str, Any]
+) -> dict[str, Any]:
+    """Mean effects of patches, with intervals of all of them together."""
+    found = mean_effects(effects, total, sampling)
+    return interval_columns(name, found.ratio, found.joint_low, found.joint_high)
+
+
+def mean_effects(
+    effects: NDArray[np.float64], total: NDArray[np.float64], sampling: dict[str, Any]
+) -> RatioSets:
+    """Return means over prompts of effects, ``(n_prompts, n_patches)``, with their sets and p-values.
+
+    Where few prompts carry one it is taken to move no prompt farther than the words move any.
+    """
+    effects = np.where(np.isnan(total)[:, None], np.nan, effects)
+    reach = np.full(effects.shape[1], np.nanmax(np.abs(total), initial=0.0))
+    ones = np.where(np.isnan(effects), np.nan, 1.0)
+    return ratio_sets(effects, ones, reach=reach, conditional=False, **sampling)
 
 
 def floor_of(
@@ -176,12 +200,6 @@ def floor_of(
     chosen, whose = largest_floor(floors)
     names = np.array([*controls, None], object)[:-1][whose]
     return chosen, np.where(np.isnan(chosen).all(axis=0), "", names)
-
-
-def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    present = ~np.isnan(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(present, values, 0.0).sum(axis=0) / present.sum(axis=0)
 
 
 def _undrawn(reason: NDArray[np.object_], values: NDArray[np.float64], why: str) -> NDArray[np.object_]:

@@ -34,9 +34,9 @@ CUT_COLUMNS = (
 )
 
 
-def curve_table(traced: Sequence[Effects], sampling: dict[str, Any], permutations: int) -> pd.DataFrame:
+def curve_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return ``trace_curve``: shares when the donor's text enters at a step, and what is decided before the next."""
-    found = share_table(traced, ["curve"], sampling, permutations)
+    found = share_table(traced, ["curve"], sampling)
     rows = []
     for one in traced:
         places = _entries(one)

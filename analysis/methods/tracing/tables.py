@@ -11,6 +11,7 @@ import pandas as pd
 from PIL import Image
 
 from analysis.methods.tracing.effects import Effects, effects, variant_table
+from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
 from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
@@ -69,7 +70,21 @@ def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
     stored = [(image or {}).get("bytes") for image in table["image"].to_pylist()]
     decoded = {data: _decoded(data) for data in dict.fromkeys(stored)}  # variants may show the same image
     images = [decoded[data] for data in stored]
-    return outcomes(TracedImages(with_prompts(rows, prompts), images, first, second), names)
+    networks = logit_settings(run.config) if set(NETWORKS) & set(names) else None
+    return outcomes(TracedImages(with_prompts(rows, prompts), images, first, second), names, networks)
+
+
+def require_outcomes(run: Run) -> None:
+    """Refuse outcomes that are not to be had of a run's trace, before anything is measured.
+
+    Raises
+    ------
+    UserError
+    """
+    if run.parts("traced"):
+        names = chosen_outcomes(run.config.measure.outcomes, run.config.model)
+        if set(NETWORKS) & set(names):
+            require_networks(names, logit_settings(run.config))
 
 
 def _decoded(data: bytes | None) -> Image.Image | None:
@@ -98,13 +113,13 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables of a run's trace by name, from its outcomes; those without a row are of what was not drawn."""
     options = run.config.measure
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    variants, flips = trace_variants(run), options.permutations
+    variants = trace_variants(run)
     traced = traced_effects(run, found, variants)
     orders = (run.meta.get("trace") or {}).get("orders") or []
     return {
-        "trace_total": total_table(traced, sampling, flips),
-        **{name: share_table(traced, kinds, sampling, flips) for name, kinds in KINDS.items()},
-        "trace_curve": curve_table(traced, sampling, flips),
+        "trace_total": total_table(traced, sampling),
+        **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
+        "trace_curve": curve_table(traced, sampling),
         "trace_shapley": shapley_table(traced, orders, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
@@ -113,5 +128,6 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
 MEASURED = MeasuredMethod(
     tables=TRACE,
     needs={"trace": "a run with a trace (`--stage trace`)"},
+    require=require_outcomes,
     measure=lambda run, sharing, checked: measure_trace(run, sharing),
 )

@@ -34,6 +34,8 @@ class Feature:
         The small one that comes with the package: its folder in `probes.toyworld.WEIGHTS`; empty where there is none.
     usual : bool
         Whether ``observe.features: auto`` takes it: what the columns of the paper's Table 5 need.
+    field : str
+        Of the configuration, that names its weights; empty: ``observe.feature_weights.NAME``.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Feature:
     positions: int
     toyworld: str = ""
     usual: bool = True
+    field: str = ""
 
 
 # Wu et al. 2025 name ResNet-50 (He et al. 2016) and no weights: those of torchvision from ImageNet, version 1.

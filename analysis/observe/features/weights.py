@@ -31,7 +31,7 @@ FILES = {  # of weights in a folder, the first that is there
 
 def place(feature: Feature) -> str:
     """The field of the configuration that names its weights."""
-    return f"{PLACE}.{feature.name}"
+    return feature.field or f"{PLACE}.{feature.name}"
 
 
 def hub_id(feature: Feature, name: str) -> str:

@@ -118,17 +118,18 @@ def _true_half(chance: float) -> float:
 
 
 def floor_rejections(
-    *, maps: int = 1000, permutations: int = 199, sizes: tuple[int, ...] = SIZES, seed: int = 0
+    *, maps: int = 1000, resamples: int = 199, sizes: tuple[int, ...] = SIZES, seed: int = 0
 ) -> pd.DataFrame:
     """Return how often any place of a map is called beyond the floor, where the donor does no more than the synonym."""
     rows = []
     for number, (n, less) in enumerate((n, less) for n in sizes for less in (False, True)):
         rng, smallest = np.random.default_rng([seed, 870 + number]), []
         for one in range(maps):
-            plain = draw_outcomes((n, 1), rng)["neutral"]
-            drawn = [_synonym(plain, rng) for _ in range(2)]
+            outcomes = draw_outcomes((n, 1), rng)
+            drawn = [_synonym(outcomes["neutral"], rng) for _ in range(2)]
             effects = (0.2 if less else 1.0) * drawn[0]
-            found = beyond_floor(effects, drawn[1], permutations=permutations, seed=one)
+            totals = outcomes["masculine"] - outcomes["feminine"]
+            found = beyond_floor(effects, totals, drawn[1], resamples=resamples, seed=one)
             smallest.append(np.fmin.reduce(found.p_adjusted))
         name = "a synonym does more" if less else "a synonym does as much"
         test = f"beyond the floor, any of {PLACES}"

@@ -1,7 +1,5 @@
 """Shares of a total effect against SciPy, Fieller's theorem and enumerations by hand."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -69,16 +67,26 @@ def test_a_complete_patch_has_share_1_and_an_idle_one_0_though_sums_round():
     nearly = totals + totals * 1e-15
     found = shares(np.column_stack([totals, 0 * totals, nearly]), totals, resamples=100)
     assert found.share[:2].tolist() == [1.0, 0.0] and found.share[2] == pytest.approx(1)
-    assert found.reason.tolist() == [ALIKE] * 3 and np.isnan(found.low).all()
+    assert found.reason.tolist() == [ALIKE] * 3
+    assert (found.low < found.share).all() and (found.share < found.high).all()
 
 
-def test_a_total_effect_near_0_gives_no_share_and_the_rule_is_students():
+def test_beside_a_share_of_0_in_every_prompt_stands_the_rule_of_three():
+    """In none of 24 prompts, each of which can move by as much: Clopper and Pearson's upper end, two-sided."""
+    found = shares(np.zeros((24, 1)), np.ones(24), resamples=20_000)
+    assert found.share[0] == 0 and found.reason[0] == ALIKE and found.p_value[0] == 1
+    assert found.high[0] == pytest.approx(stats.beta.ppf(0.975, 1, 24), abs=0.004)
+    assert found.low[0] == pytest.approx(-found.high[0], abs=0.01)
+
+
+def test_a_total_effect_near_0_gives_no_share_by_a_test_no_shorter_than_students():
     rng = np.random.default_rng(3)
     totals = rng.normal(0.4, 1, (24, 300))
-    told = stats.ttest_1samp(totals, 0).pvalue < 0.05
-    assert 0.2 < told.mean() < 0.8
-    assert [(reason == "") for reason in no_total(totals)] == told.tolist()
-    found = shares(0.5 * totals + 0.1 * rng.normal(size=totals.shape), totals, resamples=50)
+    by_student = stats.ttest_1samp(totals, 0).pvalue < 0.05
+    told = no_total(totals) == ""
+    assert 0.2 < told.mean() < 0.8 and not (told & ~by_student).any()
+    assert (by_student & ~told).mean() < 0.1
+    found = shares(0.5 * totals + 0.1 * rng.normal(size=totals.shape), totals, resamples=2000)
     assert (np.isnan(found.share) == ~told).all() and set(found.reason[~told]) == {NO_TOTAL}
 
 
@@ -92,30 +100,31 @@ def test_where_one_prompt_carries_the_effect_the_interval_reaches_as_far_as_word
     assert found.high[0] == pytest.approx(stats.beta.ppf(0.975, 2, 23), abs=0.02)
 
 
-def test_beyond_the_floor_against_every_arrangement_of_signs():
+def test_beyond_the_floor_is_the_share_of_the_margin_and_its_test():
     rng = np.random.default_rng(4)
-    effects, floor = rng.normal(0.8, 1, (7, 3)), rng.normal(-0.3, 0.5, (7, 3))
-    found = beyond_floor(effects, floor)
+    totals = 5 + rng.normal(0, 1, 24)
+    effects, floor = rng.normal(-2, 1, (24, 3)), rng.normal(0.3, 0.5, (24, 3))
+    found = beyond_floor(effects, totals, floor)
     margin = effects * np.sign(effects.mean(axis=0)) - floor * np.sign(floor.mean(axis=0))
-    signs = np.array(list(itertools.product([1, -1], repeat=7)))
-    sums = np.abs(signs @ margin)
-    alone = (sums >= np.abs(margin.sum(axis=0)) - 1e-9).mean(axis=0)
-    scaled = sums / np.sqrt((margin**2).sum(axis=0))
-    largest = scaled.max(axis=1)
-    adjusted = [(largest >= value - 1e-9).mean() for value in scaled[0]]
-    larger = margin.mean(axis=0) > 0
-    assert larger.any()
-    np.testing.assert_allclose(found.p_value, np.where(larger, alone, 1))
-    np.testing.assert_allclose(found.p_adjusted, np.where(larger, adjusted, 1))
+    alone = shares(margin, totals)
+    np.testing.assert_allclose(found.ratio, margin.sum(axis=0) / totals.sum())
+    np.testing.assert_allclose(found.joint_low, alone.joint_low)
+    np.testing.assert_allclose(found.p_value, alone.p_value)
+    # without a total effect it is the test of the margins themselves, at least Student's
+    nothing = beyond_floor(effects, totals - totals.mean(), floor)
+    assert np.isnan(nothing.ratio).all() and np.isnan(nothing.joint_low).all()
+    assert (nothing.p_value >= 0.999999 * stats.ttest_1samp(margin, 0).pvalue).all() and (
+        nothing.p_adjusted < 0.05
+    ).all()
 
 
 def test_a_patch_that_does_less_than_a_synonym_is_not_beyond_the_floor():
     rng = np.random.default_rng(5)
     floor = 3 + rng.normal(0, 0.5, (24, 2))
     effects = np.column_stack([np.full(24, 0.0) + rng.normal(0, 0.1, 24), -6 + rng.normal(0, 0.5, 24)])
-    found = beyond_floor(effects, floor, permutations=999)
+    found = beyond_floor(effects, np.full(24, 8.0) + rng.normal(0, 1, 24), floor, resamples=999)
     assert found.p_value[0] == 1 and found.p_adjusted[1] <= 0.002
-    assert np.isnan(beyond_floor(np.zeros((24, 1))).p_value[0])
+    assert beyond_floor(np.zeros((24, 1)), np.ones(24)).p_value[0] == 1
 
 
 def test_the_floor_is_that_of_the_synonym_that_moves_most():
@@ -132,4 +141,4 @@ def test_shapes_that_do_not_go_together_are_refused(totals):
     with pytest.raises(ValueError, match="totals: expected shape"):
         shares(np.ones((4, 2)), totals)
     with pytest.raises(ValueError, match="floor: expected the shape"):
-        beyond_floor(np.ones((4, 2)), np.ones((4, 1)))
+        beyond_floor(np.ones((4, 2)), np.ones(4), np.ones((4, 1)))

@@ -14,14 +14,14 @@ from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
 
 BOTH = "masculine-feminine"
-PROMPTS, SEEDS = 10, 2
+PROMPTS, SEEDS = 18, 1
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=PROMPTS, seeds=SEEDS, steps=STEPS)
     found = add_trace(path)
-    configure(found, measure={"bootstrap": 100, "permutations": 200, "outcomes": [VERDICT, "tie"]})
+    configure(found, measure={"bootstrap": 400, "outcomes": [VERDICT, "tie"]})
     with Team() as team:
         measure_trace(found, Sharing(found, team, 1))
     return found

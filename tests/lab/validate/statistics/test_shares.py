@@ -29,7 +29,7 @@ def test_the_tables_of_rates_are_those_of_the_page():
     options = {"sizes": (8,), "seed": 1}
     assert tuple(share_coverage(simulations=20, resamples=50, **options).columns) == COLUMNS
     assert half_step_coverage(simulations=5, resamples=50, **options)["rate"].between(0, 1).all()
-    assert (floor_rejections(maps=10, permutations=99, **options)["rate"] <= 0.2).all()
+    assert (floor_rejections(maps=10, resamples=99, **options)["rate"] <= 0.2).all()
 
 
 def test_fieller_solves_its_quadratic_equation():

@@ -1,0 +1,231 @@
+"""Logits of networks as outcomes of traced images: CLIP between two texts, a classifier between two of its classes.
+
+Both are log-odds in natural logarithms, positive towards the first of the two, as the verdict is on toyworld's models.
+A network that reads gender has errors and leanings of its own: what is traced is its reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.observer import of_toyworld
+from analysis.observe.features.registry import FEATURES, Feature
+from analysis.observe.features.weights import description, identity, locate
+from analysis.study import contrasts
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.execution.workers import deterministic
+from probes.models.devices import pick_device
+from probes.prompts.grammar.articles import article
+
+if TYPE_CHECKING:
+    from analysis.observe.features.embedder import Embedder
+
+CLIP, CLASSIFIER = "clip", "classifier"
+NETWORKS = (CLIP, CLASSIFIER)
+VERSION = "logits/1"
+BATCH = 16  # images that a network sees at a time
+CLASSES = "measure.logits.classes"
+_CLASSIFIER = Feature(
+    name=CLASSIFIER,
+    library="timm",
+    architecture="",  # stands in its folder
+    weights="",
+    readout="logits",
+    positions=197,
+    field="measure.logits.classifier",
+)
+
+
+@dataclass(frozen=True)
+class LogitSettings:
+    """Networks whose logits are outcomes, and between what.
+
+    Attributes
+    ----------
+    clip : str
+        Weights, as ``observe.feature_weights.clip`` takes them.
+    texts : (str, str)
+        What CLIP holds an image against: of the contrast's first word, and of its second.
+    classifier : str
+        A folder in timm's layout or a hub id; empty where none is named.
+    classes : tuple of int or str
+        Two classes of it, by number or by name.
+    device : (str, str)
+        ``observe.device``, and ``generate.device``, which its ``auto`` takes.
+    """
+
+    clip: str
+    texts: tuple[str, str]
+    classifier: str
+    classes: tuple[int | str, ...]
+    device: tuple[str, str]
+
+
+def logit_settings(config: Config) -> LogitSettings:
+    """Return the networks of a configuration: ``measure.logits``, and ``clip`` of ``observe.feature_weights``."""
+    asked, feature = config.measure.logits, FEATURES[CLIP]
+    words = [config.indicators[name].word for name in contrasts(config)[0]]
+    usual = [f"a photo of {article(word)} {word}" for word in words]
+    named = config.observe.feature_weights.get(CLIP)
+    return LogitSettings(
+        named or (TOYWORLD if of_toyworld(config) else feature.weights),
+        tuple(asked.texts or usual),
+        asked.classifier or "",
+        tuple(asked.classes),
+        (config.observe.device, config.generate.device),
+    )
+
+
+def require_networks(names: Sequence[str], settings: LogitSettings) -> None:
+    """Refuse outcomes whose network is not to be had, before an image is read.
+
+    Raises
+    ------
+    UserError
+        No classifier is named, its weights or CLIP's are not there, or it has no such classes.
+    """
+    if CLASSIFIER in names:
+        if not settings.classifier:
+            raise UserError(
+                f"{_CLASSIFIER.field}: expected the classifier whose logit is asked for in measure.outcomes, found"
+                " none: name a folder in timm's layout (config.json and model.safetensors), or take `classifier` out"
+            )
+        path = locate(_CLASSIFIER, settings.classifier)
+        assert path is not None, "what is asked for is fetched"
+        class_numbers(path, settings.classes)
+    if CLIP in names:
+        locate(FEATURES[CLIP], settings.clip, fetch=False)
+
+
+def class_numbers(path: Path, classes: Sequence[int | str]) -> tuple[int, int]:
+    """Return the numbers of two classes of a classifier, which may be given by name (``label_names`` of its file).
+
+    Raises
+    ------
+    UserError
+        The folder does not say how many classes there are, or has no such class.
+    """
+    if path.is_file():
+        raise UserError(
+            f"{_CLASSIFIER.field}: {path}: expected a folder with config.json, got a file: put it beside the"
+            " description of its network"
+        )
+    described = description(_CLASSIFIER, path)
+    count = described.get("num_classes")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 2:
+        raise UserError(
+            f"{_CLASSIFIER.field}: {path}: expected `num_classes` of at least 2 in config.json, got {count!r:.60}:"
+            " state it there"
+        )
+    names = described.get("label_names")
+    names = [str(name) for name in names] if isinstance(names, list) else []
+    numbers = [names.index(one) if one in names else one for one in classes]
+    for one, number in zip(classes, numbers):
+        if not isinstance(number, int) or not 0 <= number < count:
+            some = f", or {', '.join(names[:6])}{', …' if len(names) > 6 else ''}" if names else ""
+            raise UserError(
+                f"{CLASSES}: expected classes of {path}, 0 to {count - 1}{some}, got {one!r:.60}: name one of them"
+            )
+    if numbers[0] == numbers[1]:
+        raise UserError(f"{CLASSES}: expected two classes, got {classes[0]!r:.60} twice: name another")
+    return numbers[0], numbers[1]
+
+
+def logits(
+    name: str, images: Sequence[Image.Image], settings: LogitSettings
+) -> tuple[NDArray[np.float64], str]:
+    r"""Return the log-odds of images between two texts or two classes, and what the numbers hang on.
+
+    Of CLIP :math:`\exp(s)\,(\cos(x, t_1) - \cos(x, t_2))` with the logit scale s that it was trained with: the
+    log-odds of its softmax over the pair (Radford et al. 2021, section 3.1.2). Of a classifier :math:`z_1 - z_2`, the
+    log-odds of the two classes whatever the others get.
+
+    Parameters
+    ----------
+    name : {"clip", "classifier"}
+    images : sequence of PIL images
+        RGB; one object that stands several times is read once.
+    settings : LogitSettings
+
+    Returns
+    -------
+    (ndarray of float64, shape (n,), str)
+
+    Raises
+    ------
+    UserError
+        The weights are not there, damaged, or of another network.
+    """
+    device = pick_device(settings.device[0], "observe.device", prefer=settings.device[1])
+    with deterministic(1):  # the same bits whatever the number of threads
+        read = _network(name, settings, device)
+        once = {id(image): np.asarray(image.convert("RGB")) for image in images}
+        pixels = list(once.values())
+        values = [read(pixels[start : start + BATCH]) for start in range(0, len(pixels), BATCH)]
+    rows = dict(zip(once, range(len(once))))
+    found = np.concatenate(values) if values else np.empty(0)
+    return found[[rows[id(image)] for image in images]], _version(name, settings)
+
+
+def _path(name: str, settings: LogitSettings) -> tuple[Feature, Path]:
+    feature = FEATURES[CLIP] if name == CLIP else _CLASSIFIER
+    path = locate(feature, settings.clip if name == CLIP else settings.classifier)
+    assert path is not None, "what is asked for is fetched"
+    return feature, path
+
+
+def _version(name: str, settings: LogitSettings) -> str:
+    """Return the weights, and what stands against what."""
+    feature, path = _path(name, settings)
+    between = settings.texts if name == CLIP else class_numbers(path, settings.classes)
+    return f"{VERSION}, {identity(feature, path)['checkpoint'][:12]}, {' | '.join(map(str, between))}"
+
+
+@lru_cache(maxsize=2)
+def _network(name: str, settings: LogitSettings, device):
+    """Return the function that reads arrays ``(height, width, 3)``; kept, since every part of a trace asks it."""
+    from analysis.observe.features.embedder import Embedder
+    from analysis.observe.features.texts import encoded
+
+    feature, path = _path(name, settings)
+    embedder: Embedder = Embedder(feature, path, device)
+    if name == CLASSIFIER:
+        first, second = class_numbers(path, settings.classes)
+
+        def apart(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
+            values = embedder(pixels).double().cpu()
+            return (values[:, first] - values[:, second]).numpy()
+
+        return apart
+    texts = _unit(encoded(embedder, path, settings.texts).double().numpy())
+    scale = float(embedder.model.logit_scale.detach().exp())
+
+    def nearer(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
+        return scale * _unit(embedder(pixels).double().cpu().numpy()) @ (texts[0] - texts[1])
+
+    return nearer
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows divided by their length."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def explained_logit(name: str, settings: LogitSettings) -> str:
+    """Return in running text what a logit says of an image, with the caution that it is a network's reading."""
+    caution = "(its reading, with whatever errors it has)"
+    if name == CLIP:
+        first, second = (f"“{text}”" for text in settings.texts)
+        return f"the log-odds by CLIP that an image goes with {first} and not with {second} {caution}"
+    first, second = settings.classes
+    return f"the log-odds by the classifier of its class {first} against its class {second} {caution}"
