@@ -5,7 +5,9 @@ random sample are exact but few. Together they give an estimate whose mean is th
 precise the better the predictions follow them (Angelopoulos et al. 2023, prediction-powered inference). A prediction
 enters by a weight, estimated by least squares from the labelled sample (the regression estimator of survey sampling;
 "power tuning" in Angelopoulos, Duchi and Zrnic 2023), so that a useless classifier costs next to nothing and one on
-another scale than 0 to 1 (a cosine) is brought onto that of the labels, attribute by attribute.
+another scale than 0 to 1 (a cosine) is brought onto that of the labels, attribute by attribute. The weight by which the
+prediction of a labelled image enters is fitted without its label (cross-fitting; Zrnic and Candès 2024), which makes
+the estimate unbiased by design at any number of labels (Sande and Zhang 2021), and its error one that was not fitted.
 """
 
 from __future__ import annotations
@@ -16,9 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
+from analysis.stats.absolute_mean import AbsoluteMean
+from analysis.stats.estimated_score import estimated_score
 
 FEW = 5  # labels of a group and attribute below which no error is stated
+# Labels for which the weights' priors count: of no weight for that of all groups, and of that for a group's own
+NONE, COMMON = 3.0, 20.0
+FLAT = 1e-20  # a variance of predictions that say nothing
 
 
 @dataclass(frozen=True)
@@ -33,14 +39,15 @@ class PredictionPowered:
         Standard error: how much it would vary with other images labelled of the same audit.
     labels_alone : ndarray of float64, shape (n_attributes,)
         Standard error of the same difference without predictions.
-    weight : ndarray of float64, shape (n_attributes,)
-        Of the predictions.
+    weight : ndarray of float64, shape (2, n_attributes)
+        Of the predictions of each group, the mean over its labelled images.
     labelled : ndarray of int64, shape (2, n_attributes)
         Labelled images of each group.
     freedom : ndarray of float64, shape (n_attributes,)
         Degrees of freedom of `error` (Welch-Satterthwaite).
     covariance : ndarray of float64, shape (n_attributes, n_attributes)
-        Of the errors: attributes that were labelled in the same images share what these images have by chance.
+        Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
+        bias: its diagonal lacks what `error` allows for what was not seen.
     spread, spread_alone : ndarray of float64, shape (2, n_attributes)
         Variance that a label adds in each group, with predictions and without.
     images : ndarray of int64, shape (2, n_attributes)
@@ -78,8 +85,8 @@ def prediction_powered(
         1 and 0; NaN where an image was not labelled. Those that were must have been chosen at random, group by group.
     predictions : array_like of float, shape (2, n_images, n_attributes)
         On any scale; NaN where there is no image.
-    weight : array_like of float, shape (n_attributes,), optional
-        Of the predictions, where it is estimated from more groups than these (`weights`).
+    weight : array_like of float, shape (2, n_images, n_attributes), optional
+        Of the predictions, where they are estimated from more groups than these (`weights`).
 
     Raises
     ------
@@ -90,40 +97,39 @@ def prediction_powered(
     -----
     The target is the difference that labels of all these images would give: with all of them labelled the error is 0.
     Of group :math:`g` with :math:`N` images, of which :math:`n` are labelled,
-    :math:`\\hat f_g = w\\,\\bar p_N + (\\overline{y - w p})_n`, with variance :math:`(1 - n/N)\\, s^2 / n`, where
-    :math:`s^2` is the variance of :math:`y - w p` among the labelled images. A sample without a single image that has a
-    rare attribute (or lacks a common one) has no variance and says nothing exact all the same: to :math:`s^2` is added
-    what one image more on either side adds to :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the
-    labels' variance that predictions leave.
+    :math:`\\hat f_g = (\\overline{w p})_N + (\\overline{y - w p})_n`, with variance :math:`(1 - n/N)\\, s^2 / n`, where
+    :math:`s^2` is the variance of :math:`y - w (p - \\bar p_N)` among the labelled images, the weight of each fitted
+    without it. A sample without a single image that has a rare attribute (or lacks a common one) has no variance and
+    says nothing exact all the same: for `error` is added to :math:`s^2` what one image more on either side adds to
+    :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the labels' variance that predictions leave.
     """
     y, p, known = _checked(labels, predictions)
     if len(y) != 2:
         raise ValueError(f"labels: expected two groups, got {len(y)}")
     n, images = known.sum(axis=1), (~np.isnan(p)).sum(axis=1)
     reason = _reasons(n, images)
-    weight = _weights(y, p, known, n) if weight is None else np.asarray(weight, float)
+    weight = _weights(y, p, known) if weight is None else np.asarray(weight, float)
+    p = p - _mean(p, ~np.isnan(p))[:, None]
     residual = y - weight * p
     with np.errstate(invalid="ignore", divide="ignore"):
         share = 1.0 - n / images
-        mean = weight * _mean(p, ~np.isnan(p)) + _mean(residual, known)
-        # the weight was estimated from the same labels: one degree of freedom, shared by the groups
-        total = n.sum(axis=0)
-        lost = np.where(weight != 0, (total - 2) / np.maximum(total - 3, 1), 1.0)
+        mean = _mean(weight * p, ~np.isnan(p)) + _mean(residual, known)
         unseen = _unseen(y, known, n)
         spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
-        each = (spread + np.minimum(unexplained, 1.0) * unseen) * lost
+        each = spread + np.minimum(unexplained, 1.0) * unseen
         variance, alone = share * each / n, share * (plain + unseen) / n
         freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
     exact = variance.sum(axis=0) == 0
     blank = np.where(reason == "", 0.0, np.nan)
     covariance = _covariance(residual, known, n, images)
-    np.fill_diagonal(covariance, variance.sum(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        np.fill_diagonal(covariance, (share * spread / n).sum(axis=0))
     return PredictionPowered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
         labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
-        weight=weight + blank,
+        weight=_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
         covariance=covariance + blank + blank[:, None],
@@ -144,7 +150,7 @@ def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> Absol
     level : float
     """
     there = estimate.reason == ""
-    return absolute_mean(estimate.difference[there], estimate.covariance[np.ix_(there, there)], level=level)
+    return estimated_score(estimate.difference[there], estimate.covariance[np.ix_(there, there)], level=level)
 
 
 def labels_needed(
@@ -203,10 +209,12 @@ def _score_width(
     """Width of the interval of the score with other variances of the differences, whose correlations stay."""
     covariance = estimate.covariance[np.ix_(there, there)]
     before = np.sqrt(np.diag(covariance))
+    allowed = estimate.error[there] ** 2  # with what was not seen, in both of the attribute's variances
+    variance = np.divide(variance * before**2, allowed, out=np.zeros(len(before)), where=allowed > 0)
     scale = np.divide(np.sqrt(variance), before, out=np.zeros(len(before)), where=before > 0)
     covariance = covariance * np.outer(scale, scale)
     np.fill_diagonal(covariance, variance)
-    score = absolute_mean(estimate.difference[there], covariance, level=level)
+    score = estimated_score(estimate.difference[there], covariance, level=level)
     return score.high - score.low
 
 
@@ -217,15 +225,21 @@ def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> fl
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
-    """Return the weight of the predictions of each attribute, shape (n_attributes,), of any number of groups.
+    r"""Return the weight of every prediction, shape (n_groups, n_images, n_attributes), of any number of groups.
 
     Parameters
     ----------
     labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
         As for `prediction_powered`.
+
+    Notes
+    -----
+    That of a labelled image is fitted without it, that of the others is the mean of these in their group. It is the
+    least-squares slope of labels on predictions within the group, drawn to that of all groups as if `COMMON` labels had
+    it, and that to 0 as if `NONE` labels had: few labels give one weight for all groups, many each its own.
     """
     y, p, known = _checked(labels, predictions)
-    return _weights(y, p, known, known.sum(axis=1))
+    return _weights(y, p, known)
 
 
 def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> NDArray[np.float64]:
@@ -235,7 +249,8 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
     ----------
     labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
         As for `prediction_powered`.
-    weight : array_like of float, shape (n_attributes,)
+    weight : array_like of float, shape (n_groups, n_images, n_attributes)
+        As of `weights`.
 
     Returns
     -------
@@ -249,7 +264,10 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
     in the place of labels. :math:`c` is one for all groups, so that groups which change places change nothing else.
     """
     y, p, known = _checked(labels, predictions)
-    weight = np.asarray(weight, float)
+    weight, p = (
+        np.asarray(weight, float),
+        p - _mean(p.reshape(1, -1, p.shape[2]), ~np.isnan(p).reshape(1, -1, p.shape[2])),
+    )
     n, images = known.sum(axis=1, keepdims=True), (~np.isnan(p)).sum(axis=1, keepdims=True)
     residual = np.where(known, y - weight * p, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -288,13 +306,29 @@ def _covariance(
     return total
 
 
-def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Least squares of labels on predictions within the groups, by attribute; 0 where predictions do not vary."""
-    with np.errstate(invalid="ignore"):
+def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    there = ~np.isnan(p)
+    n = known.sum(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
         centred_y = np.where(known, y - _mean(y, known)[:, None], 0.0)
         centred_p = np.where(known, p - _mean(p, known)[:, None], 0.0)
-    product, square = (centred_y * centred_p).sum(axis=(0, 1)), (centred_p**2).sum(axis=(0, 1))
-    usable = (square > 1e-20) & (n.sum(axis=0) > 3)
+        variance = np.nan_to_num(_variance(p, there, there.sum(axis=1)))[:, None]
+        without = np.where(n > 1, n / (n - 1), 0.0)  # of a sum of squares, times a square, what an image adds
+    product, square = centred_y * centred_p, centred_p**2
+    sums = [one.sum(axis=1, keepdims=True) - without * one for one in (product, square)]
+    all_sums = [one.sum(axis=(0, 1)) - without * one for one in (product, square)]
+    labelled = n > 0
+    common = (variance * labelled).sum(axis=0) / np.maximum(labelled.sum(axis=0), 1)
+    weight = _ratio(all_sums[0], all_sums[1] + NONE * common)
+    weight = np.where(
+        variance > FLAT, _ratio(sums[0] + COMMON * weight * variance, sums[1] + COMMON * variance), weight
+    )
+    return np.where(known, weight, _mean(weight, np.where(labelled, known, True))[:, None])
+
+
+def _ratio(product: NDArray[np.float64], square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a slope; 0 where predictions do not vary."""
+    usable = square > FLAT
     return np.where(usable, product / np.where(usable, square, 1.0), 0.0)
 
 

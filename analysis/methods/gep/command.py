@@ -150,7 +150,7 @@ def parser() -> command_line.Parser:
     ask.add_argument(
         "--images",
         type=command_line.whole(1, 100_000),
-        default=15,
+        default=20,
         help="images of each word and attribute",
     )
     ask.add_seed("the choice of images")

@@ -28,7 +28,19 @@ from probes.config.schema import Config
 
 POWERED = "PP"
 COLUMNS = (
-    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "low", "high"),
+    *(
+        "setting",
+        "labels",
+        "prediction",
+        "first",
+        "second",
+        "kind",
+        "attribute",
+        "value",
+        "raw",
+        "low",
+        "high",
+    ),
     *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
     *("wanted", "needed", "needed_alone", "level", "reason"),
 )
@@ -59,7 +71,7 @@ class Powered:
     def pair(self, first: str, second: str) -> PredictionPowered:
         """Return the differences between two indicators, for the labels that all of their images would get."""
         rows = [place(self._estimate, name) for name in (first, second)]
-        return prediction_powered(self._y[rows], self._p[rows], weight=self._weight)
+        return prediction_powered(self._y[rows], self._p[rows], weight=self._weight[rows])
 
 
 def powered(audits: Sequence[Audit], config: Config) -> list[Powered]:
@@ -100,9 +112,10 @@ def powered_table(
     Returns
     -------
     DataFrame
-        ``low`` and ``high`` hold what labels of all images of this audit would give; ``half_width_alone`` is that of
-        an interval from the labels without the estimate. ``needed`` is how many labels of each word and attribute an
-        interval of half-width ``wanted`` takes, ``needed_alone`` the same without the estimate.
+        ``value`` of the score is less what errors add to it on average, ``raw`` the mean absolute difference as it is
+        (of an attribute, its size). ``low`` and ``high`` hold what labels of all images of this audit would give;
+        ``half_width_alone`` is that of an interval from the labels without the estimate. ``needed`` is how many labels
+        of each word and attribute an interval of half-width ``wanted`` takes, ``needed_alone`` the same without it.
     """
     rows = []
     level, wanted = config.measure.level, config.gep.half_width
@@ -130,7 +143,16 @@ def _by_attribute(one: Powered, said: PredictionPowered, level: float, needed: S
     for a, name in enumerate(one.audit.attributes):
         half = (high[a] - low[a]) / 2
         counts = (*said.labelled[:, a], *said.images[:, a])
-        row = (name, said.difference[a], low[a], high[a], half, half * wider[a], *counts)
+        row = (
+            name,
+            said.difference[a],
+            np.abs(said.difference[a]),
+            low[a],
+            high[a],
+            half,
+            half * wider[a],
+            *counts,
+        )
         yield row, needed[0][0][a], needed[1][0][a], said.reason[a]
 
 
@@ -140,7 +162,7 @@ def _of_score(said: PredictionPowered, level: float) -> tuple:
     there = said.reason == ""
     half, alone = (score.high - score.low) / 2, score_width_alone(said, level=level) / 2
     counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
-    return ("", score.score, score.low, score.high, half, alone, *counts)
+    return ("", score.score, score.raw, score.low, score.high, half, alone, *counts)
 
 
 def _why(said: PredictionPowered) -> str:

@@ -111,7 +111,7 @@ def _ways(drawn: Mapping[str, NDArray[np.float64]], known: NDArray[np.float64]) 
     """Name, vector, score of every way, and a function that says what its intervals hold."""
     for name in ESTIMATES:
         plain, result = _difference(drawn[name]), prediction_powered(known, drawn[name])
-        scaled = result.weight * plain
+        scaled = result.weight.mean(axis=0) * plain
         yield name, plain, float(np.abs(plain).mean()), None
         yield f"{name}, scaled by labels", scaled, float(np.nanmean(np.abs(scaled))), None
         summary = score_interval(result)

@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 
 from analysis.stats.prediction_powered import (
+    COMMON,
     FEW,
+    NONE,
     labels_needed,
     prediction_powered,
     rectified,
@@ -48,18 +50,54 @@ def test_with_a_fixed_weight_of_zero_every_sample_of_labels_averages_to_the_trut
     assert np.mean(variances) >= np.var(estimates)  # the allowance for what was not seen is on top
 
 
-def test_it_is_the_regression_estimator():
+def test_the_weight_of_a_labelled_image_is_the_slope_of_ridge_regression_on_the_other_labels():
+    """Least squares of NumPy on the other labels, with rows more that stand for the priors."""
     rng = np.random.default_rng(0)
     labels, predictions = world(rng, images=60, attributes=1)
-    known = sample(rng, labels, 25)
-    result = prediction_powered(known, predictions)
-    there = ~np.isnan(known[..., 0])
-    group = np.repeat([[0.0], [1.0]], 60, axis=1)[there]
-    design = np.column_stack([1 - group, group, predictions[..., 0][there]])
-    constant_first, constant_second, slope = np.linalg.lstsq(design, known[..., 0][there], rcond=None)[0]
-    assert result.weight[0] == pytest.approx(slope, abs=1e-10)
-    expected = constant_first - constant_second + slope * (predictions[0].mean() - predictions[1].mean())
-    assert result.difference[0] == pytest.approx(expected, abs=1e-10)
+    known = sample(rng, labels, 12)
+    known[1, np.flatnonzero(~np.isnan(known[1, :, 0]))[9:]] = np.nan  # fewer of one group
+    found = weights(known, predictions)[..., 0]
+    variance = predictions[..., 0].var(axis=1, ddof=1)
+
+    def slope(groups, without, prior, at, size):
+        rows = [(p, y) for g in groups for p, y in centred(g, without)]
+        x, y = np.array([*rows, (np.sqrt(prior * size), at * np.sqrt(prior * size))]).T
+        return np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]
+
+    def centred(g, without):
+        keep = ~np.isnan(known[g, :, 0])
+        if without[0] == g:
+            keep[without[1]] = False
+        both = np.column_stack([predictions[g, keep, 0], known[g, keep, 0]])
+        return both - both.mean(axis=0)
+
+    for g, i in np.argwhere(~np.isnan(known[..., 0])):
+        both = slope((0, 1), (g, i), NONE, 0.0, variance.mean())
+        assert found[g, i] == pytest.approx(slope((g,), (g, i), COMMON, both, variance[g]), abs=1e-10)
+    for g in (0, 1):
+        there = ~np.isnan(known[g, :, 0])
+        np.testing.assert_allclose(found[g, ~there], found[g, there].mean(), atol=1e-12)
+
+
+def test_every_sample_of_labels_averages_to_the_truth_though_weights_are_fitted_to_them():
+    """By enumeration of all samples; with one weight fitted to the labels that it corrects, the mean is another."""
+    labels = np.array(
+        [[[1.0], [0.0], [0.0], [1.0], [0.0], [0.0], [1.0]], [[0.0], [0.0], [1.0], [0.0], [1.0], [1.0], [0.0]]]
+    )
+    predictions = np.array([[0.9, 0.1, 0.2, 0.3, 0.05, 0.1, 0.2], [0.2, 0.6, 0.9, 0.3, 0.5, 0.8, 0.9]])[
+        ..., None
+    ]
+    estimates, plain = [], []
+    for first, second in itertools.product(itertools.combinations(range(7), 5), repeat=2):
+        known = np.full(labels.shape, np.nan)
+        known[0, list(first)], known[1, list(second)] = labels[0, list(first)], labels[1, list(second)]
+        result = prediction_powered(known, predictions)
+        estimates.append(result.difference[0])
+        one = np.full(labels.shape, result.weight.mean())
+        plain.append(prediction_powered(known, predictions, weight=one).difference[0])
+    assert np.std(estimates) > 0.1
+    assert np.mean(estimates) == pytest.approx(3 / 7 - 3 / 7, abs=1e-12)
+    assert abs(np.mean(plain)) > 1e-3
 
 
 def test_the_scale_of_the_predictions_does_not_matter():
@@ -149,7 +187,9 @@ def test_rectified_values_average_to_the_estimate_for_any_number_of_groups():
     mean = rectified(known, predictions, weight).mean(axis=1)
     assert np.isnan(mean).nonzero() == (0, 2)
     for first, second in ((0, 1), (1, 3)):
-        pair = prediction_powered(known[[first, second]], predictions[[first, second]], weight=weight)
+        pair = prediction_powered(
+            known[[first, second]], predictions[[first, second]], weight=weight[[first, second]]
+        )
         np.testing.assert_allclose(mean[first] - mean[second], pair.difference, atol=1e-12)
     np.testing.assert_array_equal(rectified(labels, predictions, 0 * weight), labels)
 

@@ -12,7 +12,7 @@ from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.powered import powered
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
-from analysis.stats.prediction_powered import prediction_powered
+from analysis.stats.prediction_powered import prediction_powered, weights
 from analysis.study import comparison
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -217,19 +217,20 @@ def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
     audits = readings.lay_out(run, labels.sample(frac=1, random_state=rng), "human")
     audits += readings.lay_out(run, said, "CLS")
     (reading,) = powered(audits, run.config)
+    others = [name for name in run.config.indicators if name not in ("feminine", "masculine")]
     both = [
         said.merge(neutral[neutral["indicator"] == word], on="sample_id").merge(
             labels, on=["sample_id", "attribute"], how="left", suffixes=("", "_label")
         )
-        for word in ("feminine", "masculine")
+        for word in ("feminine", "masculine", *others)
     ]
     values = [
         np.stack([side.pivot(index="sample_id", columns="attribute", values=column) for side in both])
         for column in ("value_label", "value")
     ]
     order = ["dress", "tie"]  # of the pivot
-    weight = dict(zip(reading.audit.attributes, reading._weight))
-    expected = prediction_powered(values[0].astype(float), values[1], weight=[weight[name] for name in order])
+    weight = weights(values[0].astype(float), values[1])  # of all words together
+    expected = prediction_powered(values[0][:2].astype(float), values[1][:2], weight=weight[:2])
     got = reading.pair("feminine", "masculine")
     places = [reading.audit.attributes.index(name) for name in order]
     np.testing.assert_allclose(got.difference[places], expected.difference, atol=1e-12)

@@ -1,0 +1,69 @@
+"""A mean absolute value of differences that are known with error, from the differences and what they err by."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from analysis.stats.absolute_mean import AbsoluteMean
+
+
+def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> AbsoluteMean:
+    r"""Return the mean of the absolute values of differences of which there are estimates.
+
+    Parameters
+    ----------
+    differences : array_like of float, shape (n,)
+        Estimates without bias, about normal.
+    covariance : array_like of float, shape (n, n)
+        Estimate, without bias, of that of their errors: one that is too large makes the score too small.
+    level : float
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or a number is missing.
+
+    Notes
+    -----
+    An error of size :math:`\sigma` adds :math:`b(v) = E|v + \sigma Z| - |v|` to the absolute value of a difference
+    :math:`v` (the folded normal): :math:`\sigma\sqrt{2/\pi}` at 0, nothing far from it. At the estimates, which lie
+    farther from 0 than the differences do, :math:`b` is too small. Squares of estimates exceed those of the differences
+    by :math:`\sigma^2`, so that :math:`\lambda = \max(0, 1 - \sum\sigma^2 / \sum\hat v^2)` says what share of theirs is
+    real (James and Stein 1961, positive part): the score takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares
+    add up to those of the differences. The interval allows for both sides: its lower end takes off
+    :math:`b(\lambda\hat v)`, its upper end :math:`b(\hat v)`. What the score is off by in audits of known frequencies
+    stands in ``docs/statistics.md``.
+
+    Examples
+    --------
+    >>> estimated_score([0.5, -0.25], np.zeros((2, 2)))
+    AbsoluteMean(score=0.375, low=0.375, high=0.375, raw=0.375, n=2)
+    """
+    v, errors = np.asarray(differences, float), np.asarray(covariance, float)
+    if v.ndim != 1 or errors.shape != (len(v), len(v)):
+        raise ValueError(
+            f"covariance: expected shape (n, n) for n differences, got {errors.shape} for {v.shape}"
+        )
+    if np.isnan(v).any() or np.isnan(errors).any():
+        raise ValueError("differences: expected numbers, got NaN: leave these out")
+    if not len(v):
+        return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
+    size, signs, variance = np.abs(v), np.sign(v), np.diag(errors)
+    sigma, raw, squares = np.sqrt(variance), float(size.mean()), float((v**2).sum())
+    real = max(0.0, 1.0 - float(variance.sum()) / squares) if squares else 0.0
+    # where signs are unsure errors do not cancel as their covariances say
+    spread = np.sqrt(max(float(signs @ errors @ signs), float(variance.sum()))) / len(v)
+    half = float(stats.norm.ppf((1 + level) / 2) * spread)
+    score, low, high = (
+        raw - float(_added(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
+    )
+    return AbsoluteMean(max(score, 0.0), max(low - half, 0.0), high + half, raw, len(v))
+
+
+def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what an error adds to an absolute difference on average."""
+    ratio = np.divide(distance, sigma, out=np.full(len(sigma), np.inf), where=sigma > 0)
+    ratio = np.minimum(ratio, 1e3)  # beyond it nothing is added
+    return sigma * (stats.foldnorm.mean(ratio) - ratio)

@@ -1,0 +1,148 @@
+"""A few labels and a classifier's reading together (GEP), at the frequencies that Zhang et al. 2023 print.
+
+The images of an audit have just the frequencies of Tables 11 and 12, 80 a word; a classifier reads them with the areas
+under the curve of Table 16 (CLS), normal among images with and without the attribute. One errs by word: it reads more
+into all images of the first. So many images of each word and attribute are labelled at random, and the truth is what
+labels of all would give. Tests over contexts are shown images of two words of the same frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import expit
+
+from analysis.stats.noise_floor import paired_floor
+from analysis.stats.prediction_powered import prediction_powered, rectified, score_interval, weights
+from analysis.stats.sign_flips import sign_flip_test
+from lab.papers.gep_floors import CONTEXTS, IMAGES, attribute_counts
+from lab.papers.tables import read_table
+from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
+
+LABELLED = (15, 20, 40)
+ERRORS = {
+    "one error for both words": 0.0,
+    "errs by word": 1.0,
+}  # how far the first word's readings are shifted, in s.d.
+UNKNOWN = 0.9  # area of an attribute that the paper has none for
+SCORE, DIFFERENCE, ERROR = "prediction-powered score", "prediction-powered difference", "bias of the score"
+Cell = tuple[str, NDArray[np.int64], NDArray[np.float64]]
+
+
+def published_cells(folder: Path | None = None) -> Iterator[Cell]:
+    """Yield each setting and model: its name, counts of 80 images ``(2, n_attributes)`` and CLS's areas."""
+    table = read_table(
+        "gep2023_table16_auc_by_attribute",
+        ["estimator", "model", "attribute", "auc"],
+        numeric=["auc"],
+        folder=folder,
+    )
+    table = table[table["estimator"].str.startswith("CLS")].set_index(["model", "attribute"])["auc"]
+    counts = attribute_counts(folder)
+    for (setting, model), rows in counts.groupby(level=["setting", "model"], sort=False):
+        area = table[model].reindex(rows.index.get_level_values("attribute")).fillna(UNKNOWN)
+        yield f"{model}, {setting}", rows[["woman", "man"]].to_numpy().T, area.to_numpy()
+
+
+def drawn_audit(
+    counts: NDArray[np.int64], areas: NDArray[np.float64], shift: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return labels and predictions of all images, shape (2, 80, n_attributes), the images in any order."""
+    labels = (np.arange(IMAGES)[:, None] < counts[:, None]).astype(float)
+    labels = rng.permuted(labels, axis=1)
+    apart = np.sqrt(2) * stats.norm.ppf(np.clip(areas, 0.5, 0.99))
+    reading = apart * labels + rng.standard_normal(labels.shape)
+    reading[0] += shift
+    return labels, expit(2 * (reading - 1.2))
+
+
+def some_labels(labels: NDArray[np.float64], n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the labels of n images of each word and attribute, chosen at random; NaN elsewhere."""
+    order = rng.random(labels.shape).argsort(axis=1).argsort(axis=1)
+    return np.where(order < n, labels, np.nan)
+
+
+def powered_coverage(
+    *, simulations: int = 150, labelled: tuple[int, ...] = LABELLED, seed: int = 0
+) -> tuple[pd.DataFrame, list[dict]]:
+    """Return how often 95 % intervals hold what all labels give, and by how much estimates are off on average.
+
+    Returns
+    -------
+    table : DataFrame
+        Rows of coverage (`COLUMNS`), of the score and of the differences.
+    biases : list of dict
+        A row a world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte Carlo
+        standard error of that of the score) and ``sd`` of the score, ``vector`` (largest bias of a difference, in its
+        Monte Carlo standard errors).
+    """
+    rows, biases = [], []
+    for number, (error, (name, counts, areas)) in enumerate(
+        (error, cell) for error in ERRORS for cell in published_cells()
+    ):
+        rng = np.random.default_rng([seed, 1200 + number])
+        difference = (counts[0] - counts[1]) / IMAGES
+        truth = np.abs(difference).mean()
+        for n in labelled:
+            world, scores, found = f"{name}, {error}, {n} labels", [], []
+            for _ in range(simulations):
+                labels, predictions = drawn_audit(counts, areas, ERRORS[error], rng)
+                result = prediction_powered(some_labels(labels, n, rng), predictions)
+                scores.append(score_interval(result))
+                found.append((result.difference, *result.interval()))
+            ends = tuple(np.array([getattr(one, end) for one in scores]) for end in ("low", "high"))
+            vectors = np.array(found).swapaxes(0, 1)
+            rows.append(covered_row(world, SCORE, truth, ends))
+            held = (vectors[1] - 1e-9, vectors[2] + 1e-9)  # an attribute that no image has is known exactly
+            rows.append(
+                covered_row(
+                    world, DIFFERENCE, np.tile(difference, simulations), tuple(e.ravel() for e in held)
+                )
+            )
+            score, raw = (np.array([getattr(one, key) for one in scores]) for key in ("score", "raw"))
+            error_of_mean = vectors[0].std(axis=0) / np.sqrt(simulations)
+            off = np.abs(vectors[0].mean(axis=0) - difference)
+            biases.append(
+                {
+                    "world": f"{name}, {error}",
+                    "n": n,
+                    "truth": float(truth),
+                    "raw": float(raw.mean() - truth),
+                    "score": float(score.mean() - truth),
+                    "error": float(score.std() / np.sqrt(simulations)),
+                    "sd": float(score.std()),
+                    "vector": float(np.max(off / np.maximum(error_of_mean, 1e-9))),
+                }
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS)), biases
+
+
+def powered_rejections(
+    *, simulations: int = 150, labelled: tuple[int, ...] = LABELLED, permutations: int = 199, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often tests over contexts of prediction-powered readings reject where both words' images are alike."""
+    rows = []
+    for number, (name, counts, areas) in enumerate(published_cells()):
+        rng = np.random.default_rng([seed, 1250 + number])
+        for n in labelled:
+            p_values: dict[str, list] = {SCORE: [], DIFFERENCE: []}
+            for one in range(simulations):
+                chance = np.tile(counts.mean(axis=0) / IMAGES, (2, 1))
+                labels, predictions = drawn_audit(rng.binomial(IMAGES, chance), areas, 0.0, rng)
+                known = some_labels(labels, n, rng)
+                values = rectified(known, predictions, weights(known, predictions))
+                by_context = values.reshape(2, CONTEXTS, -1, values.shape[2]).mean(axis=2)
+                each = by_context[0] - by_context[1]
+                draws = {"seed": one}
+                p_values[SCORE].append(paired_floor(each, draws=permutations, **draws).p_value)
+                p_values[DIFFERENCE].append(sign_flip_test(each, permutations=permutations, **draws).p_value)
+            for test, values in p_values.items():
+                rows.append(
+                    rejection_row(f"{name}, {n} labels", f"{test}, over contexts", False, np.ravel(values))
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
