@@ -131,7 +131,7 @@ def test_a_grey_face_in_a_coloured_picture_has_no_tone():
     image = np.full((120, 120, 3), (0, 120, 255), np.uint8)
     image[:60] = 150
     config = Config(prompts=["a {person}"])
-    observer = SkinToneObserver(config, FaceSkin(OneFace(FACE / 4), "cheeks"), AsItIs())
+    observer = SkinToneObserver(config, FaceSkin(OneFace(FACE / 4), "cheeks"), Light())
     (row,) = observer.observe([StoredImage({}, "", image)])[module.KIND]
     assert (row["status"], row["reason"], row["tone_ciede2000"]) == ("grey", "grey: a* and b* are 0", None)
 
