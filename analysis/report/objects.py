@@ -118,12 +118,14 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
         for name, (group, where) in SCORES.items():
             scores = objects.rows("figure04_bias_scores", group=group, **pair)
             tests = objects.rows("object_tests", group=group, **pair)
-            filled = FILLED
+            claims = objects.rows("object_claims", **pair)
+            holds, filled = claims["claim"] == HOLDS, FILLED_CLAIM.format(over=over(config.unit))
             if group == ALL:
-                claims = objects.rows("object_claims", **pair)
-                holds = claims["claim"] == HOLDS
                 tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
-                filled = FILLED_CLAIM.format(over=over(config.unit))
+            else:  # of one word against one, by itself no claim
+                held = tests["object"].isin(claims.loc[holds, "object"])
+                tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
+                filled = f"{filled}, and in this group {FILLED}"
             scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
             title = f"Bias scores of {where}, {away} and {towards}"
             name = f"{name}-{towards}-{away}"

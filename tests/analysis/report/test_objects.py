@@ -19,7 +19,7 @@ from analysis.report.findings import findings_table
 from analysis.report.page import read, render
 from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
-from analysis.tables.objects.claims import DetectorCounts, claim_table
+from analysis.tables.objects.claims import HOLDS, DetectorCounts, claim_table
 from analysis.tables.objects.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.registry import write
 from analysis.tables.stage import measure
@@ -365,3 +365,22 @@ def test_clicks_in_a_browser(run, text, page, tmp_path):
     assert found["filtered"] == [row for row in rows if row in draws]
     assert f"“{name}”: {len(found['filtered'])} here" in found["showing"]
     assert f"{holding['triplet'].nunique()} of {OPTIONS['prompts']} triplets" in found["showing"]
+
+
+def test_in_a_group_a_mark_is_filled_only_where_the_object_is_claimed_over_all_images(content):
+    """The test within a group is of one word against one, and no claim by itself."""
+    objects, group = content.objects, "implicitly_guided"
+    scores = objects.rows("figure04_bias_scores", group=group, first="feminine", second="masculine")
+    kept = list(scores.loc[scores["kept"] & scores["bias_score"].notna(), "object"])
+    tests = objects.tables["object_tests"].assign(p_bh=0.001)
+    marks = {}
+    for name, claim in (("no object is claimed", ""), ("all are", HOLDS)):
+        claims = objects.tables["object_claims"].assign(claim=claim)
+        changed = replace(objects, tables=objects.tables | {"object_tests": tests, "object_claims": claims})
+        drawn = report_objects.draw(changed, content.config)[
+            "bias-scores-implicitly-guided-masculine-feminine"
+        ]
+        points = [line for axes in drawn.figure.axes for line in axes.lines if line.get_marker() == "o"]
+        marks[name] = sum(point.get_markerfacecolor() != "white" for point in points)
+        assert "the difference is claimed" in drawn.caption and "in this group the paired" in drawn.caption
+    assert kept and marks["no object is claimed"] == 0 and marks["all are"] > 0
