@@ -34,7 +34,13 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu", "part_triplets": 1},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 10, "permutations": 10},
-    "trace": {"sites": ["unet.mid.*.cross"], "curve": [1], "positions": ["word"], "batch": 8},
+    "trace": {
+        "sites": ["unet.mid.*.cross"],
+        "curve": [1],
+        "positions": ["word"],
+        "batch": 8,
+        "necessity": False,
+    },
 }
 DRAWN = (
     4 + 3 * 4 + 2 * 2 + 1 + 2
@@ -290,6 +296,11 @@ WRONG = {
         "trace.windows[0]: expected the first step and the one after",
     ),
     "shapley": ({"trace": {"shapley": "all"}}, "trace.shapley: expected false, `exact` or a number"),
+    "a pair": (
+        {"trace": {"pairs": [["unet.mid", "unet.mid"]]}},
+        "trace.pairs[0][1]: 'unet.mid' stands twice",
+    ),
+    "no pair": ({"trace": {"pairs": [["unet.mid"]]}}, "trace.pairs[0]"),
     "batch": ({"trace": {"batch": 2}}, "trace.batch: expected at least 3 images"),
     "a field": ({"trace": {"site": ["unet.mid"]}}, "trace"),
 }

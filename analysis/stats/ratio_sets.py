@@ -38,8 +38,8 @@ from analysis.stats.resampling import matrix, moments, resample_counts, resample
 from analysis.stats.sign_flips import flip_columns
 
 ROUNDING = 1e-12  # of the largest total: sums of effects that cancel leave as much
-GRID, HALVINGS = 121, 40
-FARTHEST = 1e9  # standard errors: a set that reaches so far has no end
+GRID, HALVINGS = 121, 22
+FARTHEST = 1e9  # standard errors, as good as infinitely far
 Floats = NDArray[np.float64]
 
 
@@ -294,7 +294,7 @@ class _Test:
                 middle = (outer + inner) / 2
                 within = self.p(middle[None], joint)[0] > 1 - level
                 outer, inner = np.where(within, outer, middle), np.where(within, middle, inner)
-            end = np.where(first == 0, -side * np.inf, inner)
+            end = np.where(first <= 1, -side * np.inf, inner)  # beyond 70 standard errors
             ends.append(np.where(none, ratio, end))
         beyond = np.where(grid * ratio <= 0, of_grid, 0.0).max(axis=0)
         at_0 = np.maximum(self.p(np.zeros((1, len(ratio))), joint)[0], beyond)

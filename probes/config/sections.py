@@ -22,6 +22,7 @@ from probes.config.types import (
     Device,
     Globs,
     Model,
+    Pairs,
     PathOrName,
     Permutations,
     Pixels,
@@ -173,11 +174,12 @@ class Trace(Section):
     from a step on: a number of points along the steps, or the steps. `source` takes a donor's activation from its
     own trajectory or recomputes it at the recipient's latent; to keys and values it makes no difference. `necessity`
     generates the words' images with activations of the reference, too, and `floor` the reference's with those of its
-    controls.
+    controls: where places are redundant each is enough alone, and none is needed.
 
-    More on request: `windows` of steps at each site (a number of equal ones, or the first step of each and the one
-    after its last), each head of some sites (`heads`), groups of token `positions` (`hooks.position_groups`), and
-    subsets of the cross-attentions for Shapley values (`shapley`: ``exact``, or a number of sampled permutations).
+    More on request: `pairs` of the `sites` patched together (``all``, or a list; both of the same part), `windows` of
+    steps at each site (a number of equal ones, or the first step of each and the one after its last), each head of some
+    sites (`heads`), groups of token `positions` (`hooks.position_groups`), and subsets of the cross-attentions for
+    Shapley values (`shapley`: ``exact``, or a number of sampled permutations).
     `cuts` are generated to check the method: their shares are known. `batch` is the number of images generated at once.
     """
 
@@ -186,7 +188,7 @@ class Trace(Section):
     source: Literal["own", "local"] = "own"
     prompts: Positive = 24
     seeds: Positive = 1
-    necessity: bool = False
+    necessity: bool = True
     floor: bool = True
     cuts: bool = True
     curve: Annotated[
@@ -196,6 +198,7 @@ class Trace(Section):
     heads: Unique[str] = Field([])
     positions: Unique[Literal[*GROUPS]] = Field([])
     shapley: Permutations = False
+    pairs: Pairs = Field([])
     batch: AutoOrCount = "auto"
 
     @model_validator(mode="after")

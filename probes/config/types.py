@@ -241,6 +241,14 @@ Windows = Annotated[
     Points | list[_Window],
     Field(description=f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
+_Pair = Annotated[
+    Unique[Annotated[str, Field(min_length=1)]],
+    Field(min_length=2, max_length=2, description="two addresses of `sites`"),
+]
+Pairs = Annotated[
+    Literal["all"] | list[_Pair],
+    Field(description="`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
+]
 Permutations = Annotated[
     Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
     Field(description=f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),

@@ -45,9 +45,13 @@ def patch_name(row: pd.Series) -> str:
     'mid · attn 0 · cross'
     >>> patch_name(pd.Series({"kind": "complete", "site": "a, b, c", "positions": None}))
     'all 3 together'
+    >>> patch_name(pd.Series({"kind": "pair", "site": "unet.mid.attn.0.cross, unet.up.0.attn.0.cross"}))
+    'mid · attn 0 · cross + up 0 · attn 0 · cross'
     """
     sites = str(row["site"]).split(", ")
     where = readable(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
+    if row.get("kind") == "pair":
+        where = " + ".join(readable(site) for site in sites)
     positions = row.get("positions")
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 
@@ -85,9 +89,9 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
                 axes.axhline(number - 0.5, color=FAINT, lw=0.7)
         figure.supxlabel("share of the total effect", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by place, with {100 * level:g} % intervals {over(unit)}. {BOTH_WAYS} "
-        f"Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, max-T over all rows. Grey diamonds: the "
-        f"{FLOOR}. Where no interval is drawn every prompt has the same share."
+        f"Share of the total effect of both words by place, with {100 * level:g} % intervals {over(unit)} that hold "
+        f"for all rows at once. {BOTH_WAYS} Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, "
+        f"adjusted over all rows. Grey diamonds: the {FLOOR}."
     )
     return Drawn("trace-shares", figure, "Shares of the total effect by place", caption, wide=True)
 
@@ -104,15 +108,23 @@ def _reach(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[float, float]:
     return max(low, 1 - MAXIMUM_REACH), min(high, MAXIMUM_REACH)
 
 
+def _ends(rows: pd.DataFrame, name: str) -> tuple[pd.Series, pd.Series]:
+    """Ends of intervals; one without an end goes as far as no axis does."""
+    low, high = (
+        rows[f"{name}_{end}"].clip(-10 * MAXIMUM_REACH, 10 * MAXIMUM_REACH) for end in ("low", "high")
+    )
+    return low, high
+
+
 def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
     place = np.arange(len(rows))
     for value in (0.0, 1.0):
         axes.axvline(value, color=INK, lw=0.6, zorder=0)
     if estimand == "sufficiency" and rows["floor"].notna().any():
-        axes.hlines(place + 0.22, rows["floor_low"], rows["floor_high"], color=FAINT, lw=2.2)
+        axes.hlines(place + 0.22, *_ends(rows, "floor"), color=FAINT, lw=2.2)
         axes.plot(rows["floor"], place + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
     color = PALETTE[0] if estimand == "sufficiency" else PALETTE[1]
-    axes.hlines(place, rows[f"{estimand}_low"], rows[f"{estimand}_high"], color=color, lw=1.6)
+    axes.hlines(place, *_ends(rows, f"{estimand}_joint"), color=color, lw=1.6)
     beyond = (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
     for chosen, face in ((beyond, color), (~beyond, "white")):
         axes.plot(rows[estimand][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
@@ -163,8 +175,7 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt") -> Drawn | None:
         figure.supxlabel("calls of the U-Net within which the activations are exchanged", fontsize=8)
     caption = (
         f"Share of the total effect of both words by place and window of steps, beneath it its interval {over(unit)}. "
-        f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, max-T over all cells. Where no "
-        "interval stands every prompt has the same share."
+        f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, adjusted over all cells."
     )
     return Drawn("trace-windows", figure, "Map of shares: places by windows of steps", caption, wide=True)
 
@@ -175,18 +186,20 @@ def _cell(axes: Axes, across: int, down: int, row: pd.Series, estimand: str, col
     color = "white" if abs(share) > 0.85 else "black"
     weight = "bold" if row[ADJUSTED[estimand]] < SIGNIFICANT else "normal"
     place = {"ha": "center", "va": "center", "color": color}
-    ends = np.isfinite(low) and columns <= 10
+    ends = not np.isnan(low) and columns <= 10
     axes.text(across + 0.5, down + (0.36 if ends else 0.5), _short(share), weight=weight, size=7, **place)
     if ends:
         axes.text(across + 0.5, down + 0.74, f"{_short(low)} to {_short(high)}", size=4.8, **place)
 
 
 def _short(value: float) -> str:
+    if np.isinf(value):
+        return f"{MINUS if value < 0 else ''}∞"
     return fixed(value, 2, "").replace("-", MINUS)
 
 
 def _site(site: str) -> str:
-    return patch_name(pd.Series({"site": site}))
+    return patch_name(pd.Series({"kind": "site", "site": site}))
 
 
 def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = "prompt") -> Drawn | None:
@@ -223,9 +236,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = 
         if both["floor"].notna().any():
             axes.plot(both["first_step"], both["floor"], "D", color=PALETTE[6], ms=2.8, label="floor")
         axes.plot(steps, [*both["sufficiency"], 0.0], "o-", color=PALETTE[0], ms=3.6, label="both words")
-        axes.vlines(
-            both["first_step"], both["sufficiency_low"], both["sufficiency_high"], color=PALETTE[0], lw=1.2
-        )
+        axes.vlines(both["first_step"], *_ends(both, "sufficiency"), color=PALETTE[0], lw=1.2)
         axes.set_xlim(-0.02 * last, 1.02 * last)
         low, high = _reach(both, ["sufficiency"])
         axes.set_ylim(low, high)
@@ -268,7 +279,7 @@ def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn
             beyond = (rows["p_adjusted"] < SIGNIFICANT).to_numpy()
             faces = [PALETTE[0] if one else "none" for one in beyond]
             axes.bar(place, rows["sufficiency"], 0.7, color=faces, edgecolor=PALETTE[0], lw=0.9)
-            axes.vlines(place, rows["sufficiency_low"], rows["sufficiency_high"], color=INK, lw=0.9)
+            axes.vlines(place, *_ends(rows, "sufficiency"), color=INK, lw=0.9)
             if rows["floor"].notna().any():
                 axes.plot(place, rows["floor"], "D", color=PALETTE[6], ms=2.6)
             axes.axhline(0, color=INK, lw=0.7)
@@ -307,7 +318,7 @@ def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> D
         figure.get_layout_engine().set(w_pad=PAD)
         axes = figure.add_subplot()
         axes.barh(place, rows["shapley"], 0.7, color=PALETTE[0])
-        axes.hlines(place, rows["shapley_low"], rows["shapley_high"], color=INK, lw=0.9)
+        axes.hlines(place, *_ends(rows, "shapley"), color=INK, lw=0.9)
         axes.axvline(0, color=INK, lw=0.7)
         axes.set_yticks(place, [_site(site) for site in rows["site"]])
         axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -40,6 +40,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     """A row's numbers in LaTeX."""
     cells = []
     for name in ("sufficiency", "necessity"):
-        ends = [signed_cell(row[f"{name}_{end}"], 2) for end in ("low", "high")]
+        ends = [signed_cell(row[f"{name}_joint_{end}"], 2) for end in ("low", "high")]
         cells += [signed_cell(row[name], 2), LATEX_DASH if LATEX_DASH in ends else f"[{', '.join(ends)}]"]
     return [*cells, signed_cell(row["floor"], 2), latex_p_value(row["p_adjusted"]), str(row["n_prompts"])]

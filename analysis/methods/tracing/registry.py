@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.tracing import outcomes, shares, steps
+from analysis.methods.tracing import outcomes, shares, steps, together
 from analysis.tables.table import Latex, Table
 
 TRACE = (
@@ -25,7 +25,8 @@ TRACE = (
                 "trace-shares",
                 "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
                 " activations are enough for, and what they are needed for.",
-                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond it, max-T.",
+                "Intervals hold for all rows at once. Floor: the share with a word of the reference’s meaning as donor."
+                " p: sufficiency beyond it, adjusted over all rows.",
             ),
         ),
     ),
@@ -42,6 +43,13 @@ TRACE = (
         "an outcome, donor, place and head: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
         shares.share_table,
+    ),
+    Table(
+        "trace_together",
+        "trace",
+        "an outcome, donor and set of places (all, or a pair): the sum of their shares, and what all at once do beyond",
+        together.TOGETHER_COLUMNS,
+        together.together_table,
     ),
     Table(
         "trace_curve",

@@ -16,6 +16,7 @@ from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, out
 from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.methods.tracing.steps import curve_table, cut_table, shapley_table
+from analysis.methods.tracing.together import together_table
 from analysis.study import contrasts
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
@@ -27,7 +28,7 @@ from probes.runs.store import Run
 from probes.stages.trace.variants import CUTS
 
 KINDS = {  # of patches whose shares stand in one table
-    "trace_shares": ("site", "complete", "position"),
+    "trace_shares": ("site", "pair", "complete", "position"),
     "trace_windows": ("window",),
     "trace_heads": ("head",),
 }
@@ -119,6 +120,7 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         "trace_total": total_table(traced, sampling),
         **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
+        "trace_together": together_table(traced, sampling),
         "trace_curve": curve_table(traced, sampling),
         "trace_shapley": shapley_table(traced, orders, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),

@@ -13,7 +13,7 @@ from probes.config.sections import Trace
 from probes.config.types import EXACT
 from probes.errors import UserError
 
-KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "cut")
+KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "pair", "cut")
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
 # and what stands before it cannot know of it (causal mask).
 CUTS = {"embeddings": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
@@ -231,6 +231,9 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
     at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
     for one in at:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
+    for first, second in _pairs(at, trace):
+        sites = (*first.sites, *second.sites)
+        yield replace(first, name=f"pair:{'+'.join(sites)}:{pair}", kind="pair", sites=sites)
     yield replace(whole, name=f"complete:{pair}", kind="complete")
     for step in _curve(places, trace):
         yield replace(whole, name=f"curve:{step}:{pair}", kind="curve", first_step=step)
@@ -251,6 +254,32 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
             if one.in_text:
                 name = f"position:{one.sites[0]}:{group}:{pair}"
                 yield replace(one, name=name, kind="position", positions=group)
+
+
+def _pairs(at: Sequence[Variant], trace: Trace) -> Iterator[tuple[Variant, Variant]]:
+    """Yield the pairs of patched places that are patched together, in the order of the sweep."""
+    places = {one.sites[0]: number for number, one in enumerate(at)}
+    if trace.pairs == "all":
+        if len(at) > EXACT:
+            raise UserError(
+                f"trace.pairs: expected at most {EXACT} sites for every pair, got {len(at)}: list the pairs"
+            )
+        chosen = list(combinations(places, 2))
+    else:
+        chosen = [tuple(sorted(pair, key=lambda name: places.get(name, -1))) for pair in trace.pairs]
+    for pair in dict.fromkeys(chosen):
+        if missing := [name for name in pair if name not in places]:
+            raise UserError(
+                f"trace.pairs: expected addresses of trace.sites such as {next(iter(places))}, got {missing[0]!r:.60}:"
+                " name one of them"
+            )
+        first, second = (at[places[name]] for name in pair)
+        if (first.part, first.source) != (second.part, second.source):
+            raise UserError(
+                f"trace.pairs: expected two sites of one part, got {pair[0]} ({first.part}) and {pair[1]}"
+                f" ({second.part}): pair others"
+            )
+        yield first, second
 
 
 def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:

@@ -64,7 +64,10 @@ def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp
         measure_trace(found, Sharing(found, team, 1))
     traced = read_trace(found)
     said = section(traced, found.config)["sentences"]
-    assert len(said) == 1 and said[0].endswith("so there are no shares of it to state.")
+    assert said[0].endswith("so there are no shares of it to state.")
+    assert said[1:] == [
+        "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
+    ]
     assert draw_shares(traced.shown("trace_shares"), 0.95) is None
     assert "trace_windows" not in found.tables() and not list(latex.documents(found))
     assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))

@@ -1,7 +1,7 @@
 """What is planned of a triplet: counts worked by hand, and every subset that a Shapley value needs."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 
@@ -20,27 +20,31 @@ def kinds(variants):
 
 
 def test_the_default_trace():
-    """By hand: 4 unpatched; of 2 donors and a control 3 sites, 1 complete, 5 points; 3 cuts a donor, the self patch."""
+    """By hand: 4 unpatched; of 2 donors, a control, and the reference into 2 words 3 sites, 1 complete, 5 points; 3
+    cuts a donor, the self patch.
+    """
     variants = plan(WORDS, PLACES, Trace()).variants
     assert {kind: len(some) for kind, some in kinds(variants).items()} == {
         "none": 4,
-        "site": 9,
-        "complete": 3,
-        "curve": 15,
+        "site": 15,
+        "complete": 5,
+        "curve": 25,
         "cut": 7,
     }
     assert len({one.name for one in variants}) == len(variants)
     # the curve at 0 and the complete cut are the image of "complete", drawn once
-    assert images(variants) == len(variants) - 3 - 2
+    assert images(variants) == len(variants) - 5 - 2
     assert [one.first_step for one in variants if one.kind == "curve"][:5] == [0, 2, 4, 6, 8]
     assert {one.donor for one in variants if one.floor} == {"human"}
     assert {one.name.split(":")[1] for one in variants if one.kind == "cut"} == set(CUTS)
 
 
-def test_the_quick_trace_has_17_variants_a_donor():
+def test_a_trace_without_necessity_has_17_variants_a_donor():
     seven = tuple(f"unet.up.{number}.attn.0.cross" for number in range(7))
     variants = plan(
-        TraceWords("n", ("f", "m")), PatchSites(seven, seven, {}, ("text.layers.0",), 30), Trace()
+        TraceWords("n", ("f", "m")),
+        PatchSites(seven, seven, {}, ("text.layers.0",), 30),
+        Trace(necessity=False),
     ).variants
     assert (
         sum(one.donor == "f" or one.donor == "n" for one in variants) == 17
@@ -71,10 +75,40 @@ def test_what_is_asked_for():
 
 
 def test_equal_windows_divide_the_steps():
-    found = kinds(plan(WORDS, PLACES, Trace(windows=3, floor=False)).variants)["window"]
+    found = kinds(plan(WORDS, PLACES, Trace(windows=3, floor=False, necessity=False)).variants)["window"]
     assert [(one.first_step, one.stop_step) for one in found[:9:3]] == [(0, 3), (3, 7), (7, 10)]
-    many = kinds(plan(WORDS, PLACES, Trace(windows=99, floor=False)).variants)["window"]
+    many = kinds(plan(WORDS, PLACES, Trace(windows=99, floor=False, necessity=False)).variants)["window"]
     assert len(many) == 2 * 3 * 10
+
+
+def test_pairs_of_places():
+    """Of 3 sites 3 pairs, each for 2 donors both ways and the control; a listed pair in the order of the sweep."""
+    found = kinds(plan(WORDS, PLACES, Trace(pairs="all")).variants)["pair"]
+    assert len(found) == 3 * 5 and {one.sites for one in found} == set(combinations(CROSS, 2))
+    assert {one.part for one in found} == {"key+value"} and {one.stop_step for one in found} == {10}
+    one = kinds(plan(WORDS, PLACES, Trace(pairs=[[CROSS[2], CROSS[0]]])).variants)["pair"]
+    assert {row.sites for row in one} == {(CROSS[0], CROSS[2])} and len(one) == 5
+
+
+@pytest.mark.parametrize(
+    ("sites", "pairs", "message"),
+    [
+        (
+            CROSS,
+            [[CROSS[0], "unet.mid"]],
+            "trace.pairs: expected addresses of trace.sites such as .*, got 'unet.mid'",
+        ),
+        ((*CROSS, "unet.mid"), [[CROSS[0], "unet.mid"]], "trace.pairs: expected two sites of one part, got"),
+        (
+            tuple(f"unet.up.{number}.attn.0.cross" for number in range(11)),
+            "all",
+            "at most 10 sites for every pair",
+        ),
+    ],
+)
+def test_pairs_that_cannot_be_patched(sites, pairs, message):
+    with pytest.raises(UserError, match=message):
+        plan(WORDS, replace(PLACES, sites=sites), Trace(pairs=pairs))
 
 
 def test_every_subset_and_every_prefix():
@@ -94,7 +128,9 @@ def test_every_subset_and_every_prefix():
 
 def test_sites_that_are_no_attentions_have_one_part():
     places = PatchSites(CROSS, ("text.layers.0", "unet.mid", "unet.mid.attn.0.self", CROSS[0]), {}, (), 10)
-    found = plan(TraceWords("n", ("f",)), places, Trace(source="local", cuts=False, curve=0)).variants
+    found = plan(
+        TraceWords("n", ("f",)), places, Trace(source="local", cuts=False, curve=0, necessity=False)
+    ).variants
     assert [(one.part, one.source) for one in found if one.kind == "site"] == [
         ("text", "own"),
         ("output", "local"),
@@ -135,7 +171,11 @@ def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
 
 def test_images_that_are_computed():
     """By hand: of 10 calls a point at step 5 takes half an image; local donors a second pass of the batch."""
-    whole = plan(TraceWords("n", ("f",)), PLACES, Trace(curve=[5], cuts=False))
+    whole = plan(TraceWords("n", ("f",)), PLACES, Trace(curve=[5], cuts=False, necessity=False))
     assert computed(whole, 100) == pytest.approx(2 + 3 + 1 + 0.5)
-    local = plan(TraceWords("n", ("f",)), PLACES, Trace(curve=[5], cuts=False, part="heads", source="local"))
+    local = plan(
+        TraceWords("n", ("f",)),
+        PLACES,
+        Trace(curve=[5], cuts=False, necessity=False, part="heads", source="local"),
+    )
     assert computed(local, 100) == pytest.approx(2 * (2 + 3 + 1 + 0.5))

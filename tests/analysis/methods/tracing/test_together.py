@@ -1,0 +1,172 @@
+"""Two wired places that oppose each other, are redundant, or need each other: tables and what the section says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.methods.tracing.effects import Effects
+from analysis.methods.tracing.section import TraceSection, _why_outside, interplay, section, span
+from analysis.methods.tracing.shares import share_table, total_table
+from analysis.methods.tracing.together import NOT_ALL, together_table
+from probes.config.schema import Config
+
+SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
+SAMPLING = {"level": 0.95, "resamples": 400, "seed": 0}
+CONFIG = Config.model_validate(
+    {
+        "model": "toyworld",
+        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+        "contrasts": [["masculine", "feminine"]],
+        "prompts": ["a {person}"],
+    }
+)
+# what the outcome is, by whether the first and the second of the places are given the masculine word
+WORLDS = {
+    "opposing": lambda a, b: 21.2 * a - 22.0 * b,
+    "redundant": lambda a, b: 10.0 * np.maximum(np.maximum(0.9 * a, 0.8 * b), a * b),
+    "dependent": lambda a, b: 10.0 * a * b,
+    "apart": lambda a, b: 6.0 * a + 4.0 * b,
+}
+
+
+def place(kind, *sites):
+    return (kind, ", ".join(sites), "key+value", "own", None, None, 0, 5)
+
+
+def effects(world, n=24, spread=1.5, pairs=True, seed=0):
+    """Outcomes of images whose places are given words; the reference is as the feminine one."""
+    rng, of = np.random.default_rng(seed), WORLDS[world]
+    strength, noise = 1 + 0.15 * rng.normal(size=(2, n)), spread * rng.normal(size=n)
+    level = {"feminine": 0.0, "masculine": 1.0, "neutral": 0.0}
+
+    def outcome(given):
+        values = of(level[given[0]] * strength[0], level[given[1]] * strength[1])
+        return (values + noise + 0.3 * spread * rng.normal(size=n))[:, None]
+
+    plain = {word: outcome([word] * 3) for word in level}
+    patched = {}
+    chosen = [(place("site", site), [number]) for number, site in enumerate(SITES)]
+    chosen.append((place("complete", *SITES), [0, 1, 2]))
+    if pairs:
+        chosen += [
+            (place("pair", SITES[one], SITES[two]), [one, two]) for one, two in ((0, 1), (0, 2), (1, 2))
+        ]
+    for where, numbers in chosen:
+        for word in ("masculine", "feminine"):
+            for recipient, donor in (("neutral", word), (word, "neutral")):
+                given = [donor if number in numbers else recipient for number in range(3)]
+                patched[where, recipient, donor] = outcome(given)
+    return Effects("verdict", "v/1", "neutral", "masculine", "feminine", plain, patched)
+
+
+def tables(traced):
+    return {
+        "trace_total": total_table([traced], SAMPLING),
+        "trace_shares": share_table([traced], ("site", "pair", "complete"), SAMPLING),
+        "trace_together": together_table([traced], SAMPLING),
+    }
+
+
+def said(made):
+    return section(TraceSection(made, 1), CONFIG)["sentences"]
+
+
+def both(made, name):
+    table = made[name]
+    return table[table["donor"] == "masculine-feminine"].reset_index(drop=True)
+
+
+def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
+    traced = effects("opposing", seed=2)
+    made = tables(traced)
+    assert not made["trace_total"]["told_from_0"][0]
+    sites = both(made, "trace_shares").query("kind == 'site'")
+    assert sites["sufficiency"].isna().all() and sites["beyond"].isna().all()
+    # the mean effect by hand, and an interval of all places no shorter than Student's of one
+    moved = traced.sufficiency(place("site", SITES[0]), "masculine-feminine")
+    assert sites["effect"].iloc[0] == pytest.approx(moved.mean())
+    student = stats.t.interval(0.95, 23, moved.mean(), stats.sem(moved))
+    assert sites["effect_low"].iloc[0] < student[0] and student[1] < sites["effect_high"].iloc[0]
+    assert (sites["p_adjusted"] < 0.05).tolist() == [True, True, False]
+    texts = said(made)
+    assert texts[0].endswith("so there are no shares of it to state.")
+    mid = f"mid · attn 0 · cross −{abs(sites['effect'].iloc[1]):.2f} ["
+    assert texts[1].startswith(f"By what each place alone moves the verdict, the first 3 of 3 are {mid}")
+    assert texts[2].startswith("Places oppose each other: down 0 · attn 0 · cross moves the verdict by +21.")
+    assert "mid · attn 0 · cross by −2" in texts[2] and "not say that nothing is decided" in texts[2]
+
+
+def test_redundant_places_are_enough_alone_and_needed_together():
+    made = tables(effects("redundant"))
+    sites, together = both(made, "trace_shares").set_index("site"), both(made, "trace_together")
+    first, second = (sites.loc[site] for site in SITES[:2])
+    assert first["sufficiency"] == pytest.approx(0.9, abs=0.1) and first["necessity"] == pytest.approx(
+        0.2, abs=0.1
+    )
+    assert second["sufficiency"] == pytest.approx(0.8, abs=0.1) and second["necessity"] == pytest.approx(
+        0.1, abs=0.1
+    )
+    every, pair, *others = together.to_dict("records")
+    assert every["kind"] == "sum" and every["sufficiency_sum"] == pytest.approx(1.7, abs=0.15)
+    assert every["necessity_sum"] == pytest.approx(0.3, abs=0.15)
+    assert every["sufficiency_interaction"] == pytest.approx(1 - every["sufficiency_sum"], abs=0.05)
+    assert pair["site"] == ", ".join(SITES[:2]) and interplay(pair) == "redundant" == interplay(every)
+    assert pair["necessity_interaction_low"] > 0.5 and pair["sufficiency_interaction_high"] < -0.5
+    assert all(interplay(row) == "" for row in others)
+    texts = said(made)
+    assert any(
+        text.startswith("The largest share is that of down 0") and "; it is needed for 0." in text
+        for text in texts
+    )
+    assert any("places are redundant, one can stand for another" in text for text in texts)
+    assert (
+        "down 0 · attn 0 · cross and mid · attn 0 · cross are redundant: either can stand for the other"
+        in str(texts)
+    )
+
+
+def test_places_that_need_each_other_and_places_apart():
+    made = tables(effects("dependent"))
+    assert interplay(both(made, "trace_together").iloc[1]) == "dependent"
+    assert "need each other" in str(said(made))
+    made = tables(effects("apart"))
+    rows = both(made, "trace_together")
+    assert [interplay(row) for row in rows.to_dict("records")] == [""] * 4
+    assert rows["sufficiency_sum"][0] == pytest.approx(1, abs=0.15)
+    texts = str(said(made))
+    assert "redundant" not in texts and "need each other" not in texts and "oppose" not in texts
+
+
+def test_without_pairs_the_report_says_how_to_patch_them_and_sums_need_all_places():
+    made = tables(effects("redundant", pairs=False))
+    assert "Pairs of the first places, patched together (`trace.pairs`), show which." in str(said(made))
+    traced = effects("redundant", pairs=False)
+    partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
+    table = together_table([Effects(**{**traced.__dict__, "patched": partly})], SAMPLING)
+    row = table.iloc[0]
+    assert row["n_places"] == 2 and row["sufficiency_reason"] == NOT_ALL
+    assert np.isnan(row["sufficiency_interaction"]) and np.isfinite(row["sufficiency_sum"])
+
+
+def test_a_share_outside_of_0_to_1_has_a_word_why():
+    def words(share, low, high):
+        row = {"sufficiency": share, "sufficiency_joint_low": low, "sufficiency_joint_high": high}
+        return _why_outside(pd.Series(row), "sufficiency")
+
+    assert words(0.5, 0.2, 0.8) == "" and words(1.14, 0.9, 1.4) == " (not told from 1)"
+    assert "elsewhere some of it is taken back" in words(1.4, 1.1, 1.6)
+    assert words(-0.1, -0.3, 0.1) == " (not told from 0)" and words(-0.3, -0.5, -0.1) == " (against the word)"
+    assert span(-np.inf, 0.5) == "(−∞, 0.50]"
+
+
+def test_false_claims_about_places_apart():
+    """Places apart from one another, of 24 prompts: a false claim of redundancy or dependence in 5 % of worlds."""
+    claims = 0
+    for seed in range(20):
+        rows = both(
+            {"trace_together": together_table([effects("apart", seed=seed)], {**SAMPLING, "resamples": 199})},
+            "trace_together",
+        )
+        claims += any(interplay(row) for row in rows.to_dict("records"))
+    assert claims <= stats.binom.ppf(0.999, 20, 0.05)
