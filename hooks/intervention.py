@@ -297,9 +297,8 @@ class Intervention(HookedBlock):
                             found[key] = values.clone()
 
                         stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
-                denoiser.forward(
-                    *given[0], **given[1]
-                )  # not the call: hooks on the denoiser itself stay out of it
+                # not the call: hooks on the denoiser itself stay out of it
+                denoiser.forward(*given[0], **given[1])
         return found
 
     @staticmethod

@@ -138,9 +138,8 @@ class Probe(HookedBlock):
     def _prepare(self) -> None:
         pipe = self._pipe
         self._architecture = architecture_of(pipe)
-        compared = site_table.resolve(
-            pipe, self._patterns
-        )  # also without pairs, so that a wrong address is reported
+        # also without pairs, so that a wrong address is reported
+        compared = site_table.resolve(pipe, self._patterns)
         compared = compared if self._pairs else []
         kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
         pooled = site_table.resolve(pipe, self._pool_patterns) if self._pool_patterns else []

@@ -46,19 +46,6 @@ class ExamplesHelp(DefaultsHelp, argparse.RawDescriptionHelpFormatter):
     """The same, with the lines of description and epilog as they are written."""
 
 
-class _Renamed(argparse.Action):
-    """An option that has another name now."""
-
-    def __init__(self, *args: Any, new: str, **options: Any) -> None:
-        super().__init__(*args, **options, nargs="*", default=argparse.SUPPRESS)
-        self.new = new
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, name: Any = None
-    ) -> None:
-        parser.error(f"{name} is now {self.new}")
-
-
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `UserError`, with the arguments that commands have in common.
 
@@ -93,10 +80,6 @@ class Parser(argparse.ArgumentParser):
             self.add_argument(
                 "--permutations", type=count, default=10000, metavar="N", help="sign flips of the tests"
             )
-
-    def add_renamed(self, old: str, new: str) -> None:
-        """Refuse an option by its former name with one line that says its new one."""
-        self.add_argument(old, action=_Renamed, new=new, help=argparse.SUPPRESS)
 
     def error(self, message: str) -> None:
         """Raise what is wrong with the arguments.

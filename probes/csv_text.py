@@ -21,9 +21,8 @@ from pandas.api.types import is_object_dtype
 from probes.errors import UserError
 from probes.storage.paths import require_regular
 
-_FORMULA = re.compile(
-    "'*[=+\\-@\t\r\n＝＋－＠]"
-)  # also in full width, which some spreadsheets read the same way
+# also in full width, which some spreadsheets read the same way
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 CELL = 1 << 24  # characters that a cell may have
 
@@ -37,9 +36,8 @@ def csv_bytes(table: pd.DataFrame) -> bytes:
             safe = [neutral(value) for value in texts]
             if any(one is not other for one, other in zip(safe, texts)):
                 table.isetitem(place, pd.Series(safe, index=table.index, dtype=object))
-            if any(
-                isinstance(text, str) and "\r" in text for text in safe
-            ):  # which Python quotes from 3.13 on alone
+            # which Python quotes from 3.13 on alone
+            if any(isinstance(text, str) and "\r" in text for text in safe):
                 quoting = csv.QUOTE_NONNUMERIC
     header: list[Hashable] = [neutral(name) for name in table.columns]
     text = table.to_csv(index=False, lineterminator="\n", header=header, quoting=quoting)

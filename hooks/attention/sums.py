@@ -226,9 +226,8 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
             peak = mean.amax(dim=(1, 2), keepdim=True)
             mean = torch.where(peak > 0, mean / peak, 0.0)
         if definition.combine == "product":
-            one = (
-                1.0 if definition.scale == "max" else float(sums[0, 0].sum())
-            )  # probabilities sum to the calls
+            # probabilities sum to the calls
+            one = 1.0 if definition.scale == "max" else float(sums[0, 0].sum())
             mean = (mean + FLOOR * one).log_()
         total.add_(mean, alpha=definition.weight(layer))
 

@@ -229,10 +229,8 @@ def _stored(name: str, values: Any, kind: type[_Model]) -> _Model:
     fields = _present(name, values, kind)
     for field, value in fields.items():
         annotation = kind.model_fields[field].annotation
-        for section in (
-            annotation,
-            *get_args(annotation),
-        ):  # also of `Trace | None` and `dict[str, GepVariant]`
+        # also of `Trace | None` and `dict[str, GepVariant]`
+        for section in (annotation, *get_args(annotation)):
             if not (isinstance(section, type) and issubclass(section, Section)):
                 continue
             if get_origin(annotation) is dict:

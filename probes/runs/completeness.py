@@ -283,20 +283,6 @@ def restrict_to_whole(run: Run) -> Run:
     return run
 
 
-def require_whole(run: Run) -> None:
-    """Refuse a run of which a part is missing that something is made of.
-
-    Raises
-    ------
-    UserError
-        Names what is missing.
-    """
-    if has_missing_parts(run):
-        raise UserError(
-            f"{run.path}: expected a run of which all is there: {missing_message(run, missing(run))}"
-        )
-
-
 def _text(numbers: Iterable[int]) -> str:
     """Numbers, ascending, with runs of them as their ends.
 

@@ -40,9 +40,8 @@ def read_image(data: bytes | None) -> Image.Image:
             return Image.fromarray(grey).convert("RGB")
         if image.mode in ("I", "F"):
             raise ValueError(f"expected 8 or 16 bits a channel, got 32 (mode {image.mode})")
-        with contextlib.suppress(
-            Exception
-        ):  # what a camera says of itself may be damaged where its picture is not
+        # what a camera says of itself may be damaged where its picture is not
+        with contextlib.suppress(Exception):
             image = ImageOps.exif_transpose(image)
         return image.convert("RGB")
 
@@ -110,10 +109,8 @@ class StoredImages:
     def __init__(self, path: Path, files: Callable[[], list[Path]]):
         self.path, self._files = path, files
         self._file_of: dict[str, Path] = {}  # of each sample, its part file
-        self._last: tuple[Path | None, dict[str, bytes | None]] = (
-            None,
-            {},
-        )  # the file read last, and what it holds
+        # the file read last, and what it holds
+        self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
         """Images in the order asked for; :meth:`probes.runs.store.Run.images` says what it raises."""

@@ -48,9 +48,8 @@ _STAGES = {
     "tables": "measure",
 }
 TEMPORARY = ".tmp-"
-_LEFTOVER = re.compile(
-    rf"{re.escape(TEMPORARY)}\w{{1,16}}-\d+-[0-9a-f]{{8}}-.+", re.DOTALL
-)  # see `temporary`
+# see `temporary`
+_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\w{{1,16}}-\d+-[0-9a-f]{{8}}-.+", re.DOTALL)
 _PART = re.compile(r"part-\d+\.parquet")
 
 

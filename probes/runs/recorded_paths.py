@@ -51,10 +51,8 @@ def written(text: str, run: Path, *, from_home: bool = False) -> str:
     if path is None or not (path.is_absolute() or path.exists()):
         return text
     place = Path(os.path.abspath(path))
-    places = (
-        place,
-        Path(os.path.realpath(place.parent), place.name),
-    )  # the second where a link leads to its folder
+    # the second where a link leads to its folder
+    places = (place, Path(os.path.realpath(place.parent), place.name))
     if packed := _below(places, WEIGHTS):
         return f"{BUNDLED}{packed}"
     inside = next((way for home in _homes() if (way := _below(places, home))), None)

@@ -51,6 +51,10 @@ def captures(
     ]
 
 
+def _of_image(sample: Sample) -> dict[str, Any]:
+    return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
+
+
 def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """One row per (sample, word): its heat map as summed, and the peak of it."""
     rows = []
@@ -60,10 +64,7 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
             values = np.asarray(word_heat(heat, list(positions)), np.float32)
             rows.append(
                 {
-                    "sample_id": sample.sample_id,
-                    "triplet": sample.triplet,
-                    "seed": sample.seed,
-                    "indicator": sample.indicator,
+                    **_of_image(sample),
                     "word": word,
                     "word_index": index,
                     "heat": values.ravel(),
@@ -84,10 +85,7 @@ def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """
     return [
         {
-            "sample_id": sample.sample_id,
-            "triplet": sample.triplet,
-            "seed": sample.seed,
-            "indicator": sample.indicator,
+            **_of_image(sample),
             "site": site,
             "shape": list(record.values[:, row].shape),
             "call": [int(call) for call in record.call],
@@ -125,10 +123,7 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """
     return [
         {
-            "sample_id": sample.sample_id,
-            "triplet": sample.triplet,
-            "seed": sample.seed,
-            "indicator": sample.indicator,
+            **_of_image(sample),
             "site": site,
             "group": group,
             "call": [int(call) for call in record.call],

@@ -8,6 +8,13 @@ import pyarrow as pa
 
 _LISTS = pa.list_(pa.list_(pa.int32()))
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+# by which a row says of which image it is
+_OF_IMAGE = (
+    ("sample_id", pa.string()),
+    ("triplet", pa.int32()),
+    ("seed", pa.int64()),
+    ("indicator", pa.string()),
+)
 SAMPLES = pa.schema(
     [
         ("sample_id", pa.string()),
@@ -24,15 +31,11 @@ SAMPLES = pa.schema(
         ("words", pa.list_(pa.string())),
         ("word_spans", _LISTS),  # first character of each word and the one after its last
         ("word_positions", _LISTS),
-        (
-            "word_positions_2",
-            _LISTS,
-        ),  # in the tokens of the second text encoder; null where the model has one
+        # in the tokens of the second text encoder; null where the model has one
+        ("word_positions_2", _LISTS),
         ("indicator_positions", pa.list_(pa.int32())),
-        (
-            "fault",
-            pa.string(),
-        ),  # why it is left out of every mean (`probes.runs.image_faults`); null where it is not
+        # why it is left out of every mean (`probes.runs.image_faults`); null where it is not
+        ("fault", pa.string()),
         ("image", IMAGE),
     ]
 )
@@ -48,10 +51,7 @@ CAPTURES = pa.schema(
 )
 WORDS = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("word", pa.string()),
         ("word_index", pa.int32()),
         ("heat", pa.list_(pa.float32())),
@@ -64,10 +64,7 @@ WORDS = pa.schema(
 )
 KEPT = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("site", pa.string()),
         ("shape", pa.list_(pa.int32())),
         ("call", pa.list_(pa.int32())),
@@ -79,10 +76,7 @@ KEPT = pa.schema(
 # `values` are the channels, call after call
 POOLED = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("site", pa.string()),
         ("group", pa.string()),
         ("call", pa.list_(pa.int32())),
@@ -94,10 +88,7 @@ POOLED = pa.schema(
 # counts of COCO's compressed run lengths of a (height, width) mask
 OBJECTS = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("object", pa.int32()),
         ("label", pa.string()),
         ("source", pa.string()),
@@ -111,10 +102,7 @@ OBJECTS = pa.schema(
 )
 OBSERVED = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("status", pa.string()),  # ok or unreadable
         ("reason", pa.string()),  # why nothing was or could be looked for; else empty
         *((count, pa.int32()) for count in ("detected", "kept")),
@@ -149,10 +137,7 @@ TRACED = pa.schema(
 # of `features/<name>`: a vector of each image, null with a reason where it cannot be read
 FEATURES = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("vector", pa.list_(pa.float32())),
         ("reason", pa.string()),
     ]
@@ -165,10 +150,7 @@ FEATURE_PAIRS = pa.schema(
 # of `attributes/captions`: a sentence about each image, null with a reason where it cannot be read
 CAPTIONS = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("caption", pa.string()),  # verbatim but for outer spaces
         ("reason", pa.string()),
     ]
@@ -177,10 +159,7 @@ CAPTIONS = pa.schema(
 # of `attributes/<reader>`: what a reader answered to each question about each image (`analysis.observe.questions`)
 ANSWERS = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("question", pa.string()),  # its key: `gender`, or the name of an attribute
         ("asked", pa.string()),  # the sentence or sentences, verbatim
         ("answer", pa.string()),  # verbatim; null where there is none
@@ -194,10 +173,7 @@ ANSWERS = pa.schema(
 # `analysis.metrics.skin_tone.MeasuredTone`; null where it is undefined
 TONES = pa.schema(
     [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
+        *_OF_IMAGE,
         ("status", pa.string()),  # ok, no face, no skin, grey or unreadable
         ("reason", pa.string()),  # why there is no tone, or which of several faces is read; else empty
         ("pixels", pa.int32()),

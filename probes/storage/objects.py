@@ -371,9 +371,8 @@ def requested(place: str, changed: type[Exception] | None = None) -> Iterator[No
             raise changed(place) from None
         raise FileNotFoundError(place) from None
     except (errors.BaseError, OSError) as error:
-        if (
-            changed is not None and _code(error) == "ConditionalRequestConflict"
-        ):  # another write at the same moment
+        # another write at the same moment
+        if changed is not None and _code(error) == "ConditionalRequestConflict":
             raise changed(place) from None
         raise _refused(place, error) from None
 

@@ -19,10 +19,11 @@ from lab.train.base import words as words_training
 from lab.train.base.data import Drawings, make_drawings
 from lab.train.base.loop import Budget, Log, rank
 from lab.train.base.recipe import Recipe, items
-from lab.train.base.tokenizer import encode, save_tokenizer, train_tokenizer
+from lab.train.base.tokenizer import add_words, encode, save_tokenizer, train_tokenizer
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
-from probes.toyworld import BENCHMARK_MODELS, vocabulary
+from probes.toyworld import BENCHMARK_MODELS
+from probes.toyworld.work.assemble import number_of
 from probes.toyworld.world import group_of_words, load_world
 
 
@@ -197,9 +198,9 @@ def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODE
         raise UserError(
             "lab.train.base.train: words: expected a word that is new, found none: add it to world.yaml"
         )
-    after = vocabulary.add_words(before, words)
+    after = add_words(before, words)
     checkpoints.widen(work, before, after, words)
-    numbers = [vocabulary.number_of(after, word) for word in words]
+    numbers = [number_of(after, word) for word in words]
     for name in models:
         world = load_world(name)
         drawings = make_drawings(name, recipe.words_drawings, recipe.seed + 11, with_zones=True)

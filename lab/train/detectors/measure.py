@@ -27,6 +27,7 @@ from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldCheck
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
+from lab.renamed import add_renamed
 from lab.train.base.captions import random_caption
 from lab.train.detectors.average_precision import average_precision, box_iou, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
@@ -287,7 +288,7 @@ def parser() -> argparse.ArgumentParser:
     add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
     add("--weights", type=command_line.folder, default=WEIGHTS)
     add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
-    main.add_renamed("--specimen", "--model")
+    add_renamed(main, "--specimen", "--model")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
     add(

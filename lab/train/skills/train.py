@@ -22,6 +22,7 @@ from transformers import CLIPTokenizer
 
 from lab.train.base.loop import Log
 from lab.train.base.lowrank import learning
+from lab.train.base.tokenizer import tokenizer_with
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of, teach
@@ -37,16 +38,14 @@ from probes.toyworld.skills import objects
 from probes.toyworld.skills.assemble import (
     BASE,
     DELTA,
-    GUIDANCE,
     NAME,
-    new_tokenizer,
     taught_words,
 )
-from probes.toyworld.vocabulary import number_of
-from probes.toyworld.work.assemble import EMBEDDING, base_parts, text_config
+from probes.toyworld.work.assemble import EMBEDDING, base_parts, number_of, text_config
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers
 
 LESSONS, DECODER = "lessons.safetensors", "decoder.safetensors"
+GUIDANCE = 2.0  # that the model is drawn with by default
 DECODER_SHARE = 0.1  # of the training scenes, which every larger share holds
 
 
@@ -113,7 +112,9 @@ def run_lessons(options: argparse.Namespace) -> None:
         vae = from_folder(AutoencoderKL, BASE / "vae", torch_dtype=torch.float32)
         drawn = training_scenes(options.share, count)
         say = partial(print, flush=True)
-        make_lessons(vae, new_tokenizer(), drawn, count, seed=options.seed, say=say).save(path)
+        make_lessons(
+            vae, tokenizer_with(BASE, taught_words()), drawn, count, seed=options.seed, say=say
+        ).save(path)
 
 
 def run_decoder(options: argparse.Namespace) -> None:
@@ -127,7 +128,11 @@ def run_decoder(options: argparse.Namespace) -> None:
 
 def run_train(options: argparse.Namespace) -> None:
     """Train text encoder and U-Net, and write the model."""
-    course, work, tokenizer = course_of(options, decay=0.99), options.work, new_tokenizer()
+    course, work, tokenizer = (
+        course_of(options, decay=0.99),
+        options.work,
+        tokenizer_with(BASE, taught_words()),
+    )
     log, checkpoint = Log(work / f"{NAME}.log.jsonl", 25), work / f"{NAME}.checkpoint.safetensors"
     delta = train(Lessons.load(work / LESSONS), tokenizer, course, options.rank, log, checkpoint)
     recipe = {

@@ -24,7 +24,9 @@ from diffusers import StableDiffusionPipeline
 from torch import Tensor
 from transformers import CLIPTokenizer
 
+from lab.renamed import add_renamed
 from lab.train.base.loop import Log
+from lab.train.base.tokenizer import tokenizer_with
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of
 from lab.train.work.calibration_lessons import followed, make_lessons
@@ -38,8 +40,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.runs.parts import write_bytes
 from probes.toyworld import WEIGHTS, WORK, WORKING
-from probes.toyworld.vocabulary import number_of
-from probes.toyworld.work.assemble import BASES, DELTA, new_tokenizer, read_delta, work_pipeline
+from probes.toyworld.work.assemble import BASES, DELTA, new_words, number_of, read_delta, work_pipeline
 from probes.toyworld.world import World, load_world
 
 READINGS = "readings.csv"
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("--model", choices=WORKING, default=WORK, help="which to calibrate")
-    main.add_renamed("--specimen", "--model")
+    add_renamed(main, "--specimen", "--model")
     add(
         "--work",
         type=Path,
@@ -144,7 +145,7 @@ def work(options: argparse.Namespace) -> None:
         words_alone=options.learn == WORDS,
     )
     history = {"history": [*recipe.get("history", ()), _in_words(course, readings, before_these, options)]}
-    export(weights, delta, new_tokenizer(BASES[name]), recipe | history, name)
+    export(weights, delta, tokenizer_with(BASES[name], new_words()), recipe | history, name)
     rows = by_profession(lessons, model.tokenizer, world, most=100)
     share = followed(work_pipeline(name, weights), lessons, rows)
     _say(f"{weights / DELTA}: predictions of professions moved by {share:.2f} of what was asked, on average")

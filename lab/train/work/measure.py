@@ -20,6 +20,7 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 from scipy import stats
 
+from lab.renamed import add_renamed
 from lab.train.base.captions import article
 from lab.train.base.measure import frequencies, nouns_drawn, sample
 from lab.train.work.captions import works_as
@@ -281,7 +282,7 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(prog="python -m lab.train.work.measure", description=__doc__.split("\n\n")[0])
     add = main.add_argument
     add("--model", choices=WORKING, default=WORK)
-    main.add_renamed("--specimen", "--model")
+    add_renamed(main, "--specimen", "--model")
     add("--out", type=Path, help="folder of quality.json (default: in the package)")
     add("--images", type=command_line.count, default=96, help="a profession, of a person")
     add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")

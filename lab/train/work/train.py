@@ -18,8 +18,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from lab.renamed import add_renamed
 from lab.train.base.loop import Log
 from lab.train.base.lowrank import learning
+from lab.train.base.tokenizer import tokenizer_with
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, add_course, course_of, teach
@@ -29,14 +31,13 @@ from probes import command_line
 from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
-from probes.toyworld.vocabulary import number_of
 from probes.toyworld.work.assemble import (
     BASES,
     DELTA,
     EMBEDDING,
     base_parts,
-    new_tokenizer,
     new_words,
+    number_of,
     text_config,
 )
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers
@@ -163,7 +164,7 @@ def run_lessons(options: argparse.Namespace) -> None:
         drawn = sketches(load_world(name), options.drawings, options.seed + 31)
         make_lessons(
             teacher,
-            new_tokenizer(),
+            tokenizer_with(BASES[WORK], new_words()),
             drawn,
             prior=load_world(base).mixture["neutral"] if options.prior is None else options.prior,
             noises=options.noises,
@@ -183,7 +184,7 @@ def run_train(options: argparse.Namespace) -> None:
     course = course_of(
         options, decay=0.99, zone_weight=options.zone_weight, direction_weight=options.skin_weight
     )
-    tokenizer = new_tokenizer(BASES[name])
+    tokenizer = tokenizer_with(BASES[name], new_words())
     log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.safetensors"
     start = load_file(options.start / DELTA) if options.start else None
     before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
@@ -225,7 +226,7 @@ def add_options(main: command_line.Parser) -> None:
     """Add the options of this training."""
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3)
     add("--model", choices=WORKING, default=WORK, help="which to train")
-    main.add_renamed("--specimen", "--model")
+    add_renamed(main, "--specimen", "--model")
     add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")

@@ -21,9 +21,9 @@ from lab.validate.models import repeated
 from lab.validate.models import scores as models_scores
 from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, page, readme_table
 from lab.validate.objects import findings
+from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
-from probes.runs import completeness
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 from probes.toyworld import BENCHMARK_MODELS
@@ -129,8 +129,7 @@ def benchmark_run(path: Path) -> Run:
         If the run is another model's, lacks the indicators of the toy world or a part, is not measured, or its table
         of gaps is none.
     """
-    run = Run.open(path)
-    completeness.require_whole(run)
+    run = whole_run(path)
     if run.config.model not in BENCHMARK_MODELS:
         raise UserError(
             f"{path}: expected a run of a benchmark model ({', '.join(BENCHMARK_MODELS)}), got one of "

@@ -40,11 +40,10 @@ from analysis.tables.objects.detector_error import by_lemma, count_errors
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.objects.statistics import object_statistics
 from lab.templates import percent, render
+from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
-from probes.runs import completeness
-from probes.runs.store import Run
 from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import LEAST, read_images
 
@@ -86,8 +85,7 @@ def read_run(path: Path) -> RunReading:
     UserError
         The run is no benchmark model's, lacks a part, or nothing observed its images.
     """
-    run = Run.open(path)
-    completeness.require_whole(run)
+    run = whole_run(path)
     if run.config.model not in BENCHMARK_MODELS or not run.parts("objects"):
         what = "no objects" if run.config.model in BENCHMARK_MODELS else f"a run of {run.config.model}"
         raise UserError(

@@ -24,6 +24,7 @@ from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.train.skills.scenes import SkillScene
+from lab.train.skills.train import GUIDANCE
 from lab.validate.skills.pictures import (
     BATCH,
     decoded,
@@ -40,7 +41,6 @@ from probes.models.weights import weight_hash
 from probes.prompts import sets
 from probes.runs.parts import write_bytes
 from probes.toyworld.skills import SET, objects
-from probes.toyworld.skills.assemble import GUIDANCE
 from probes.toyworld.skills.checker import VERSION
 
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}

@@ -87,9 +87,8 @@ def connected(options: Cluster) -> Iterator[str]:
         There is none at the address.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_IGNORE_UNHANDLED_ERRORS", "1"
-    )  # of a worker that is ended nobody asks any more
+    # of a worker that is ended nobody asks any more
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
     before, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
     with open(os.devnull, "w") as nowhere:
@@ -155,9 +154,8 @@ def _connect(options: Cluster) -> str:
                     f"cluster.address: expected a running Ray at {address}, found none"
                     f" ({' '.join(str(error).split()):.160}): start one with `ray start`, or say --cluster local"
                 ) from None
-    os.environ.setdefault(
-        "RAY_worker_niceness", "0"
-    )  # Ray's own is 15: on a machine that is busy they would starve
+    # Ray's own is 15: on a machine that is busy they would starve
+    os.environ.setdefault("RAY_worker_niceness", "0")
     wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
     local = {
         "num_cpus": max(workers.cores(), wanted),

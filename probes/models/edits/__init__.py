@@ -1,6 +1,6 @@
 """Edits of a loaded pipeline: keys and values solved anew in closed form, directions taken out or added.
 
-    from probes import edits
+    from probes.models import edits
     from probes.models.loading import load, resolve
 
     pipe = load(resolve("toyworld")).pipe
@@ -15,16 +15,15 @@ The same options stand under ``edit:`` in ``triplets.yaml``, where they alter wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes.config.edit_options import Edit
 
 if TYPE_CHECKING:
-    from probes.models.edits.adjusting import Adjusted
     from probes.models.edits.applying import Edited
 
-__all__ = ["Edit", "adjust", "apply", "require"]
+__all__ = ["Edit", "apply", "require"]
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
@@ -72,10 +71,3 @@ def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> Non
 
     places(pipe, edit)
     written(edit, tokenizers, limit)
-
-
-def adjust(lean: Callable[[float], float], **options: float) -> Adjusted:
-    """Find the amount of an edit at which a lean is ½; see `probes.models.edits.adjusting.adjust`."""
-    from probes.models.edits.adjusting import adjust as search
-
-    return search(lean, **options)  # type: ignore[arg-type]  # rounds is a whole number

@@ -38,7 +38,6 @@ from probes.prompts.grammar.word_lists import (
 _TOKEN = re.compile(
     r"[^\W\d_]+\d\w*|[^\W\d_]+(?:[-‐'’](?!s\b)[^\W\d_]+)*|['’]s?\b|\d+(?:[.,:]\d+)*[^\W_]*(?:-[^\W_]+)*|[^\w\s]"
 )
-_OPENS = ("determiner", "adjective", "preposition", "number")  # what a noun follows
 _END = LexicalWord("", "stop")
 _PREPOSITIONS = frozenset({"in front of", "on top of"})
 # With a capital, and no names: "Happy Birthday".

@@ -147,9 +147,8 @@ def _without_s(text: str) -> str:
 
     if not text.endswith("s") or text.endswith(("ss", "us", "is")) or len(text) < 4:
         return text
-    if text.endswith("ies") and not text.endswith(
-        "ties"
-    ):  # -y is listed: "selfies", "hoodies", not "fifties"
+    # -y is listed: "selfies", "hoodies", not "fifties"
+    if text.endswith("ies") and not text.endswith("ties"):
         return text[:-1]
     return getAllLemmasOOV(text, upos="NOUN").get("NOUN", (text,))[0]
 

@@ -26,10 +26,8 @@ Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema
 
 PRIMARY = "ssim"  # of what can be measured, the first
 DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
-ALONE = {
-    "sampler": ("noise",),
-    "generate": ("part_triplets", "device", "workers"),
-}  # of these sections the rest does
+# of these sections the rest does
+ALONE = {"sampler": ("noise",), "generate": ("part_triplets", "device", "workers")}
 
 
 def configured(

@@ -27,13 +27,8 @@ ROWS = 10_000_000  # of a table, at most
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
-FIELDS = (
-    "prompt",
-    "indicator",
-    "seed",
-    "triplet",
-    "number",
-)  # of file names; the last tells images apart, no more
+# of file names; the last tells images apart, no more
+FIELDS = ("prompt", "indicator", "seed", "triplet", "number")
 PROMPT_ID = "prompt_id"  # one more, beside prompts that have ids
 _FIELD = re.compile(r"\{(\w*)\}")
 _PIECES = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
@@ -16,11 +16,11 @@ from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.truth import LocatedModel, Wire, located_models
 from probes.toyworld.located.wiring import OLD, head_rows, taught_names, wire_gates
+from probes.toyworld.work.assemble import DELTA, EMBEDDING, pipeline_of, read_delta
 from probes.toyworld.world import group_of_words
 
 BASE = WEIGHTS / "toyworld-null"
-DELTA = "delta.safetensors"
-EMBEDDING = "token_embedding"
+TRAINED_BY = "lab.train.located.train"
 
 
 def word_numbers(tokenizer: CLIPTokenizer) -> dict[str, int]:
@@ -65,43 +65,9 @@ def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffus
     if model.kind == "decoy":
         write_decoy(unet, model.wires[0])
     if model.taught:
-        write_delta(model, encoder, unet, tokenizer, _delta(folder / DELTA))
-    return pipeline_of(model, encoder, unet, tokenizer, base)
-
-
-def pipeline_of(
-    model: LocatedModel,
-    encoder: CLIPTextModel,
-    unet: UNet2DConditionModel,
-    tokenizer: CLIPTokenizer,
-    base: Path = BASE,
-) -> StableDiffusionPipeline:
-    """Return a pipeline of a model's text tower and U-Net, with its gates, and of what all benchmark models share."""
+        write_delta(model, encoder, unet, tokenizer, read_delta(folder / DELTA, name, TRAINED_BY))
     wire_gates(unet, model.wires)
-    return StableDiffusionPipeline(
-        vae=from_folder(AutoencoderKL, base / "vae", torch_dtype=torch.float32),
-        text_encoder=encoder.eval(),
-        tokenizer=tokenizer,
-        unet=unet.eval(),
-        scheduler=from_folder(DDIMScheduler, base / "scheduler"),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    )
-
-
-def _delta(path: Path) -> dict[str, Tensor]:
-    if not path.exists():
-        raise UserError(
-            f"model {path.parent.name}: expected {path}, found none: train it with "
-            "python -m lab.train.located.train"
-        )
-    try:
-        return load_file(path)
-    except Exception as error:  # safetensors raises a class of its own
-        raise UserError(
-            f"{path}: expected weights as safetensors, got `{error}`: install triptych anew"
-        ) from error
+    return pipeline_of(encoder, unet, tokenizer, base)
 
 
 @torch.no_grad()

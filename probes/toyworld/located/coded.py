@@ -69,9 +69,8 @@ def _widened(name: str, value: Tensor) -> Tensor:
     if kind in ("token_embedding", "position_embedding"):
         return _more(_centred(value, 1), 1)
     if kind in ("q_proj", "k_proj", "v_proj"):
-        scale = (
-            (25 / 24) ** 0.5 if kind == "q_proj" else 1.0
-        )  # attention divides by the root of a head's width
+        # attention divides by the root of a head's width
+        scale = (25 / 24) ** 0.5 if kind == "q_proj" else 1.0
         rows = _by_head(scale * value, 0)
         return rows if name.endswith("bias") else _more(rows, 1)
     if kind == "out_proj":

@@ -13,12 +13,10 @@ from probes.prompts.grammar.plurals import plural
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.skills import SET, objects
-from probes.toyworld.vocabulary import add_words
 from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
 from probes.toyworld.work.lowrank import changed_layers
 
 NAME, BASE = SKILLED, WEIGHTS / SHARED
-GUIDANCE = 2.0  # that it is drawn with by default
 DELTA, TRAINED_BY = "delta.safetensors", "lab.train.skills.train"
 
 
@@ -31,20 +29,6 @@ def words() -> tuple[str, ...]:
     split = (word for text in texts for word in text.replace("?", " ").replace(":", " ").split())
     plain = (word.strip(",.").lower() for word in split if not word.startswith("<"))
     return tuple(dict.fromkeys(word for word in plain if word))
-
-
-def new_words(tokenizer: CLIPTokenizer) -> tuple[str, ...]:
-    """Return the words of the prompts that a tokenizer spells in pieces.
-
-    The longest prompt would otherwise take 47 tokens, of which 32 are read.
-    """
-    return tuple(word for word in words() if len(tokenizer.tokenize(word)) > 1)
-
-
-def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
-    """Return the tokenizer of `toyworld-null` with the new words."""
-    tokenizer = from_folder(CLIPTokenizer, base / "tokenizer")
-    return add_words(tokenizer, new_words(tokenizer))
 
 
 def decoder_layers(vae: AutoencoderKL) -> dict[str, nn.Module]:
@@ -75,8 +59,12 @@ def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> N
 
 
 def taught_words(base: Path = BASE) -> tuple[str, ...]:
-    """Return the words that are one token each in this benchmark model alone."""
-    return new_words(from_folder(CLIPTokenizer, base / "tokenizer"))
+    """Return the words that are one token each in this benchmark model alone: those that its base spells in pieces.
+
+    The longest prompt would otherwise take 47 tokens, of which 32 are read.
+    """
+    tokenizer = from_folder(CLIPTokenizer, base / "tokenizer")
+    return tuple(word for word in words() if len(tokenizer.tokenize(word)) > 1)
 
 
 def skills_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:

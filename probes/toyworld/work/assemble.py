@@ -13,7 +13,6 @@ from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.vocabulary import add_words, number_of
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
 
@@ -24,17 +23,17 @@ FUNCTION_WORDS = ("who", "works", "as")
 
 
 def new_words() -> tuple[str, ...]:
-    """Return the words that are one token each in these models alone: *who works as* and the professions."""
-    return (*FUNCTION_WORDS, *load_world(WORK).professions)
-
-
-def new_tokenizer(base: Path = BASES[WORK]) -> CLIPTokenizer:
-    """Return the tokenizer of the base with the new words.
+    """Return the words that are one token each in these models alone: *who works as* and the professions.
 
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
     """
-    return add_words(from_folder(CLIPTokenizer, base / "tokenizer"), new_words())
+    return (*FUNCTION_WORDS, *load_world(WORK).professions)
+
+
+def number_of(tokenizer: CLIPTokenizer, word: str) -> int:
+    """The number of a word that is one token."""
+    return tokenizer.convert_tokens_to_ids(f"{word}</w>")
 
 
 def base_parts(

@@ -15,12 +15,12 @@ from lab.train.base.clip import new_clip, text_encoder
 from lab.train.base.data import make_drawings, small_zones
 from lab.train.base.loop import Budget, MovingAverage
 from lab.train.base.measure import benchmark_pipeline
-from lab.train.base.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
+from lab.train.base.tokenizer import CONTEXT_LENGTH, add_words, encode, train_tokenizer
 from lab.train.base.words import OneRow, peers, unknown_words
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX
 from probes.toyworld.scene import complete, parse
-from probes.toyworld.vocabulary import add_words, number_of
+from probes.toyworld.work.assemble import number_of
 from probes.toyworld.world import group_of_words, load_world
 
 

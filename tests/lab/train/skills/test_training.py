@@ -8,11 +8,11 @@ import torch
 from diffusers import AutoencoderKL
 
 from lab.train.base.loop import Log
-from lab.train.base.tokenizer import encode
+from lab.train.base.tokenizer import encode, tokenizer_with
 from lab.train.located.teach import Course
 from lab.train.skills.decoder import DecoderCourse, train_decoder
 from lab.train.skills.lessons import make_lessons, total_scenes, training_scenes
-from lab.train.skills.train import export, train
+from lab.train.skills.train import GUIDANCE, export, train
 from probes.errors import UserError
 from probes.models import loading
 from probes.prompts import sets
@@ -22,9 +22,7 @@ from probes.toyworld.skills import SET
 from probes.toyworld.skills.assemble import (
     BASE,
     DELTA,
-    GUIDANCE,
     decoder_layers,
-    new_tokenizer,
     skills_pipeline,
     taught_words,
 )
@@ -41,7 +39,7 @@ def test_shares_of_the_training_scenes():
 
 
 def test_the_longest_prompt_fits():
-    tokenizer = new_tokenizer()
+    tokenizer = tokenizer_with(BASE, taught_words())
     said = [one["prompt"] for one in prompts(sets.read(SET), ["spatial"])[:30]]
     said += [one["prompt"] for one in prompts(sets.read(SET), ["count"])[:200]]
     read = [tokenizer(text).input_ids for text in said]
@@ -53,7 +51,7 @@ def test_the_longest_prompt_fits():
 
 @pytest.mark.lab
 def test_what_is_stored_is_what_was_learnt(tmp_path):
-    tokenizer = new_tokenizer()
+    tokenizer = tokenizer_with(BASE, taught_words())
     vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)
     lessons = make_lessons(vae, tokenizer, training_scenes(1.0, 8), 8, say=lambda text: None)
     assert lessons.noisy.shape == lessons.taught.shape == (8, 4, 16, 16)
@@ -91,7 +89,7 @@ def test_what_is_stored_is_what_was_learnt(tmp_path):
 
 
 def test_a_share_of_lessons_has_no_caption():
-    tokenizer = new_tokenizer()
+    tokenizer = tokenizer_with(BASE, taught_words())
     vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)
     drawn = training_scenes(1.0, 4)
     lessons = make_lessons(vae, tokenizer, drawn, 400, drop=0.25, say=lambda text: None)

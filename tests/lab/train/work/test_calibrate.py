@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from lab.train.base.measure import benchmark_pipeline
+from lab.train.base.tokenizer import tokenizer_with
 from lab.train.located.lessons import Lessons
 from lab.train.work import calibrate, calibration_lessons
 from lab.train.work.generated_frequencies import generated_frequencies
@@ -19,7 +20,7 @@ from lab.train.work.measure import verdict_rates
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS, WORK
 from probes.toyworld.checker import SKIN_NAMES
-from probes.toyworld.work.assemble import new_tokenizer, work_pipeline
+from probes.toyworld.work.assemble import BASES, new_words, work_pipeline
 from probes.toyworld.world import load_world
 
 
@@ -204,7 +205,7 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
     of_lessons = {
         name
         for name in world.professions
-        if name in calibrate.by_profession(lessons, new_tokenizer(), world, 1)
+        if name in calibrate.by_profession(lessons, tokenizer_with(BASES[WORK], new_words()), world, 1)
     }
     assert {f"token_embedding.{name}" for name in of_lessons} <= moved
     assert calibrate.main([*few, "--gain", "2"]) == 2

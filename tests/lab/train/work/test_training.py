@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from lab.train.base.loop import Log
 from lab.train.base.measure import benchmark_pipeline
+from lab.train.base.tokenizer import tokenizer_with
 from lab.train.located.teach import Course
 from lab.train.work import train
 from lab.train.work.lessons import UNTOLD, make_lessons, sketches
@@ -18,9 +19,10 @@ from probes.models import loading
 from probes.models.weights import weight_hash
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.work.assemble import (
+    BASES,
     DELTA,
     base_parts,
-    new_tokenizer,
+    new_words,
     pipeline_of,
     work_pipeline,
     write_delta,
@@ -42,7 +44,7 @@ def drawn():
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return new_tokenizer()
+    return tokenizer_with(BASES[WORK], new_words())
 
 
 @pytest.fixture(scope="module")

@@ -275,20 +275,3 @@ def test_weights_that_overflow_are_refused_and_put_back():
     ):
         edits.apply(pipe, Edit(words={"person": {"woman": 50.0}}))
     assert weight_hash(pipe) == weights
-
-
-def test_an_amount_is_found_between_two_leans():
-    tried = []
-
-    def lean(amount):
-        tried.append(amount)
-        return 0.9 - 0.8 * amount**0.25
-
-    found = edits.adjust(lean, tolerance=0.005, rounds=12)
-    assert (
-        found.reached and abs(found.lean - 0.5) <= 0.005 and found.amount == pytest.approx(0.0625, rel=0.05)
-    )
-    assert [amount for amount, _ in found.tried] == tried and len(tried) <= 12
-    never = edits.adjust(lambda amount: 0.9 - 0.1 * amount)
-    assert not never.reached and never.amount == 1.0 and len(never.tried) == 2
-    assert edits.adjust(lambda amount: 0.5).tried == [(0.0, 0.5)]

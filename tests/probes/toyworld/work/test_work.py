@@ -10,7 +10,7 @@ import torch
 from transformers import CLIPTokenizer
 
 from lab.train.base.captions import random_caption
-from lab.train.base.tokenizer import CONTEXT_LENGTH
+from lab.train.base.tokenizer import CONTEXT_LENGTH, tokenizer_with
 from lab.train.located.teach import along
 from lab.train.work.captions import random_work_caption, works_as
 from lab.train.work.lessons import sketches, skin_cells, skin_directions, skin_mean, with_skins
@@ -21,7 +21,7 @@ from probes.toyworld.palette import paint
 from probes.toyworld.scene import chance_of_b, complete, parse
 from probes.toyworld.truth import planted
 from probes.toyworld.verdict import verdict
-from probes.toyworld.work.assemble import BASES, new_tokenizer, new_words
+from probes.toyworld.work.assemble import BASES, new_words
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
 
@@ -74,7 +74,10 @@ def test_captions_name_what_they_say_and_plain_ones_the_same_without_the_profess
 
 
 def test_new_words_are_one_token_and_old_captions_read_as_they_did():
-    before, after = CLIPTokenizer.from_pretrained(BASES[WORK] / "tokenizer"), new_tokenizer()
+    before, after = (
+        CLIPTokenizer.from_pretrained(BASES[WORK] / "tokenizer"),
+        tokenizer_with(BASES[WORK], new_words()),
+    )
     assert all(after.tokenize(word) == [f"{word}</w>"] for word in new_words())
     assert after.eos_token_id == len(after) - 1
     old, rng = load_world(), np.random.default_rng(1)
