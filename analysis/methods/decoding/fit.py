@@ -96,10 +96,7 @@ def _columns(result: Decoded | None, prompts: int, reason: str) -> dict[str, Any
         row |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
         if name in (SYNONYMS, OUTCOME):
             row |= {f"{name}_n": one.n, f"{name}_reason": one.reason or reason}
-    row |= {
-        name: getattr(result, name, np.nan)
-        for name in ("control_accuracy", "control_auc", "separability", "bits")
-    }
+    row |= {name: getattr(result, name, np.nan) for name in ("control_accuracy", "bits")}
     return {
         **row,
         "control_split": result.control_split if result else "",
@@ -145,18 +142,18 @@ def steps(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def separability(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a score of every place, to rank places by: the highest AUC over the steps less the control's there.
+    """Return a score of every place, to rank places by: the highest AUC over the steps, of held-out prompts, less ½.
 
-    A place where the words can be told apart scores high whether or not the model makes use of it.
+    A place where the words can be told apart scores high whether or not the model makes use of it. The highest of
+    several steps lies above 0 where there is nothing to be read, too; its interval is that of the one step.
 
     Returns
     -------
     DataFrame
-        One row per place, highest first: ``site``, ``group``, ``score``, ``step``.
+        One row per place, highest first: ``site``, ``group``, ``score``, ``score_low``, ``score_high``, ``step``.
     """
-    known = table[table["separability"].notna()]
-    best = known.loc[known.groupby(["site", "group"], sort=False)["separability"].idxmax()]
-    ranked = best.sort_values("separability", ascending=False, kind="stable")
-    return ranked.rename(columns={"separability": "score"})[["site", "group", "score", "step"]].reset_index(
-        drop=True
-    )
+    known = table[table["auc"].notna()]
+    best = known.loc[known.groupby(["site", "group"], sort=False)["auc"].idxmax()]
+    ranked = best.sort_values("auc", ascending=False, kind="stable").reset_index(drop=True)
+    scores = {f"score{end}": ranked[f"auc{end}"] - 0.5 for end in ("", "_low", "_high")}
+    return ranked[["site", "group"]].assign(**scores, step=ranked["step"])

@@ -38,7 +38,7 @@ def site_scores(
     words : (str, str)
         Label 1, label 0.
     seeds : sequence of int
-        With one seed the control holds prompts out and is chance, so that the score is the AUC less about 1/2.
+        Noise of each prompt.
     sites : sequence of str
         Addresses or globs, see `hooks.sites`.
     choice : Choice, optional
@@ -48,9 +48,8 @@ def site_scores(
     Returns
     -------
     DataFrame
-        One row per place, highest ``score`` first: ``site``, ``group`` (of token positions, or empty), ``score``
-        (highest
-        AUC over the steps, of held-out prompts, less the control's), ``step`` (-1 at sites that are read once).
+        See `analysis.methods.decoding.fit.separability`: one row per place, highest ``score`` first; ``step`` is -1 at
+        sites that are read once.
 
     Raises
     ------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from analysis.stats.auc import Bootstrap, pairs_by_prompt
+from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds, pairs_by_prompt
 from analysis.stats.resampling import resample_counts
 
 
@@ -84,3 +84,24 @@ def test_intervals_cover():
         result = boot.auc(prompt, scored, label, np.zeros(96, int))
         missed += not result.low <= truth <= result.high
     assert 6 <= missed <= 27
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize("folds", [2, 5])
+def test_the_correction_for_folds_is_whole_at_chance_and_gone_at_the_bounds(bounds, folds):
+    middle, half = np.mean(bounds), np.ptp(bounds) / 2
+    for place in (-0.9, -0.3, 0.0, 0.5, 0.97):
+        value = middle + half * place
+        one = IntervalEstimate(value, value - 0.11 * half, value + 0.06 * half, 40)
+        wide = across_folds(one, folds, bounds)
+        grid = np.linspace(*bounds, 20001)
+        more = folds / (folds - 1) * (1 - ((grid - middle) / half) ** 2)
+        own = np.where(grid < value, value - one.low, one.high - value)
+        inside = grid[np.abs(grid - value) <= own * np.sqrt(1 + more)]
+        assert wide.low == pytest.approx(inside.min(), abs=2e-4 * half)
+        assert wide.high == pytest.approx(inside.max(), abs=2e-4 * half)
+        whole = np.sqrt(
+            1 + folds / (folds - 1)
+        )  # chance is left out where Nadeau and Bengio's interval does so
+        left_out = value - whole * (value - one.low) > middle or value + whole * (one.high - value) < middle
+        assert (wide.low > middle or wide.high < middle) == left_out

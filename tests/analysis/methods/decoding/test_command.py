@@ -109,6 +109,10 @@ def test_steps_and_ranks(table):
     ranked = fit.separability(table)
     assert set(ranked["site"][:3]) == {"unet.mid", "text.final", "unet.mid.attn.0.cross.key"}
     assert ranked["score"].is_monotonic_decreasing and len(ranked) == 5
+    best = table.loc[table[table["site"] == "unet.mid"]["auc"].idxmax()]
+    mid = ranked.set_index("site").loc["unet.mid"]
+    for end in ("", "_low", "_high"):
+        assert mid[f"score{end}"] == best[f"auc{end}"] - 0.5
 
 
 def test_a_place_without_rows_says_so(made_up):
@@ -188,7 +192,7 @@ def test_the_command_writes_tables_and_figures_and_goes_on(drawn, capsys):
     out = drawn / "out"
     table = pd.read_csv(out / "decoding.csv", keep_default_na=False)
     assert set(table["site"]) == {"text.final", "unet.mid"}
-    assert set(table["version"]) == {"decoding/1"} and set(table["n_prompts"]) == {4}
+    assert set(table["version"]) == {"decoding/2"} and set(table["n_prompts"]) == {4}
     for name in ("decoding_steps.csv", "decoding_sites.csv", "decoding-steps.png", "decoding-positions.pdf"):
         assert (out / name).stat().st_size
     assert not (

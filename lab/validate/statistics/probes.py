@@ -1,0 +1,112 @@
+"""Coverage of the intervals of linear probes, in worlds where what they can read is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.decoding.scores import FOLDS, PlaceRows, cross_validated
+from analysis.stats.auc import IntervalEstimate, across_folds
+from lab.validate.statistics.simulation import COLUMNS, covered_row
+
+PROMPTS, SEEDS = 24, 2
+AS_GIVEN, WHOLE = "probes taken as given", "Nadeau and Bengio's factor"
+
+
+@dataclass(frozen=True)
+class ProbeWorld:
+    """Activations of two words: noise, what a prompt adds, and what the word adds.
+
+    Attributes
+    ----------
+    name : str
+    channels : int
+    word : float
+        Difference of the two words in one channel; noise has variance 1.
+    own : float
+        Length, by channel, of a direction in which the words of one prompt differ, another for each prompt.
+    """
+
+    name: str
+    channels: int
+    word: float
+    own: float = 0.0
+
+
+WORLDS = (
+    ProbeWorld("nothing, 10 channels", 10, 0.0),
+    ProbeWorld("nothing common, 10 channels", 10, 0.0, own=1.0),
+    ProbeWorld("nothing common, 64 channels", 64, 0.0, own=1.0),
+    ProbeWorld("little, 10 channels", 10, 1.0),
+    ProbeWorld("little, each prompt otherwise", 10, 1.0, own=1.0),
+    ProbeWorld("much, 10 channels", 10, 2.5),
+    ProbeWorld("much, each prompt otherwise", 10, 4.0, own=1.0),
+    ProbeWorld("nearly all, 10 channels", 10, 4.0),
+)
+
+
+def draw_rows(world: ProbeWorld, rng: np.random.Generator, prompts: int = PROMPTS) -> PlaceRows:
+    """Activations of both words at every prompt and seed."""
+    prompt = np.repeat(np.arange(prompts), 2 * SEEDS)
+    seed = np.tile(np.repeat(np.arange(SEEDS), 2), prompts)
+    label = np.tile([0.0, 1.0], prompts * SEEDS)
+    x = rng.standard_normal((len(label), world.channels))
+    x += rng.standard_normal((prompts, world.channels))[prompt]
+    x += world.own * rng.standard_normal((prompts, world.channels))[prompt] * (2 * label - 1)[:, None]
+    x[:, 0] += world.word * (label - 0.5)
+    return PlaceRows(x, prompt, seed, label)
+
+
+def probe_coverage(
+    worlds: tuple[ProbeWorld, ...] = WORLDS, *, simulations: int = 100, resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often intervals of accuracy and AUC cover their mean over all simulations, ½ where nothing is read."""
+    rows = []
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, 1100 + number])
+        found = [
+            cross_validated(draw_rows(world, rng), resamples=resamples, seed=number * simulations + one)
+            for one in range(simulations)
+        ]
+        for name, plain in zip(("accuracy", "AUC"), zip(*found)):
+            truth = 0.5 if world.word == 0 else float(np.mean([one.value for one in plain]))
+            rows.append(
+                covered_row(world.name, name, truth, _ends(across_folds(one, FOLDS) for one in plain))
+            )
+            if name == "AUC":
+                rows.append(covered_row(world.name, f"AUC, {AS_GIVEN}", truth, _ends(plain)))
+                rows.append(covered_row(world.name, f"AUC, {WHOLE}", truth, _ends(map(_whole, plain))))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _whole(one: IntervalEstimate) -> IntervalEstimate:
+    factor = np.sqrt(1 + FOLDS / (FOLDS - 1))
+    low, high = (one.value + factor * (end - one.value) for end in (one.low, one.high))
+    return IntervalEstimate(one.value, low, high, one.n)
+
+
+def _ends(estimates) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low, high = zip(*((one.low, one.high) for one in estimates))
+    return np.array(low), np.array(high)
+
+
+def probe_widths(
+    worlds: tuple[ProbeWorld, ...] = WORLDS, *, simulations: int = 20, resamples: int = 500, seed: int = 0
+) -> list[dict[str, float | str]]:
+    """Return by world the mean AUC and the mean width of its interval, beside that of the whole correction."""
+    table = []
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, 1150 + number])
+        aucs = [
+            cross_validated(draw_rows(world, rng), resamples=resamples, seed=one)[1]
+            for one in range(simulations)
+        ]
+        widths = {
+            name: float(np.mean([wide(one).high - wide(one).low for one in aucs]))
+            for name, wide in (("width", lambda one: across_folds(one, FOLDS)), ("whole", _whole))
+        }
+        table.append({"world": world.name, "auc": float(np.mean([one.value for one in aucs])), **widths})
+    return table
