@@ -7,7 +7,7 @@ made it, it is laid out in the same way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,8 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     table = samples.merge(pd.DataFrame({"attribute": order}, dtype=object), how="cross")
     table = table.merge(said, on=["sample_id", "attribute"], how="left").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]
+    pictures = run.config.images
+    noise = run.config.sampler.noise if pictures is None or pictures.paired else "unpaired"
     found = []
     for setting in SETTINGS:
         rows = table[table["setting"] == setting]
@@ -52,7 +54,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
             continue
         rows = rows.assign(attribute=pd.Categorical(rows["attribute"], order))
         rows = rows.sort_values(["triplet", "attribute"], kind="stable").astype({"attribute": object})
-        found.append(audit(rows[list(COLUMNS)], setting=setting, source=source))
+        found.append(replace(audit(rows[list(COLUMNS)], setting=setting, source=source), noise=noise))
     return [_in_order(one, list(run.config.indicators), order) for one in found]
 
 
@@ -60,13 +62,11 @@ def _in_order(one: Audit, indicators: Sequence[str], order: Sequence[str]) -> Au
     """The same audit with indicators and attributes in the order of the configuration."""
     rows = [one.indicators.index(name) for name in indicators if name in one.indicators]
     columns = [one.attributes.index(name) for name in order if name in one.attributes]
-    return Audit(
-        one.values[:, rows][..., columns],
-        one.contexts,
-        tuple(one.indicators[row] for row in rows),
-        tuple(one.attributes[column] for column in columns),
-        one.setting,
-        one.source,
+    return replace(
+        one,
+        values=one.values[:, rows][..., columns],
+        indicators=tuple(one.indicators[row] for row in rows),
+        attributes=tuple(one.attributes[column] for column in columns),
     )
 
 

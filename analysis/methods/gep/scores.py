@@ -33,6 +33,9 @@ class Audit:
     setting : {"neutral", "explicit"}
     source : str
         What read the images: ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ...
+    noise : {"own", "shared", "unpaired"}
+        Whether images of one number have a noise of their own at each prompt, which the words share (``own``); one that
+        all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``, images of another program).
     """
 
     values: NDArray[np.float64]
@@ -41,6 +44,7 @@ class Audit:
     attributes: tuple[str, ...]
     setting: str
     source: str
+    noise: str = "own"
 
     def with_values(self, values: NDArray[np.float64], source: str) -> Audit:
         """Return an audit of the same images, read in another way.
@@ -135,7 +139,7 @@ def vector(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
 
 
 def by_context(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
-    """Return the difference of every context, shape (n_contexts, n_attributes): the unit over which is resampled."""
+    """Return the difference of every context apart, shape (n_contexts, n_attributes)."""
     each = _mean(labels.values, (2,))
     return each[:, place(labels, first)] - each[:, place(labels, second)]
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
+from analysis.methods.gep.inference import CROSSED, IMAGES
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.tables import LABELS
@@ -146,20 +147,33 @@ def _sentences(attributes: Attributes) -> list[str]:
     """Return what the score of each setting says, as read by the section's source."""
     score = attributes.tables["gep_score"]
     own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
-    sentences = []
-    for row in own.to_dict("records"):
-        pair = f"between images generated from {row['first']} and from {row['second']} prompts"
-        if row["reason"]:
-            sentences.append(
-                f"In the {row['setting']} setting no attribute differs {pair} ({row['reason']})."
-            )
-            continue
-        more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
-        sentences.append(
-            f"In the {row['setting']} setting attributes differ {pair} by {number(row['score'])} on average, {more} "
-            f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."
+    return [_sentence(row) for row in own.to_dict("records")]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    """Return what one score says, of which sample, and what its design could not have shown."""
+    pair = f"between images generated from {row['first']} and from {row['second']} prompts"
+    place = f"In the {row['setting']} setting"
+    if np.isnan(row["p_value"]):
+        if row["reason"].startswith("no difference"):
+            return f"{place} no attribute differs {pair} ({row['reason']})."
+        return f"{place} nothing can be said of differences {pair}: {row['reason']}."
+    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    said = (
+        f"{place} attributes differ {pair} by {number(row['score'])} on average, {more} "
+        f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."
+    )
+    if row["unit"] == IMAGES:
+        said += " There is one context: its images are the sample, and this is said of it alone."
+    if row["unit"] == CROSSED:
+        said += " The seeds repeat over the contexts, so both are taken as samples that are crossed."
+    if row["p_smallest"] > LEVEL:
+        few = "images" if row["unit"] == IMAGES else "seeds" if row["unit"] == CROSSED else "contexts"
+        said += (
+            f" With so few {few} no p-value below {number(row['p_smallest'])} can be had, whatever the images show:"
+            f" draw more {few}."
         )
-    return sentences
+    return said + (f" It is {row['reason']}." if row["reason"] else "")
 
 
 def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Tables of an audit of gender presentation differences (Zhang et al. 2023): frequencies, vectors, scores, agreement.
 
 An audit is read in two settings and by several sources (labels of a checker or of people, detections, estimates by
-CLIP); every table has a column for each. The unit is the context: both words are drawn in each, and its images share
-it, so intervals are over contexts and tests flip the signs of whole contexts.
+CLIP); every table has a column for each. Frequencies are means over all images that were read; the unit is the context,
+since both words are drawn in each, and its images share it (`analysis.methods.gep.inference` for the exceptions).
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
 from analysis.methods.gep.evaluation import agreements, roc_auc
+from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like
-from analysis.stats.absolute_mean import absolute_mean
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.noise_floor import paired_floor
 from analysis.stats.resampling import resample_counts
-from analysis.stats.sign_flips import sign_flip_test
 from analysis.study import Comparison
 from probes.config.schema import Measure
 
@@ -32,11 +29,11 @@ PAIR = ("first", "second", "kind")
 FREQUENCY_COLUMNS = (*KEY, "indicator", "attribute", "frequency", "n_images", "n_contexts")
 VECTOR_COLUMNS = (
     *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted"),
-    *("n_contexts", "level", "reason"),
+    *("unit", "n_units", "n_contexts", "level", "reason"),
 )
 SCORE_COLUMNS = (
-    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "debiased", "low", "high"),
-    *("n_attributes", "n_contexts", "level", "reason"),
+    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "p_smallest"),
+    *("debiased", "low", "high", "n_attributes", "unit", "n_contexts", "level", "reason"),
 )
 CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
 AGREEMENT_COLUMNS = (
@@ -85,7 +82,7 @@ def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
 def vector_table(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
 ) -> pd.DataFrame:
-    """Return the GEP vectors with intervals over contexts and sign-flip tests (Eq. 2; Tables 13, 14).
+    """Return the GEP vectors with intervals and tests (Eq. 2; Tables 13, 14).
 
     Parameters
     ----------
@@ -104,11 +101,7 @@ def vector_table(
     frames = []
     for one in audits:
         for first, second, kind in _there(one, compared):
-            each = scores.by_context(one, first, second)
-            interval = bootstrap_interval(
-                each, method="envelope", level=measure.level, resamples=measure.bootstrap, seed=measure.seed
-            )
-            test = sign_flip_test(each, permutations=measure.permutations, seed=measure.seed)
+            found = infer(one, first, second, measure)
             frames.append(
                 pd.DataFrame(
                     {
@@ -118,14 +111,16 @@ def vector_table(
                         "second": second,
                         "kind": kind,
                         "attribute": one.attributes,
-                        "difference": scores.vector(one, first, second),
-                        "low": interval.low,
-                        "high": interval.high,
-                        "p_value": test.p_value,
-                        "p_adjusted": test.p_adjusted,
-                        "n_contexts": interval.n,
+                        "difference": found.difference,
+                        "low": found.low,
+                        "high": found.high,
+                        "p_value": found.p_value,
+                        "p_adjusted": found.p_adjusted,
+                        "unit": found.unit,
+                        "n_units": found.units,
+                        "n_contexts": found.n_contexts,
                         "level": measure.level,
-                        "reason": interval.reason,
+                        "reason": found.reason,
                     }
                 )
             )
@@ -145,45 +140,36 @@ def score_table(
     Returns
     -------
     DataFrame
-        ``score`` is the paper's; ``floor`` its mean where the words of a context could have changed places, ``excess``
-        the score less the floor, ``p_value`` that of a score as large by chance. ``debiased`` is the score less what
-        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean`).
+        ``score`` is the paper's, of the attributes that were read in two units or more; ``floor`` its mean where the
+        words of a unit could have changed places, ``excess`` the score less the floor, ``p_value`` that of a score as
+        large by chance and ``p_smallest`` the smallest that so few units can give. ``debiased`` is the score less what
+        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`).
+        ``unit`` is what differs by chance (`analysis.methods.gep.inference`).
     """
     rows = []
     for one in audits:
         for first, second, kind in _there(one, compared):
-            each = scores.by_context(one, first, second)
-            floor = paired_floor(each, draws=measure.permutations - 1, seed=measure.seed)
-            interval, n_contexts = _interval(each, measure.level)
+            found = infer(one, first, second, measure)
             rows.append(
                 {
                     **dict(zip((*KEY, *PAIR), (one.setting, one.source, first, second, kind))),
-                    "score": float(scores.score(scores.vector(one, first, second))),
-                    "floor": floor.floor,
-                    "floor_sd": floor.sd,
-                    "excess": floor.excess,
-                    "p_value": floor.p_value,
-                    "debiased": interval.score,
-                    "low": interval.low,
-                    "high": interval.high,
-                    "n_attributes": int((~np.isnan(each)).any(axis=0).sum()),
-                    "n_contexts": n_contexts,
+                    "score": found.score.raw,
+                    "floor": found.floor,
+                    "floor_sd": found.floor_sd,
+                    "excess": found.excess,
+                    "p_value": found.score_p,
+                    "p_smallest": found.smallest_p,
+                    "debiased": found.score.score,
+                    "low": found.score.low,
+                    "high": found.score.high,
+                    "n_attributes": found.score.n,
+                    "unit": found.unit,
+                    "n_contexts": found.n_contexts,
                     "level": measure.level,
-                    "reason": floor.reason,
+                    "reason": found.score_reason,
                 }
             )
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
-
-
-def _interval(each: NDArray[np.float64], level: float):
-    """The debiased score over contexts that were read for every attribute; none with fewer than two."""
-    seen = each[:, (~np.isnan(each)).any(axis=0)]
-    whole = seen[~np.isnan(seen).any(axis=1)]
-    n = len(whole)
-    if n < 2 or not whole.shape[1]:
-        return absolute_mean([], np.zeros((0, 0))), n
-    covariance = np.atleast_2d(np.cov(whole, rowvar=False)) / n
-    return absolute_mean(whole.mean(axis=0), covariance, freedom=n - 1, level=level), n
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
@@ -241,15 +227,19 @@ def _agreements(
 
 def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure: Measure):
     """Agreement of both vectors over contexts drawn again and again."""
-    sides = [scores.by_context(one, first, second) for one in (estimate, labels)]
     if len(labels.contexts) < 2:
         return dict.fromkeys(MEASURES, np.empty(0))
     counts = resample_counts(len(labels.contexts), measure.bootstrap, measure.seed).astype(float)
     means = []
-    for side in sides:
-        there = ~np.isnan(side)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(counts @ np.where(there, side, 0.0) / (counts @ there))
+    for one in (estimate, labels):
+        read = ~np.isnan(one.values)
+        sides = []
+        for word in (first, second):
+            chosen = read[:, scores.place(one, word)]
+            values = np.where(chosen, one.values[:, scores.place(one, word)], 0.0).sum(axis=1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                sides.append(counts @ values / (counts @ chosen.sum(axis=1)))
+        means.append(sides[0] - sides[1])
     return _agreements(*means)[0]
 
 

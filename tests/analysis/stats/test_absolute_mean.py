@@ -52,7 +52,9 @@ def test_an_inverted_interval_holds_the_scores_that_the_test_does_not_exclude():
         grid = np.linspace(0, 1, 4001)
         larger = stats.norm.sf((v - grid) / sigma) + stats.norm.cdf((-v - grid) / sigma)
         ends = (grid[larger >= 0.025].min(), grid[larger <= 0.975].max(initial=0.0))
-        assert (got.low, got.high) == pytest.approx(ends, abs=0.1 * sigma)  # of 2,000 draws
+        assert (got.low, got.high) == pytest.approx(
+            ends, abs=0.2 * sigma
+        )  # three errors of an end by 2,000 draws
     rng = np.random.default_rng(0)
     size, variance = np.abs(rng.normal(size=6)), np.array([0.1, 0.2, 0.0, 0.4, 0.1, 0.3])
     for score in (0.1, 0.5 * size.mean(), 0.9 * size.mean(), 1.5 * size.mean()):

@@ -1,0 +1,120 @@
+"""What differs by chance in an audit: contexts, images of one, or contexts and seeds; and missing labels."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.methods.gep.inference import infer
+from analysis.methods.gep.scores import Audit, score, vector
+from analysis.methods.gep.section import _sentence
+from analysis.methods.gep.tables import score_table, vector_table
+from probes.config.schema import Measure
+
+MEASURE = Measure(permutations=1000, bootstrap=300)
+PAIR = ("feminine", "masculine")
+
+
+def audited(values, setting="neutral", noise="own"):
+    contexts, attributes = (tuple(map(str, range(values.shape[axis]))) for axis in (0, 3))
+    return Audit(np.asarray(values, float), contexts, PAIR, attributes, setting, "human", noise)
+
+
+def said(one):
+    (row,) = score_table([one], [(*PAIR, "contrast")], MEASURE).to_dict("records")
+    return row, _sentence(row)
+
+
+def test_one_weighting_where_labels_are_missing():
+    """A fifth of the images labelled, one attribute nowhere in three contexts: one score, and one interval."""
+    rng = np.random.default_rng(0)
+    values = (rng.random((16, 2, 5, 6)) < np.array([0.6, 0.2])[:, None, None]).astype(float)
+    values[rng.random(values.shape) < 0.8] = np.nan
+    values[:3, ..., 2] = np.nan
+    one = audited(values)
+    row, _ = said(one)
+    assert row["score"] == pytest.approx(score(vector(one, *PAIR)), abs=1e-12)
+    assert row["excess"] == pytest.approx(row["score"] - row["floor"], abs=1e-12)
+    assert row["reason"] == "" and row["low"] < row["debiased"] < row["high"] and row["p_value"] < 0.05
+    rows = vector_table([one], [(*PAIR, "contrast")], MEASURE)
+    assert rows["difference"].to_numpy() == pytest.approx(vector(one, *PAIR), abs=1e-12)
+    assert rows["n_units"].max() > rows["n_units"][2] and rows["low"].notna().all()
+    assert ((rows["low"] <= rows["difference"]) & (rows["difference"] <= rows["high"])).all()
+
+
+def test_an_attribute_of_one_context_is_left_out_and_named():
+    rng = np.random.default_rng(1)
+    values = (rng.random((8, 2, 5, 4)) < np.array([0.6, 0.2])[:, None, None]).astype(float)
+    values[1:, ..., 3] = np.nan
+    row, sentence = said(audited(values))
+    without, _ = said(audited(values[..., :3]))
+    names = ("score", "floor", "p_value", "low", "high", "n_attributes")
+    assert [row[name] for name in names] == [without[name] for name in names]
+    assert row["reason"] == "without 1 of 4 attributes, which were read in fewer than two contexts"
+    assert row["reason"] in sentence
+
+
+def test_of_one_context_the_images_are_the_sample():
+    """The paper's Table 10: 20 images of each prompt, four attributes; here three in all images of one word alone."""
+    values = np.zeros((1, 2, 20, 4))
+    values[0, 0, :, :3] = 1.0
+    row, sentence = said(audited(values))
+    assert row["unit"] == "images" and row["p_value"] < 0.01 and row["score"] == 0.75
+    assert "more than the" in sentence and "said of it alone" in sentence
+    alike, sentence = said(audited(np.repeat(values[:, :1], 2, axis=1)))
+    assert np.isnan(alike["p_value"]) and "no attribute differs" in sentence
+
+
+def test_images_of_one_context_reject_as_often_as_they_say():
+    """Attributes that exclude each other, and a noise that both words share; else the images are dealt."""
+    rng = np.random.default_rng(2)
+    rejected = {"own": 0, "unpaired": 0}
+    for _ in range(150):
+        for noise in rejected:
+            base = rng.normal(size=(1, 1, 20, 4)) * (noise == "own")
+            values = (base + rng.normal(size=(1, 2, 20, 4)) < [0.0, 0.0, -1.0, -1.5]).astype(float)
+            values[..., 1] *= 1 - values[..., 0]
+            rejected[noise] += infer(audited(values, noise=noise), *PAIR, MEASURE).score_p <= 0.05
+    ends = stats.binom.ppf([0.001, 0.999], 150, [0.035, 0.05])
+    assert all(ends[0] <= count <= ends[1] for count in rejected.values()), rejected
+
+
+@pytest.mark.parametrize("contexts", [2, 3, 4, 5, 6])
+def test_few_contexts_say_what_p_they_could_have_shown(contexts):
+    values = np.zeros((contexts, 2, 5, 3))
+    values[:, 0] = 1.0
+    row, sentence = said(audited(values))
+    assert row["p_value"] == row["p_smallest"] == 2.0 ** (1 - contexts)
+    assert ("no p-value below" in sentence) == (contexts < 6)
+
+
+def test_seeds_that_repeat_over_contexts_are_crossed_with_them():
+    """Where a seed leans at every context alike: intervals over contexts miss, crossed ones hold; no false score."""
+    rng = np.random.default_rng(3)
+    held, rejected, covered = {"own": [], "shared": []}, {"own": [], "shared": []}, []
+    for _ in range(80):
+        lean = 1.5 * rng.normal(size=(1, 2, 5, 6))
+        values = (lean + rng.normal(size=(16, 2, 5, 6)) < -0.5).astype(float)
+        for noise, rows in held.items():
+            found = infer(audited(values, noise=noise), *PAIR, MEASURE)
+            rows.append(((found.low <= 0) & (found.high >= 0)).mean())
+            rejected[noise].append(found.score_p <= 0.05)
+        covered.append(found.score.low == 0)
+    assert np.mean(held["own"]) < 0.7 and np.mean(rejected["own"]) > 0.5  # what is replaced
+    assert np.mean(held["shared"]) > 0.9 and np.sum(rejected["shared"]) <= stats.binom.ppf(0.999, 80, 0.05)
+    assert np.sum(covered) >= stats.binom.ppf(0.001, 80, 0.93)
+
+
+def test_two_seeds_that_repeat_are_refused_in_words():
+    rng = np.random.default_rng(4)
+    row, sentence = said(audited(rng.integers(0, 2, (16, 2, 2, 4)), noise="shared"))
+    assert np.isnan([row["p_value"], row["floor"], row["low"]]).all() and "three seeds are needed" in sentence
+    assert row["score"] > 0 and "nothing can be said" in sentence
+
+
+def test_an_audit_without_a_label_has_no_score():
+    row, sentence = said(audited(np.full((3, 2, 2, 2), np.nan)))
+    assert np.isnan(row["score"]) and "nothing can be said" in sentence
+    one = dataclasses.replace(audited(np.full((3, 2, 2, 2), np.nan)), noise="shared")
+    assert np.isnan(infer(one, *PAIR, MEASURE).score_p)
