@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.absolute_mean import AbsoluteMean
+
+@dataclass(frozen=True)
+class EstimatedScore:
+    """A mean absolute difference with its interval.
+
+    Attributes
+    ----------
+    score : float
+        Less what the errors of the differences add to it on average; at least 0.
+    low, high : float
+    raw : float
+        As estimated.
+    n : int
+        Differences that it is the mean of.
+    least, most : float
+        Between them the score lies whatever the errors add, but for chance.
+    """
+
+    score: float
+    low: float
+    high: float
+    raw: float
+    n: int
+    least: float
+    most: float
 
 
-def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> AbsoluteMean:
+def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> EstimatedScore:
     r"""Return the mean of the absolute values of differences of which there are estimates.
 
     Parameters
@@ -38,8 +64,9 @@ def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: flo
 
     Examples
     --------
-    >>> estimated_score([0.5, -0.25], np.zeros((2, 2)))
-    AbsoluteMean(score=0.375, low=0.375, high=0.375, raw=0.375, n=2)
+    >>> found = estimated_score([0.5, -0.25], np.zeros((2, 2)))
+    >>> found.low, found.score, found.high
+    (0.375, 0.375, 0.375)
     """
     v, errors = np.asarray(differences, float), np.asarray(covariance, float)
     if v.ndim != 1 or errors.shape != (len(v), len(v)):
@@ -49,17 +76,18 @@ def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: flo
     if np.isnan(v).any() or np.isnan(errors).any():
         raise ValueError("differences: expected numbers, got NaN: leave these out")
     if not len(v):
-        return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
+        return EstimatedScore(*[np.nan] * 4, 0, np.nan, np.nan)
     size, signs, variance = np.abs(v), np.sign(v), np.diag(errors)
     sigma, raw, squares = np.sqrt(variance), float(size.mean()), float((v**2).sum())
     real = max(0.0, 1.0 - float(variance.sum()) / squares) if squares else 0.0
     # where signs are unsure errors do not cancel as their covariances say
     spread = np.sqrt(max(float(signs @ errors @ signs), float(variance.sum()))) / len(v)
     half = float(stats.norm.ppf((1 + level) / 2) * spread)
-    score, low, high = (
+    score, least, most = (
         raw - float(_added(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
     )
-    return AbsoluteMean(max(score, 0.0), max(low - half, 0.0), high + half, raw, len(v))
+    ends = max(least - half, 0.0), most + half
+    return EstimatedScore(max(score, 0.0), *ends, raw, len(v), least, most)
 
 
 def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.absolute_mean import AbsoluteMean
-from analysis.stats.estimated_score import estimated_score
+from analysis.stats.estimated_score import EstimatedScore, estimated_score
 
 FEW = 5  # labels of a group and attribute below which no error is stated
 # Labels for which the weights' priors count: of no weight for that of all groups, and of that for a group's own
@@ -140,7 +139,7 @@ def prediction_powered(
     )
 
 
-def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> AbsoluteMean:
+def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> EstimatedScore:
     """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) with an interval.
 
     Parameters

@@ -22,6 +22,7 @@ from analysis.stats.prediction_powered import prediction_powered, rectified, sco
 from analysis.stats.sign_flips import sign_flip_test
 from lab.papers.gep_floors import CONTEXTS, IMAGES, attribute_counts
 from lab.papers.tables import read_table
+from lab.templates import render
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 LABELLED = (15, 20, 40)
@@ -30,7 +31,7 @@ ERRORS = {
     "errs by word": 1.0,
 }  # how far the first word's readings are shifted, in s.d.
 UNKNOWN = 0.9  # area of an attribute that the paper has none for
-SCORE, DIFFERENCE, ERROR = "prediction-powered score", "prediction-powered difference", "bias of the score"
+SCORE, DIFFERENCE = "prediction-powered score", "prediction-powered difference"
 Cell = tuple[str, NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -89,7 +90,7 @@ def powered_coverage(
         difference = (counts[0] - counts[1]) / IMAGES
         truth = np.abs(difference).mean()
         for n in labelled:
-            world, scores, found = f"{name}, {error}, {n} labels", [], []
+            world, scores, found = f"{name}, {error}, {n}", [], []
             for _ in range(simulations):
                 labels, predictions = drawn_audit(counts, areas, ERRORS[error], rng)
                 result = prediction_powered(some_labels(labels, n, rng), predictions)
@@ -142,7 +143,33 @@ def powered_rejections(
                 p_values[SCORE].append(paired_floor(each, draws=permutations, **draws).p_value)
                 p_values[DIFFERENCE].append(sign_flip_test(each, permutations=permutations, **draws).p_value)
             for test, values in p_values.items():
-                rows.append(
-                    rejection_row(f"{name}, {n} labels", f"{test}, over contexts", False, np.ravel(values))
-                )
+                rows.append(rejection_row(f"{name}, {n}", test, False, np.ravel(values)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def page_section(*, simulations: int = 200, seed: int = 0) -> str:
+    """Return the part of ``docs/statistics.md`` on a few labels and a classifier together, in Markdown."""
+    covered, biases = powered_coverage(simulations=simulations, seed=seed)
+    rates = covered.pivot(index="world", columns="test", values="rate")
+    rows = [
+        {**row, "held": rates.loc[key, SCORE], "vector": rates.loc[key, DIFFERENCE]}
+        for row in biases
+        for key in (f"{row['world']}, {row['n']}",)
+    ]
+    rejected = powered_rejections(simulations=simulations, seed=seed)
+    rejected = rejected.pivot_table(index="world", columns="test", values="rate", sort=False)
+    off = [abs(row["score"]) for row in rows]
+    return render(
+        "statistics_audits",
+        simulations=simulations,
+        rows=rows,
+        within=sum(one <= 0.005 for one in off),
+        worst=max(off),
+        held=float(np.mean([row["held"] for row in rows])),
+        error=float(np.sqrt(0.95 * 0.05 / simulations)),
+        rejected=[
+            {"world": world, "n": n, "score": row[SCORE], "vector": row[DIFFERENCE]}
+            for key, row in rejected.iterrows()
+            for world, n in (str(key).rsplit(", ", 1),)
+        ],
+    )

@@ -19,8 +19,8 @@ import jinja2
 import pandas as pd
 
 from lab.templates import render
+from lab.validate.statistics import audits, sections
 from lab.validate.statistics import objects as statistics_objects
-from lab.validate.statistics import sections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
@@ -95,6 +95,7 @@ def page(
         missed=_missed(rates, objects),
         measured=measured,
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
+        audits=audits.page_section(simulations=runs, seed=seed),
         widths=sections.widths(**intervals),
         **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
         **{"seed": seed, "simulations": simulations, "few": sections.few(simulations), "cover": cover},
@@ -142,7 +143,12 @@ def parser() -> argparse.ArgumentParser:
     add("--tables", type=command_line.count, default=800, help="simulations of a test of a whole table")
     add("--families", type=command_line.count, default=600, help="simulations of an adjustment over a family")
     add("--resamples", type=command_line.count, default=1000, help="of each bootstrap")
-    add("--runs", type=command_line.count, default=200, help="simulated runs a world of claims about objects")
+    add(
+        "--runs",
+        type=command_line.count,
+        default=200,
+        help="simulated runs a world of claims about objects, and audits a world",
+    )
     add("--seed", type=command_line.seed, default=0)
     add("--scale", type=command_line.file, dest="scale_file", help="statistics_scale.json")
     add("--out", type=Path, help="page to write; printed if not given")
