@@ -1,8 +1,8 @@
 r"""Shares set right for what a reader confuses: one sample at a time, with an interval.
 
 A reader that says *yes* to a share s of the images that are, and to a share f of those that are not, says so of
-:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978), as in
-`analysis.stats.detector_correction`, which holds two sides of many prompts against each other.
+:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978). Two sides of many
+prompts, of which some are labelled, are held against each other in `analysis.stats.detector_correction`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.stats.detector_correction import BLIND, LEAST_SEES, NO_LABELS, SEES
+from analysis.stats.detector_correction import NO_LABELS
 
 DRAWS = 4000
 READER_STREAM = 27  # one seed draws nothing twice
+SEES = 0.2  # smallest s - f: below, the reader says next to nothing
+LEAST_SEES = 0.1  # in a single draw
+BLIND = "the reader hardly tells images that are from those that are not"
 NO_IMAGES = "no images"
 _HALF = 0.5  # images added to each kind (Jeffreys)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from analysis.stats import reader_correction
-from analysis.stats.detector_correction import BLIND, NO_LABELS
-from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
+from analysis.stats.detector_correction import NO_LABELS
+from analysis.stats.reader_correction import BLIND, NO_IMAGES, corrected_shares
 
 
 def test_the_matrix_method():
