@@ -17,7 +17,7 @@ from analysis.report.figures.objects import FILLED
 from analysis.report.format import over, reason
 from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
+from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import OBJECTS, TABLES, read
 from probes.config.schema import Config
@@ -248,7 +248,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit:
     pair = (away, towards)
     chosen = {"first": away, "second": towards}
     claims = objects.rows("object_claims", **chosen)
-    found = wording_objects.claimed(claims, HOLDS, HEDGED, DETECTOR)
+    found = wording_objects.claimed(claims, HOLDS, HEDGED, HINT, DETECTOR)
     tests = objects.rows("object_tests", group=ALL, **chosen)[["object", *OF_PAPER]]
     rates = {
         (row["quantity"], row["object"], row["indicator"]): row
@@ -281,6 +281,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit:
         "opening": wording_objects.objects_opening(claims, pair, unit=unit),
         "rows": cells,
         "corrected": bool(claims["p_corrected"].notna().any()),
+        "hints": bool((found["claim"] == HINT).any()),
         "more": len(found) - len(cells),
         "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
         "whole": whole,

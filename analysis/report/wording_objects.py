@@ -1,14 +1,15 @@
 """Sentences on objects, from rows of ``tables/object_claims``, ``table_tests`` and ``detector_error``.
 
 An object that is more frequent for one word is *associated with* it. Unhedged it is said of those alone that differ
-over prompts, by more than words of one side do, and behind the detector's errors where these are known; the sentence
-names the error rate. That none differs after adjustment does not show that none does; a chi-square whose conditions
+over prompts, by more than words of one side do, and behind the detector's errors; the sentence names the error rate.
+Where nobody checked the detector it is a hint, and each object carries the tipping point from which the detector alone
+would make it. That none differs after adjustment does not show that none does; a chi-square whose conditions
 fail is quoted as the paper's, not relied on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 
 from analysis.report.format import counted, listed, over
 from analysis.report.wording import defined
-from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS, WORDS
+from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
 
 SIGNIFICANT = 0.05
 NAMED = 6  # objects named in a sentence
@@ -126,6 +127,9 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
             f"{'differs' if len(hedged) == 1 else 'differ'} {shared}, {licence}."
         )
         parts += _sides(hedged, pair)
+    hints = claimed(claims, HINT)
+    if len(hints):
+        parts += _hints(hints, n, rate, words, pair, unit)
     detector = claimed(claims, DETECTOR)
     if len(detector):
         names = [*detector["object"].head(NAMED), *_more(detector)]
@@ -134,7 +138,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
             f"Not counted, since the detector’s errors may make it: {listed(names)}, {whose} as detected "
             "would be significant."
         )
-    if not len(holding) and not len(hedged):
+    if not len(holding) and not len(hedged) and not len(hints):
         these = "these prompts" if unit == "prompt" else "these seeds of one prompt"
         none = (
             f"Of {counted(n, 'object')} that can be tested none differs between images generated from {first} and from "
@@ -145,19 +149,67 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     return " ".join(parts)
 
 
+def _hints(
+    hints: pd.DataFrame, n: int, rate: str, words: tuple[int, int], pair: tuple[str, str], unit: str
+) -> list[str]:
+    """Say what differs as detected, and from which errors on a detector that nobody checked would make it."""
+    beyond = int((hints["claim_reason"] == NOT_CHECKED).sum())
+    if min(words) < WORDS:
+        licence = _few_words(words)
+    elif beyond < len(hints):
+        licence = f"{beyond} of them by more than words of one side differ among themselves"
+    else:
+        licence = f"by more than words of one side differ among themselves ({words[0]} and {words[1]} words)"
+    verb = "is" if len(hints) == 1 else "are"
+    return [
+        f"A hint, no finding, since nobody checked the detector on {'it' if len(hints) == 1 else 'them'}: "
+        f"of {counted(n, 'object')} that can be tested, {len(hints)} {verb} detected at different rates {rate}, "
+        f"{over(unit)}; {licence}.",
+        *_sides(hints, pair, tipping_point),
+        "In brackets is what would explain it without any difference in the images: how many times as often the "
+        "detector would have to see the object in these as in the others, or in which share of the images without it "
+        "it would have to be invented; then the same for the end of the interval.",
+    ]
+
+
+def tipping_point(row: Mapping[str, Any]) -> str:
+    """Return what errors of the detector would explain a row of ``tables/object_claims``, and the interval's end.
+
+    Examples
+    --------
+    >>> row = {"tipping_sensitivity": 3.0, "tipping_sensitivity_bound": 1.667}
+    >>> tipping_point(row | {"tipping_false": 0.222, "tipping_false_bound": 0.11})
+    '3.0 times or 22 %; 1.7 times or 11 %'
+    >>> tipping_point(row | {"tipping_sensitivity": np.inf, "tipping_false": 0.2, "tipping_false_bound": 0.1})
+    'seen in these alone or 20 %; 1.7 times or 10 %'
+    """
+    return "; ".join(
+        f"{_times(row[f'tipping_sensitivity{end}'])} or {100 * row[f'tipping_false{end}']:.0f} %"
+        for end in ("", "_bound")
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f} times" if np.isfinite(ratio) else "seen in these alone"
+
+
 def _few_words(words: tuple[int, int]) -> str:
     if words == (1, 1):
         return "one against one: what the choice of words makes is open"
     return f"{words[0]} against {words[1]}: too few to tell what the choice of words makes"
 
 
-def _sides(rows: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
-    """A sentence a side."""
+def _sides(
+    rows: pd.DataFrame, pair: tuple[str, str], beside: Callable[[Mapping[str, Any]], str] | None = None
+) -> list[str]:
+    """A sentence a side; in brackets behind each object what stands beside it."""
     first, second = pair
     found = []
     for name, lean in ((second, rows["difference_words"] > 0), (first, rows["difference_words"] < 0)):
         if lean.any():
-            names = [*rows.loc[lean, "object"].head(NAMED), *_more(rows[lean])]
+            named = rows[lean].head(NAMED)
+            texts = [f" ({beside(row)})" if beside else "" for row in named.to_dict("records")]
+            names = [*(f"{name}{text}" for name, text in zip(named["object"], texts)), *_more(rows[lean])]
             found.append(f"In more images generated from {name} prompts: {listed(names)}.")
     return found
 

@@ -1,12 +1,17 @@
 """Claims about objects: presence over all words of a side, tested against words and the detector's errors.
 
-A claim is the intersection of three tests, so its p-value is the largest of theirs (Berger 1982):
+A claim is the intersection of two tests, so its p-value is the larger of theirs (Berger 1982):
 
-- *pooled*: images of the two sides' words differ, by sign flips over prompts. Exact for these words, however few;
+- *corrected*: the difference is there behind what the detector misses and invents
+  (`analysis.stats.detector_correction`), by labels of some images. Where only some words of a side have labels, it is
+  the difference of these words;
 - *words*: the difference is more than words of one side differ among themselves
-  (`analysis.stats.word_test.word_test`), where each side has `WORDS` words or more;
-- *corrected*: it is there behind what the detector misses and invents (`analysis.stats.detector_correction`), where its
-  error rates are known.
+  (`analysis.stats.word_test.word_test`), where each side has `WORDS` words or more.
+
+Without labels the first is *pooled*: images of the two sides' words differ as detected, by sign flips over prompts.
+That is exact for these words, but what a detector sees less of on one side differs too: it is a hint, with the tipping
+point (`analysis.stats.tipping_points`) from which the detector alone would make it. A detector whose detections are the
+truth (the toy world's checker) needs no labels.
 
 Benjamini–Hochberg over the objects of a comparison that can be significant at all keeps the expected share of false
 claims among the claims at 5 %. Whether an object can be follows from the number of prompts at which the sides differ,
@@ -26,6 +31,7 @@ from analysis.stats.detector_correction import Corrected, Labels, corrected_pres
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.tipping_points import tipping_points
 from analysis.stats.word_test import word_test
 from analysis.study import Member
 from analysis.tables.interval_columns import interval_columns, with_ends
@@ -33,8 +39,8 @@ from analysis.tables.interval_columns import interval_columns, with_ends
 LEVEL = 0.05  # of false claims among the claims
 WORDS = 3  # a side; with two, no exact test over words can fall below 1/3
 HOLDS, HEDGED, DETECTOR = "holds", "these words", "not behind the detector"
-NONE, UNTESTED = "not significant", "not tested"
-CLAIMS = (HOLDS, HEDGED, DETECTOR, NONE, UNTESTED)
+HINT, NONE, UNTESTED = "detector not checked", "not significant", "not tested"
+CLAIMS = (HOLDS, HEDGED, HINT, DETECTOR, NONE, UNTESTED)
 COUNTS = ("hits", "missed", "false", "rejected")
 TEXTS = ("claim", "claim_reason")
 CLAIM_COLUMNS = (
@@ -59,8 +65,13 @@ CLAIM_COLUMNS = (
     "sensitivity_second",
     "specificity_first",
     "specificity_second",
+    "labelled_prompts",
     "p_corrected",
     "p_corrected_adjusted",
+    "tipping_sensitivity",
+    "tipping_sensitivity_bound",
+    "tipping_false",
+    "tipping_false_bound",
     "p_claim",
     "p_claim_adjusted",
     *TEXTS,
@@ -80,13 +91,13 @@ class DetectorCounts:
     ----------
     table : DataFrame
         One row per prompt, indicator and object: ``prompt``, ``indicator``, ``object`` and the number of images in
-        `COUNTS`; not whole where images are weighted.
-    same : bool
-        Whether the prompts are those of the table that is corrected.
+        `COUNTS`; not whole where images are weighted. Of the images of the table that is corrected.
+    exact : bool
+        Whether detections are the truth, and the table is empty.
     """
 
     table: pd.DataFrame
-    same: bool = True
+    exact: bool = False
 
 
 def claim_table(
@@ -96,8 +107,6 @@ def claim_table(
     counts: DetectorCounts | None = None,
     *,
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return what may be claimed of every object of every pair, tested against words and the detector's errors.
 
@@ -109,17 +118,18 @@ def claim_table(
     sides : mapping of str to sequence of str
         The indicators of each side, itself and its controls. Pairs with another indicator are left out.
     counts : DetectorCounts, optional
+        Without, nobody knows the detector's errors.
     level : float
         Of the intervals.
-    resamples, seed : int
-        Of the correction.
 
     Returns
     -------
     DataFrame
         One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ.
         ``claim`` is one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects
-        of the pair that can be significant at all, NaN for the others.
+        of the pair that can be significant at all, NaN for the others. ``tipping_``: see
+        `analysis.stats.tipping_points`, of the difference as detected and its interval over words and prompts, or over
+        prompts where a side has fewer than `WORDS` words.
 
     Examples
     --------
@@ -132,11 +142,10 @@ def claim_table(
     >>> table = object_table(images, counts, indicators="abcxyz", objects=["hat"])
     >>> rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"})
     >>> rows[["object", "difference_words", "p_pooled", "claim"]].round(4).to_numpy().tolist()
-    [['hat', 0.9583, 0.0078, 'holds']]
+    [['hat', 0.9583, 0.0078, 'detector not checked']]
     """
-    options = {"level": level, "resamples": resamples, "seed": seed}
     tables = [
-        _pair(table, sides[first], sides[second], counts, options).assign(first=first, second=second)
+        _pair(table, sides[first], sides[second], counts, level).assign(first=first, second=second)
         for first, second in pairs
         if first in sides and second in sides
     ]
@@ -158,7 +167,7 @@ def sides_of(members: Sequence[Member]) -> dict[str, list[str]]:
     }
 
 
-def _pair(table, first, second, counts, options) -> pd.DataFrame:
+def _pair(table, first, second, counts, level) -> pd.DataFrame:
     words = (list(first), list(second))
     sizes = [len(side) for side in words]
     presence = [_presence(table, side) for side in words]  # (n_words, n_prompts, n_objects)
@@ -167,7 +176,7 @@ def _pair(table, first, second, counts, options) -> pd.DataFrame:
     differ = (differences != 0).sum(axis=0)
     family = (2.0 ** (1 - np.minimum(differ, 60)) <= LEVEL) & (len(table.prompts) > 1)
     nearness = [(side / table.seeds[:, None])[None] for side in presence]
-    over = word_test(*nearness, level=options["level"])
+    over = word_test(*nearness, level=level)
     share = [sums[:, place].sum(axis=0) / max(table.n_images * sizes[place], 1) for place in (0, 1)]
     low, high = np.clip(-over.high, -1, 1), np.clip(-over.low, -1, 1)
     columns = {
@@ -183,12 +192,18 @@ def _pair(table, first, second, counts, options) -> pd.DataFrame:
         "p_words": over.p_value,
         "words_freedom": over.freedom,
     }
-    if counts is not None:
-        columns |= _corrected_columns(_corrected(table, words, sums, counts, options))
+    images = np.stack([table.seeds * size for size in sizes], axis=1)
+    plain = _as_detected(sums, images, level)
+    enough = min(sizes) >= WORDS
+    ends = (low, high) if enough else (plain.difference_low, plain.difference_high)
+    columns |= {f"tipping_{name}": value for name, value in vars(tipping_points(*share, *ends)).items()}
+    checked = counts is not None and not counts.exact
+    if checked:
+        columns |= _corrected_columns(_corrected(table, words, presence, counts.table, level))
     rows = pd.DataFrame(columns).reindex(columns=list(CLAIM_COLUMNS))
     for name in ("p_pooled", "p_words", "p_corrected"):
         rows[f"{name}_adjusted"] = _adjusted(rows[name].to_numpy(np.float64), family)
-    return _decided(rows, family, min(sizes) >= WORDS, counts is not None)
+    return _decided(rows, family, enough, checked, known=counts is not None and counts.exact)
 
 
 def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
@@ -199,19 +214,29 @@ def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
     return images
 
 
-def _corrected(table, words, sums, counts: DetectorCounts, options) -> Corrected:
-    known = counts.table
-    prompts = pd.Index(table.prompts if counts.same else known["prompt"].unique())
-    row, what = prompts.get_indexer(known["prompt"]), pd.Index(table.objects).get_indexer(known["object"])
+def _as_detected(sums: NDArray, images: NDArray, level: float) -> Corrected:
+    """Differences over prompts of a detector that does not err."""
+    none = np.zeros(sums.shape)
+    return corrected_presence(sums, images, Labels(sums, none, none, images[:, :, None] - sums), level=level)
+
+
+def _corrected(table, words, presence, known: pd.DataFrame, level: float) -> Corrected:
+    """Differences behind the detector, of those words of each side that have labels."""
+    labelled = [[name in set(known["indicator"]) for name in names] for names in words]
+    sums = np.stack([side[chosen].sum(axis=0) for side, chosen in zip(presence, labelled)], axis=1)
+    images = np.stack([table.seeds * sum(chosen) for chosen in labelled], axis=1)
+    row, what = (
+        pd.Index(own).get_indexer(known[name])
+        for name, own in (("prompt", table.prompts), ("object", table.objects))
+    )
     side = np.select([known["indicator"].isin(names) for names in words], [0, 1], -1)
     keep = (row >= 0) & (what >= 0) & (side >= 0)
     cells = []
     for name in COUNTS:
-        cell = np.zeros((len(prompts), 2, len(table.objects)))
+        cell = np.zeros(sums.shape)
         np.add.at(cell, (row[keep], side[keep], what[keep]), known[name].to_numpy(np.float64)[keep])
         cells.append(cell)
-    images = np.stack([table.seeds * len(names) for names in words], axis=1)
-    return corrected_presence(sums, images, Labels(*cells, aligned=counts.same), **options)
+    return corrected_presence(sums, images, Labels(*cells), level=level)
 
 
 def _corrected_columns(corrected: Corrected) -> dict[str, NDArray[np.float64]]:
@@ -229,6 +254,7 @@ def _corrected_columns(corrected: Corrected) -> dict[str, NDArray[np.float64]]:
         "sensitivity_second": corrected.sensitivity[1],
         "specificity_first": corrected.specificity[0],
         "specificity_second": corrected.specificity[1],
+        "labelled_prompts": corrected.labelled,
         "p_corrected": corrected.p_value,
     }
 
@@ -237,35 +263,48 @@ def _adjusted(p_value: NDArray[np.float64], family: NDArray[np.bool_]) -> NDArra
     return adjust_p_values(np.where(family, p_value, np.nan))
 
 
-def _decided(rows: pd.DataFrame, family, enough_words: bool, checked: bool) -> pd.DataFrame:
-    """Return the three tests joined, and what may be claimed."""
+def _decided(rows: pd.DataFrame, family, enough_words: bool, checked: bool, *, known: bool) -> pd.DataFrame:
+    """Return the tests joined, and what may be claimed."""
     pooled, words, corrected = (
         rows[name].to_numpy(np.float64) for name in ("p_pooled", "p_words", "p_corrected")
     )
     turned = rows["difference_corrected"] * rows["difference_words"] <= 0
-    behind = np.where(turned, 1.0, corrected) if checked else np.full(len(rows), np.nan)
+    behind = np.where(np.isnan(corrected) | np.isnan(pooled), pooled, np.where(turned, 1.0, corrected))
     over = np.where(np.isnan(words), 1.0, words) if enough_words else np.full(len(rows), np.nan)
-    joined = {  # a test that is not there takes no part
-        "all": _largest(pooled, over, behind),
-        "words": _largest(pooled, behind),
-        "detector": _largest(pooled, over),
+    joined = _largest(behind, over)
+    passed = {
+        name: np.nan_to_num(_adjusted(p, family), nan=1.0) < LEVEL
+        for name, p in (("all", joined), ("words", behind), ("detected", _largest(pooled, over)))
     }
-    passed = {name: np.nan_to_num(_adjusted(p, family), nan=1.0) < LEVEL for name, p in joined.items()}
     alone = rows["p_pooled_adjusted"].fillna(1.0).to_numpy() < LEVEL
+    unknown = np.isnan(corrected) & (not known)
+    beyond = passed["all"] & enough_words
     claim = np.select(
-        [passed["all"] & enough_words, passed["words"], passed["detector"] | alone, ~np.isnan(pooled)],
-        [HOLDS, HEDGED, DETECTOR if checked else NONE, NONE],
+        [
+            (beyond | passed["words"]) & unknown,
+            beyond,
+            passed["words"],
+            (passed["detected"] | alone) & checked,
+            ~np.isnan(pooled),
+        ],
+        [HINT, HOLDS, HEDGED, DETECTOR, NONE],
         UNTESTED,
     )
-    unknown = np.isnan(corrected) if checked else np.ones(len(rows), bool)
+    of_words = NOT_WORDS if enough_words else FEW_WORDS
     reason = np.select(
-        [claim == HEDGED, claim == DETECTOR, (claim == HOLDS) & unknown, (claim == NONE) & ~family],
-        [NOT_WORDS if enough_words else FEW_WORDS, NOT_CORRECTED, NOT_CHECKED, RARE],
+        [
+            (claim == HINT) & beyond,
+            claim == HINT,
+            claim == HEDGED,
+            claim == DETECTOR,
+            (claim == NONE) & ~family,
+        ],
+        [NOT_CHECKED, f"{NOT_CHECKED}; {of_words}", of_words, NOT_CORRECTED, RARE],
         "",
     )
     return rows.assign(
-        p_claim=joined["all"],
-        p_claim_adjusted=_adjusted(joined["all"], family),
+        p_claim=joined,
+        p_claim_adjusted=_adjusted(joined, family),
         claim=claim.astype(object),
         claim_reason=reason.astype(object),
     )

@@ -57,7 +57,7 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
     """
     if run.config.model not in MODELS or not run.parts("objects"):
         return None
-    if _its_own_truth(run):
+    if is_checker(run):
         return checker_accuracy(run.config.model, run.config.measure.level)
     observed, seen = checked or checked_images(run)
     if observed is None:
@@ -95,7 +95,7 @@ def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | 
         ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
         `analysis.tables.objects.claims.COUNTS`, ``truth``.
     """
-    if run.config.model not in MODELS or _its_own_truth(run):
+    if run.config.model not in MODELS or is_checker(run):
         return None
     observed, seen = checked or checked_images(run)
     if observed is None:
@@ -128,7 +128,8 @@ def count_errors(
     return pd.DataFrame(keys | columns).assign(truth=VERSION)
 
 
-def _its_own_truth(run: Run) -> bool:
+def is_checker(run: Run) -> bool:
+    """Return whether the checker found a run's objects, and so is its own truth."""
     return (run.meta.get("observer") or {}).get("engine") == CHECKER
 
 
@@ -137,7 +138,7 @@ def checked_images(run: Run) -> Checked:
 
     Both are None where the checker knows nothing of the run's images, or found the objects itself.
     """
-    if run.config.model not in MODELS or not run.parts("objects") or _its_own_truth(run):
+    if run.config.model not in MODELS or not run.parts("objects") or is_checker(run):
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = by_unit(observed[observed["status"] == "ok"], run.config)

@@ -21,7 +21,13 @@ from analysis.metrics.dependency import dependency_groups
 from analysis.stats.object_counts import ObjectTable
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.objects.claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
-from analysis.tables.objects.detector_error import Checked, checked_images, detector_counts, detector_error
+from analysis.tables.objects.detector_error import (
+    Checked,
+    checked_images,
+    detector_counts,
+    detector_error,
+    is_checker,
+)
 from analysis.tables.objects.looked_for import leave_open, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects.statistics import object_statistics, table_statistics
@@ -77,8 +83,12 @@ def measure_objects(
 def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
     """Return what is known of the detector's errors on a run's images: from the checker, else from people.
 
+    Of the checker itself, which is its own truth, that it makes none.
+
     Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
     """
+    if is_checker(run):
+        return DetectorCounts(pd.DataFrame(), exact=True)
     counts = detector_counts(run, checked)
     if counts is not None:
         write(run, "detector_counts", counts)
@@ -168,7 +178,7 @@ def tables(
             Piece(
                 claim_table,
                 (with_controls[ALL], [pair], sides_of(indicators(config)), counts),
-                sampling,
+                {"level": options.level},
             )
             for pair in chosen.leaning
         ],

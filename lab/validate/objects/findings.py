@@ -2,8 +2,8 @@
 
 ``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
 (`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all
-words of the sides, adjusted in the same way. The error rates of the detector are those of the run, crossed over
-prompts, or with ``--rates others`` those of the benchmark model's other runs.
+words of the sides, adjusted in the same way. Every third prompt is labelled, as people might: with labels of all
+images the report's claims would be the checker's own.
 
 Coverage: runs are drawn at random from the prompts and seeds of all runs of a benchmark model, with the detections
 and the checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them.
@@ -47,6 +47,7 @@ from probes.prompts.grammar.nouns import lemma
 from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import LEAST, read_images
 
+EVERY = 3  # of so many prompts one is labelled
 OCCURRENCES = 10  # detections of an object in a drawn run whose interval counts
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
 
@@ -115,14 +116,12 @@ def read_run(path: Path) -> RunReading:
     )
 
 
-def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.DataFrame:
+def findings(reading: RunReading) -> pd.DataFrame:
     """Return what a run would say of each object, and whether the checker's reading says so too.
 
     Parameters
     ----------
     reading : RunReading
-    counts : DetectorCounts, optional
-        Error rates; those of the run itself unless given.
 
     Returns
     -------
@@ -130,7 +129,8 @@ def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.Da
         ``first``, ``second``, ``object``, ``claim``; ``plain``: significant by the paired test of two words, adjusted
         over objects, as detected; ``there``, ``plain_there``: the same tests of what the checker sees.
     """
-    counts = counts or DetectorCounts(reading.counts)
+    labelled = pd.Index(reading.detected.prompts)[::EVERY]
+    counts = DetectorCounts(reading.counts[reading.counts["prompt"].isin(labelled)])
     claims = claim_table(reading.detected, reading.pairs, reading.sides, counts)
     truth = claim_table(reading.there, reading.pairs, reading.sides)
     plain, plain_truth = (
@@ -142,31 +142,6 @@ def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.Da
         plain=plain["p_bh"] < LEVEL,
         plain_there=(plain_truth["p_bh"] < LEVEL) & (plain_truth["difference"] * plain["difference"] > 0),
     )
-
-
-def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> DetectorCounts:
-    """Error rates of the other runs of the same benchmark model.
-
-    Raises
-    ------
-    UserError
-        There is none.
-    """
-    others = [
-        other
-        for other in readings
-        if other.benchmark_model == reading.benchmark_model and other.name != reading.name
-    ]
-    if not others:
-        raise UserError(
-            f"--rates others: expected two runs of {reading.benchmark_model} or more, got {reading.name} "
-            "alone: name more"
-        )
-    tables = [
-        other.counts.assign(prompt=[f"{place}-{p}" for p in other.counts["prompt"]])
-        for place, other in enumerate(others)
-    ]
-    return DetectorCounts(pd.concat(tables, ignore_index=True), same=False)
 
 
 def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -214,14 +189,15 @@ def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) 
     share = truth.sum(axis=0) / images.sum(axis=0)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         wanted = {"difference": share[1] - share[0], "score": share[1] / share.sum(axis=0)}
-    perfect = Labels(*(np.full((2, *truth.shape[1:]), v) for v in (1e6, 0.0, 0.0, 1e6)), aligned=False)
-    for number in range(runs):
+    labelled = np.arange(n) % EVERY == 0
+    for _ in range(runs):
         drawn = rng.integers(len(truth), size=n)
         chosen = [cell[drawn] for cell in cells]
-        detected = chosen[0] + chosen[2]
-        for name, labels in (("corrected", Labels(*chosen, aligned=True)), ("as detected", perfect)):
-            options = {"resamples": 500, "imputations": 1, "seed": number}
-            result = corrected_presence(detected, images[drawn], labels, **options)
+        detected, none = chosen[0] + chosen[2], np.zeros(chosen[0].shape)
+        some = [np.where(labelled[:, None, None], cell, 0.0) for cell in chosen]
+        perfect = Labels(detected, none, none, images[drawn][:, :, None] - detected)
+        for name, labels in (("corrected", Labels(*some)), ("as detected", perfect)):
+            result = corrected_presence(detected, images[drawn], labels)
             for quantity, value in wanted.items():
                 low, high = getattr(result, f"{quantity}_low"), getattr(result, f"{quantity}_high")
                 counted = (detected.sum(axis=(0, 1)) >= OCCURRENCES) & ~np.isnan(value) & ~np.isnan(low)
@@ -300,9 +276,6 @@ def parser() -> argparse.ArgumentParser:
         "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the benchmark models"
     )
     main.add_argument(
-        "--rates", choices=("run", "others"), default="run", help="whose error rates (default run)"
-    )
-    main.add_argument(
         "--coverage",
         type=command_line.whole(0, 100_000),
         default=0,
@@ -314,8 +287,7 @@ def parser() -> argparse.ArgumentParser:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     readings = [read_run(path) for path in options.runs]
-    rates = [other_rates(r, readings) if options.rates == "others" else None for r in readings]
-    results = [findings(reading, counts) for reading, counts in zip(readings, rates)]
+    results = [findings(reading) for reading in readings]
     print(as_markdown(summary([(r.benchmark_model, r.name) for r in readings], results)))
     for benchmark_model in dict.fromkeys(r.benchmark_model for r in readings) if options.coverage > 0 else ():
         chosen = [r for r in readings if r.benchmark_model == benchmark_model]

@@ -14,16 +14,23 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.stats.detector_correction import Labels, corrected_presence
+from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable
-from analysis.tables.objects.claims import COUNTS, HEDGED, HOLDS, DetectorCounts, claim_table
+from analysis.stats.tipping_points import tipping_points
+from analysis.tables.objects.claims import COUNTS, HEDGED, HINT, HOLDS, DetectorCounts, claim_table
 from lab.templates import render
 
 SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}
 OBJECTS = 38  # as in toyworld
 PROMPT, SIDE = 0.3, 0.15  # variances; the image has the rest
 AGREE = 0.5  # of the detector's errors within a prompt and side
-LABELLED = {"the run's images": "own", "a third of the prompts": "third", "300 other images": "other"}
+ALPHA = 0.05
+MANY = 96  # prompts, with which a detector alone makes differences that are significant
+LABELLED = {
+    "all images": 1,
+    "a third of the prompts": 3,
+    "a sixth of the prompts": 6,
+}  # every so many prompts
 
 
 @dataclass(frozen=True)
@@ -61,13 +68,23 @@ WORLDS = (
     ClaimWorld("a third differ, words too", real=1 / 3, words=0.3),
     ClaimWorld("a third differ, the detector too", real=1 / 3, misses=(0.4, 0.05), invents=(0.01, 0.08)),
 )
+BASES = (0.05, 0.1, 0.2, 0.4)  # frequencies of objects
+SINGLE = (  # one object: planted frequencies, the detector's sensitivities and false detections, by side
+    ((0.3, 0.3), (0.95, 0.95), (0.01, 0.01)),
+    ((0.3, 0.3), (0.9, 0.6), (0.0, 0.0)),
+    ((0.3, 0.3), (0.6, 0.9), (0.08, 0.01)),
+    ((0.05, 0.05), (0.6, 0.9), (0.08, 0.01)),
+    ((0.1, 0.5), (0.95, 0.95), (0.01, 0.01)),
+    ((0.1, 0.5), (0.6, 0.9), (0.08, 0.01)),
+    ((0.1, 0.5), (0.9, 0.6), (0.01, 0.08)),
+)
 
 
 def draw_claims(
     world: ClaimWorld, rng: np.random.Generator, *, prompts: int = 24, words: int = 3
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
     """Truth and detections, shape (n_prompts, 2, n_words, n_objects), and the sides' quantiles (2, n_objects)."""
-    base = special.ndtri(rng.choice([0.05, 0.1, 0.2, 0.4], OBJECTS)) * np.sqrt(1 + world.words**2)
+    base = special.ndtri(rng.choice(BASES, OBJECTS)) * np.sqrt(1 + world.words**2)
     lean = (
         (np.arange(OBJECTS) < round(world.real * OBJECTS)) * rng.choice([-1, 1], OBJECTS) * world.effect / 2
     )
@@ -92,28 +109,33 @@ def draw_claims(
 
 
 def claim_rates(
-    worlds: tuple[ClaimWorld, ...] = WORLDS, *, simulations: int = 200, seed: int = 0, correct: bool = True
+    worlds: tuple[ClaimWorld, ...] = WORLDS,
+    *,
+    simulations: int = 200,
+    seed: int = 0,
+    prompts: int = 24,
+    labelled: int = 1,
 ) -> pd.DataFrame:
     """False claims among the claims, and real differences claimed; one row per world.
 
     Returns
     -------
     DataFrame
-        ``world``; of claims and of hedged sentences: ``_false`` (mean share of false ones, 0 where there is none),
-        ``_any`` (share of runs with a false one), ``_real`` (share of real differences, NaN where there is none).
-        A hedged sentence is of its words alone, so it is compared with their frequencies: with words that differ it is
-        not false, and NaN is shown.
+        ``world``; of claims, of hedged sentences and of hints: ``_false`` (mean share of false ones, 0 where there is
+        none), ``_any`` (share of runs with a false one), ``_real`` (share of real differences, NaN where there is
+        none). A hedged sentence is of its words alone, so it is compared with their frequencies: with words that differ
+        it is not false, and NaN is shown. ``labelled``: every so many prompts have labels; with 0 none has, and all are
+        hints.
     """
     rows = []
     for number, world in enumerate(worlds):
         rng, rates = np.random.default_rng([seed, 900 + number]), []
-        for place in range(simulations):
-            truth, detected, quantile = draw_claims(world, rng)
+        for _ in range(simulations):
+            truth, detected, quantile = draw_claims(world, rng, prompts=prompts)
             real = quantile[0] != quantile[1]
-            counts = _counts(truth, detected) if correct else None
-            options = {"resamples": 300, "seed": place}
-            claims = claim_table(_table(detected), [("f", "m")], SIDES, counts, **options)["claim"]
-            for kind in (HOLDS, HEDGED):
+            counts = _counts(truth, detected, labelled) if labelled else None
+            claims = claim_table(_table(detected), [("f", "m")], SIDES, counts)["claim"]
+            for kind in (HOLDS, HEDGED, HINT):
                 chosen = (claims == kind).to_numpy()
                 false = (chosen & ~real).sum()
                 rates.append(
@@ -126,8 +148,8 @@ def claim_rates(
                 )
         table = pd.DataFrame(rates, columns=["kind", "false", "any", "real"]).groupby("kind").mean()
         row = {"world": world.name}
-        for kind, name in ((HOLDS, "claims"), (HEDGED, "hedged")):
-            wrong = table.loc[kind, ["false", "any"]] if kind == HOLDS or not world.words else [np.nan] * 2
+        for kind, name in ((HOLDS, "claims"), (HEDGED, "hedged"), (HINT, "hints")):
+            wrong = table.loc[kind, ["false", "any"]] if kind != HEDGED or not world.words else [np.nan] * 2
             row |= dict(zip((f"{name}_false", f"{name}_any"), wrong))
             row[f"{name}_real"] = table.loc[kind, "real"] if world.real else np.nan
         rows.append(row)
@@ -135,41 +157,99 @@ def claim_rates(
 
 
 def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
-    """Return how often intervals hold the truth behind a detector that errs by side; a row a source of error rates.
+    """Return how often intervals hold the truth behind a detector that errs by side; a row a share of labels.
 
     Returns
     -------
     DataFrame
-        ``rates`` (``none``: as detected), ``score`` and ``difference`` (shares), ``intervals``: of objects detected ten
-        times or more.
+        ``labels`` (``none``: as detected), ``score`` and ``difference`` (shares), ``intervals``: of objects detected
+        ten times or more.
     """
     world, rows = ClaimWorld("", real=1 / 2, effect=1.2, misses=(0.4, 0.1), invents=(0.01, 0.06)), []
-    for name, kind in {"none": "none", **LABELLED}.items():
+    for name, every in {"none": 0, **LABELLED}.items():
         rng, hits = np.random.default_rng([seed, 950]), []
-        for place in range(simulations):
-            state = rng.bit_generator.state
+        for _ in range(simulations):
             truth, detected, quantile = draw_claims(world, rng, prompts=prompts)
-            images = np.full((prompts, 2), truth.shape[2])
-            labels = _labels(kind, truth, detected, world, state)
-            counts = detected.sum(axis=2)
-            options = {"resamples": 500, "imputations": 1, "seed": place}
-            result = corrected_presence(counts, images, labels, **options)
+            result = _corrected(truth, detected, every)
             share = special.ndtr(quantile / np.sqrt(1 + world.words**2))
             wanted = {"score": share[1] / share.sum(axis=0), "difference": share[1] - share[0]}
-            chosen = counts.sum(axis=(0, 1)) >= 10
+            chosen = detected.sum(axis=(0, 1, 2)) >= 10
             ends = {q: (getattr(result, f"{q}_low"), getattr(result, f"{q}_high")) for q in wanted}
-            hits.append(
-                [
-                    *(
-                        ((ends[q][0] <= value) & (value <= ends[q][1]))[chosen].sum()
-                        for q, value in wanted.items()
-                    ),
-                    chosen.sum(),
-                ]
-            )
+            held = [
+                ((ends[q][0] <= value) & (value <= ends[q][1]))[chosen].sum() for q, value in wanted.items()
+            ]
+            hits.append([*held, chosen.sum()])
         score, difference, total = np.sum(hits, axis=0)
         rows.append((name, score / total, difference / total, int(total)))
-    return pd.DataFrame(rows, columns=["rates", "score", "difference", "intervals"])
+    return pd.DataFrame(rows, columns=["labels", "score", "difference", "intervals"])
+
+
+def single_rates(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
+    """Return how often one object is found to differ at 5 %: as detected, by labels alone and by both.
+
+    Returns
+    -------
+    DataFrame
+        One row per design: ``frequency``, ``sees``, ``invents`` (pairs, of `SINGLE`), ``labels`` (of `LABELLED`);
+        ``detected``, ``labels_alone``, ``both`` (shares rejected), ``covered`` (of the intervals of both),
+        ``contradictions`` (p-values on another side of 5 % than their interval), ``bound`` (share of the objects whose
+        bound of the tipping point lies above the true ratio of sensitivities; NaN where that is not all that differs),
+        ``objects``.
+    """
+    rows = []
+    for number, (frequency, sees, invents) in enumerate(SINGLE):
+        for name, every in LABELLED.items():
+            rng, found = np.random.default_rng([seed, 970 + number]), []
+            for _ in range(simulations):
+                truth, detected = _single(frequency, sees, invents, prompts, rng)
+                plain, both = _corrected(truth, detected, 0), _corrected(truth, detected, every)
+                alone = _corrected(truth[::every], truth[::every], 1)
+                gap, p_value = frequency[1] - frequency[0], both.p_value
+                alone_explains = not gap and not any(invents) and sees[0] != sees[1]
+                outside = (both.difference_low > 0) | (both.difference_high < 0)
+                share = detected.mean(axis=(0, 2))
+                tipping = tipping_points(*share, plain.difference_low, plain.difference_high)
+                found.append(
+                    [
+                        (plain.p_value < ALPHA).mean(),
+                        (alone.p_value < ALPHA).mean(),
+                        (p_value < ALPHA).mean(),
+                        ((both.difference_low <= gap) & (gap <= both.difference_high)).mean(),
+                        ((p_value < ALPHA) != outside).mean(),
+                        (tipping.sensitivity_bound > max(sees) / min(sees)).mean()
+                        if alone_explains
+                        else np.nan,
+                    ]
+                )
+            rows.append((frequency, sees, invents, name, *np.mean(found, axis=0), simulations * OBJECTS))
+    rates = ["detected", "labels_alone", "both", "covered", "contradictions", "bound"]
+    return pd.DataFrame(rows, columns=["frequency", "sees", "invents", "labels", *rates, "objects"])
+
+
+def _single(frequency, sees, invents, prompts: int, rng) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Truth and detections of objects that are all alike, shape (n_prompts, 2, n_words, n_objects)."""
+    shape = (prompts, 2, 3, OBJECTS)
+
+    def normal(variance: float, *axes: int) -> NDArray[np.float64]:
+        size = tuple(length if axis in axes else 1 for axis, length in enumerate(shape))
+        return np.sqrt(variance) * rng.standard_normal(size)
+
+    def by_side(values) -> NDArray[np.float64]:
+        return np.array(values)[None, :, None, None]
+
+    latent = normal(PROMPT, 0, 3) + normal(SIDE, 0, 1, 3) + normal(1 - PROMPT - SIDE, 0, 1, 2, 3)
+    truth = latent < special.ndtri(by_side(frequency))
+    error = normal(AGREE, 0, 1, 3) + normal(1 - AGREE, 0, 1, 2, 3)
+    return truth, error < special.ndtri(np.where(truth, by_side(sees), by_side(invents)))
+
+
+def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> Corrected:
+    """Presence with every so many prompts labelled; 0: taking detections for the truth."""
+    images = np.full(truth.shape[:2], truth.shape[2])
+    cells = _cells(truth, detected) if every else _cells(detected, detected)
+    for cell in cells:
+        cell[np.arange(len(cell)) % max(every, 1) != 0] = 0
+    return corrected_presence(detected.sum(axis=2), images, Labels(*cells))
 
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
@@ -179,7 +259,14 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         simulations=simulations,
         objects=OBJECTS,
         claims=list(claim_rates(simulations=simulations, seed=seed).itertuples(index=False)),
+        unchecked=list(
+            claim_rates(simulations=simulations // 4 + 1, seed=seed, prompts=MANY, labelled=0).itertuples()
+        ),
+        many=MANY,
+        unchecked_runs=simulations // 4 + 1,
         covered=list(correction_coverage(simulations=simulations, seed=seed).itertuples()),
+        single=list(single_rates(simulations=simulations // 4 + 1, seed=seed).itertuples()),
+        single_objects=(simulations // 4 + 1) * OBJECTS,
     )
 
 
@@ -200,27 +287,15 @@ def _cells(truth: NDArray[np.bool_], detected: NDArray[np.bool_]) -> list[NDArra
     return [kind.sum(axis=2).astype(np.float64) for kind in kinds]
 
 
-def _counts(truth: NDArray[np.bool_], detected: NDArray[np.bool_]) -> DetectorCounts:
-    n, _, _, width = truth.shape
-    place = np.indices((n, 2, width)).reshape(3, -1)
+def _counts(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int = 1) -> DetectorCounts:
+    words, width = truth.shape[2:]
+    names = np.array([own[:words] for own in SIDES.values()], object)
+    prompt, side, word, what = np.indices(truth.shape).reshape(4, -1)
+    kinds = (truth & detected, truth & ~detected, ~truth & detected, ~truth & ~detected)
     keys = {
-        "prompt": place[0],
-        "indicator": np.array(["f", "m"], object)[place[1]],
-        "object": np.array([f"object {number}" for number in range(width)], object)[place[2]],
+        "prompt": prompt,
+        "indicator": names[side, word],
+        "object": np.array([f"object {number}" for number in range(width)], object)[what],
     }
-    cells = {name: cell.ravel() for name, cell in zip(COUNTS, _cells(truth, detected))}
-    return DetectorCounts(pd.DataFrame(keys | cells))
-
-
-def _labels(kind: str, truth, detected, world: ClaimWorld, state: dict) -> Labels:
-    if kind == "none":
-        return Labels(*(np.full((2, 2, OBJECTS), v) for v in (1e6, 0.0, 0.0, 1e6)), aligned=False)
-    if kind == "other":
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state  # the objects of this world, drawn for other prompts
-        truth, detected, _ = draw_claims(world, rng, prompts=50)
-    cells = _cells(truth, detected)
-    if kind == "third":
-        for cell in cells:
-            cell[np.arange(len(cell)) % 3 != 0] = 0
-    return Labels(*cells, aligned=kind != "other")
+    table = pd.DataFrame(keys | {name: kind.ravel().astype(float) for name, kind in zip(COUNTS, kinds)})
+    return DetectorCounts(table[table["prompt"] % every == 0])

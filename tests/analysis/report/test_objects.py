@@ -51,7 +51,7 @@ def run(tmp_path_factory) -> Run:
     images = run.samples(["sample_id", "triplet", "seed", "indicator"])
     table = counted(images, objects, chosen.names, without=chosen.individuals)["all"]
     sides = {name: [name] for name in NAMES}
-    run.write_table("object_claims", claim_table(table, chosen.leaning, sides, counts, resamples=200))
+    run.write_table("object_claims", claim_table(table, chosen.leaning, sides, counts))
     return run
 
 
@@ -113,8 +113,12 @@ def test_section_says_what_the_tests_say(run, page):
         both = rates.loc[quantity, "dress"][["feminine", "masculine"]]
         assert set(both.dropna()) <= set(values)
     buttons = [attrs["data-show"] for tag, attrs in page.tags if tag == "button" and "data-show" in attrs]
+    hints = claims[claims["claim"] == "detector not checked"]
+    assert hints["object"].tolist() == ["wall"]  # the checker does not know it
+    assert "A hint, no finding, since nobody checked the detector on it" in page.text
+    assert {hints["tipping_sensitivity_bound"].iloc[0], hints["tipping_false"].iloc[0]} <= set(values)
     marked = claims[claims["claim"] == "not behind the detector"]
-    order = [f.iloc[(-f["difference_words"].abs()).argsort(kind="stable")] for f in (found, marked)]
+    order = [f.iloc[(-f["difference_words"].abs()).argsort(kind="stable")] for f in (found, hints, marked)]
     assert buttons == [name for rows in order for name in rows["object"]]
     assert re.search("In more images generated from masculine prompts: [^.]*tie", page.text)
     assert "does not hold here" in page.text  # chi-square, with a wall in every image

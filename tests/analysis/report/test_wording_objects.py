@@ -46,6 +46,29 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
     assert "none differs" in text and "the detector’s errors may make it: slacks" in text
 
 
+def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
+    pair = ("feminine", "masculine")
+    tipping = {
+        "tipping_sensitivity": 3.14,
+        "tipping_sensitivity_bound": 1.68,
+        "tipping_false": 0.31,
+        "tipping_false_bound": 0.12,
+    }
+    hint = ("tie", 0.4, 0.01, "detector not checked")
+    rows = rows_of(hint, corrected=np.nan).assign(claim_reason="the detector's errors on it are not known")
+    text = wording_objects.objects_opening(rows.assign(**tipping), pair)
+    assert text.startswith("A hint, no finding, since nobody checked the detector on it: of 1 object")
+    assert "tie (3.1 times or 31 %; 1.7 times or 12 %)" in text and "differs" not in text
+    assert "by more than words of one side differ among themselves (3 and 3 words)" in text
+    alone = tipping | {"tipping_sensitivity": np.inf}
+    assert "tie (seen in these alone or 31 %;" in wording_objects.objects_opening(rows.assign(**alone), pair)
+    few = wording_objects.objects_opening(rows_of(hint, words=1, corrected=np.nan).assign(**tipping), pair)
+    assert "one against one" in few
+    both = pd.concat([rows_of(("hat", 0.5, 0.01, "holds")), rows.assign(**tipping)], ignore_index=True)
+    text = wording_objects.objects_opening(both, pair)
+    assert "1 differs (false" in text and "A hint, no finding" in text
+
+
 def test_table_sentences_follow_the_tables():
     pair = ("feminine", "masculine")
     assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)

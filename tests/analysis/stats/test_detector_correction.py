@@ -1,18 +1,14 @@
-"""Presence behind a detector that errs: by hand, against loops, and where the detector makes a difference itself."""
+"""Presence behind a detector that errs: by hand, against SciPy, and where the detector makes a difference itself."""
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from analysis.stats.detector_correction import (
-    BLIND,
-    NO_LABELS,
-    OBJECT_WEIGHT,
-    SIDE_WEIGHT,
-    Labels,
-    corrected_presence,
-)
+from analysis.stats.detector_correction import FEW_LABELS, NO_LABELS, Labels, corrected_presence
 from analysis.stats.sign_flips import flip_p_values
+
+WORDS = 3
+NAMES = ("hits", "missed", "false", "rejected")
 
 
 def brute(differences):
@@ -36,45 +32,6 @@ def test_sign_flips_are_all_counted():
     np.testing.assert_allclose(flip_p_values(large), 2 * stats.norm.sf(np.abs(z)), atol=1e-12)
 
 
-def test_matrix_method_by_hand():
-    """p = 0.3 and 0.55; s = 0.8 and 0.9, f = 0.1 and 0.2: π = 0.2 / 0.7 and 0.35 / 0.7."""
-    n = np.full((10, 2), 100)
-    x = np.repeat([[[30], [55]]], 10, axis=0)
-    cells = [np.repeat([[[a], [b]]], 50, axis=0) * 1e6 for a, b in ((8, 9), (2, 1), (1, 2), (9, 8))]
-    result = corrected_presence(x, n, Labels(*cells, aligned=False), resamples=200, imputations=10)
-    np.testing.assert_allclose(result.presence[:, 0], [2 / 7, 1 / 2], atol=1e-6)
-    assert result.difference[0] == pytest.approx(3 / 14, abs=1e-6)
-    assert result.score[0] == pytest.approx(0.5 / (0.5 + 2 / 7), abs=1e-6)
-    assert result.difference_low[0] < result.difference[0] < result.difference_high[0]
-
-
-def crossed(x, n, cells):
-    """Leave-one-prompt-out by loops: the module's folds are single prompts up to twelve of them."""
-    rows, _, width = x.shape
-    hits, missed, false, rejected = cells
-
-    s0 = (hits.sum() + 0.5) / (hits.sum() + missed.sum() + 1)
-    f0 = (false.sum() + 0.5) / (false.sum() + rejected.sum() + 1)
-    found = np.zeros((2, width))
-    for o in range(width):
-        # what a side is drawn towards is what both sides of all prompts say
-        s_all = (hits[:, :, o].sum() + OBJECT_WEIGHT * s0) / (
-            hits[:, :, o].sum() + missed[:, :, o].sum() + OBJECT_WEIGHT
-        )
-        f_all = (false[:, :, o].sum() + OBJECT_WEIGHT * f0) / (
-            false[:, :, o].sum() + rejected[:, :, o].sum() + OBJECT_WEIGHT
-        )
-        for g in range(2):
-            for i in range(rows):
-                left = np.arange(rows) != i
-                yes, no = hits[left, g, o].sum(), missed[left, g, o].sum()
-                s = (yes + SIDE_WEIGHT * s_all) / (yes + no + SIDE_WEIGHT)
-                yes, no = false[left, g, o].sum(), rejected[left, g, o].sum()
-                f = (yes + SIDE_WEIGHT * f_all) / (yes + no + SIDE_WEIGHT)
-                found[g, o] += (x[i, g, o] - f * n[i, g]) / (s - f) / n[:, g].sum()
-    return np.clip(found, 0, 1)
-
-
 def world(n, words, frequency, s, f, rng, *, clustered=0.5):
     """Truth and detections of shape (n_prompts, 2, n_words, n_objects), dependent within a prompt."""
     shape = (n, 2, words, frequency.shape[-1])
@@ -86,83 +43,144 @@ def world(n, words, frequency, s, f, rng, *, clustered=0.5):
     return truth, error < special.ndtri(np.where(truth, s[None, :, None], f[None, :, None]))
 
 
-def labelled(truth, detected, aligned, rows=slice(None)):
+def labelled(truth, detected, rows=slice(None)):
     cells = [np.zeros((len(truth), 2, truth.shape[3])) for _ in range(4)]
     for cell, chosen in zip(
         cells, (truth & detected, truth & ~detected, ~truth & detected, ~truth & ~detected)
     ):
         cell[rows] = chosen.sum(axis=2)[rows]
-    return Labels(*cells, aligned=aligned)
+    return Labels(*cells)
 
 
-def test_a_prompt_is_corrected_by_the_others():
-    rng = np.random.default_rng(3)
-    frequency = np.array([[0.2, 0.5, 0.3], [0.4, 0.5, 0.1]])
-    truth, detected = world(9, 3, frequency, np.full((2, 3), 0.8), np.full((2, 3), 0.05), rng, clustered=0.0)
-    labels, n = labelled(truth, detected, True), np.full((9, 2), 3)
-    x = detected.sum(axis=2)
-    result = corrected_presence(x, n, labels, resamples=20, imputations=5)
-    cells = (labels.hits, labels.missed, labels.false, labels.rejected)
-    np.testing.assert_allclose(result.presence, crossed(x, n, cells), atol=1e-12)
+def corrected(truth, detected, rows=slice(None)):
+    n = np.full((len(truth), 2), truth.shape[2])
+    return corrected_presence(detected.sum(axis=2), n, labelled(truth, detected, rows))
 
 
-def test_a_difference_of_the_detector_does_not_survive():
-    """One frequency on both sides; the detector misses 40 % on the first and invents 12 % on the second."""
-    rng, raw, behind = np.random.default_rng(1), [], []
-    frequency = np.full((2, 8), 0.3)
-    s, f = np.array([[0.6], [0.95]]) * np.ones(8), np.array([[0.005], [0.12]]) * np.ones(8)
-    for seed in range(6):
-        truth, detected = world(60, 3, frequency, s, f, rng)
-        x, n = detected.sum(axis=2), np.full((60, 2), 3)
-        other = world(100, 1, frequency, s, f, rng)
-        for labels in (labelled(truth, detected, True), labelled(*other, False)):
-            result = corrected_presence(x, n, labels, resamples=200, imputations=40, seed=seed)
-            raw.append(flip_p_values(x[:, 1] - x[:, 0]))
-            behind.append(result.p_value)
-    raw, behind = np.array(raw), np.array(behind)
-    assert (raw < 0.05).mean() > 0.5
-    # 48 objects and two ways, in pairs: at 5 % more than 6 of 48 have a chance below 2 %
-    assert all((behind[way::2] < 0.05).sum() <= 6 for way in (0, 1))
+def alone(truth, rows):
+    """The labels' own difference and p-value: of the labelled prompts, and two of which an image differs."""
+    words = truth.shape[2]
+    d = (truth[rows, 1].sum(axis=1) - truth[rows, 0].sum(axis=1)) / words
+    n, mean = len(d), d.mean(axis=0)
+    # the mean square of the n + 2, whose variance the sample's unbiased one stands for
+    square = (n * d.var(axis=0, ddof=1) + n * mean**2 + 2 / words**2) / (n + 2)
+    middle = n * mean / (n + 2)
+    return mean, 2 * stats.t.sf(np.abs(middle) / np.sqrt((square - middle**2) / (n + 2)), n - 1)
 
 
-def test_real_differences_survive():
-    rng = np.random.default_rng(2)
-    frequency = np.array([[0.05, 0.6], [0.6, 0.05]])
-    truth, detected = world(24, 3, frequency, np.full((2, 2), 0.9), np.full((2, 2), 0.01), rng)
-    result = corrected_presence(
-        detected.sum(axis=2), np.full((24, 2), 3), labelled(truth, detected, True), resamples=300
-    )
-    assert (result.p_value < 0.01).all() and result.difference[0] > 0.3 and result.difference[1] < -0.3
+def drawn(seed, n, frequency, sees, invents, objects=40):
+    wide = (np.array(pair)[:, None] * np.ones(objects) for pair in (frequency, sees, invents))
+    return world(n, WORDS, *wide, np.random.default_rng(seed))
 
 
-def test_intervals_cover_the_truth():
-    """Of a detector that errs by side: at least 93 %, less three standard errors of 25 worlds of 8 objects."""
-    rng, hits, bare = np.random.default_rng(4), [], []
-    frequency = np.array([[0.1, 0.3, 0.5, 0.2] * 2, [0.3, 0.1, 0.5, 0.4] * 2])
-    s = np.array([[0.6, 0.9] * 4, [0.95, 0.7] * 4])
-    f = np.array([[0.08, 0.01] * 4, [0.005, 0.05] * 4])
-    score = frequency[1] / frequency.sum(axis=0)
-    for seed in range(25):
-        truth, detected = world(60, 3, frequency, s, f, rng)
-        options = {"resamples": 300, "imputations": 1, "seed": seed}
-        x, n = detected.sum(axis=2), np.full((60, 2), 3)
-        result = corrected_presence(x, n, labelled(truth, detected, True), **options)
-        hits.append((result.score_low <= score) & (score <= result.score_high))
-        perfect = Labels(*(np.full((9, 2, 8), v) for v in (1e6, 0.0, 0.0, 1e6)), aligned=False)
-        plain = corrected_presence(x, n, perfect, **options)
-        bare.append((plain.score_low <= score) & (score <= plain.score_high))
-    assert np.mean(hits) >= 0.93 - 3 * np.sqrt(0.95 * 0.05 / 200)
-    assert np.mean(bare) < np.mean(hits) - 0.1
+def test_all_labels_are_the_labels_alone_whatever_was_detected():
+    truth, _ = drawn(3, 24, (0.1, 0.3), (1, 1), (0, 0))
+    for sees in ((0.95, 0.95), (0.2, 0.9)):
+        detected = drawn(4, 24, (0.1, 0.3), sees, (0.1, 0))[1]
+        result = corrected(truth, detected)
+        value, p_value = alone(truth, slice(None))
+        np.testing.assert_allclose(result.difference, value, atol=1e-12)
+        np.testing.assert_allclose(result.p_value, p_value, atol=1e-12)
+
+
+def test_few_labels_by_hand():
+    """Least squares of the other prompts, one object that is labelled at 6 of 20 prompts."""
+    truth, detected = drawn(5, 20, (0.3, 0.5), (0.7, 0.9), (0.1, 0.05), objects=1)
+    rows, result = np.arange(6), corrected(truth, detected, np.arange(6))
+    y, x = (a[..., 0].astype(float) for a in (truth, detected))
+    weights = np.zeros((6, 2))
+    for left in rows:
+        others = np.delete(rows, left)
+        of_side = []
+        for side in (0, 1):
+            b, a = (v[others, side].ravel() - v[others, side].mean() for v in (y, x))
+            of_side.append(((a * b).sum(), (a * a).sum()))
+        whole = sum(p for p, _ in of_side) / sum(q for _, q in of_side)
+        weights[left] = [(p + whole) / (q + 1) for p, q in of_side]
+    mean = weights.mean(axis=0)
+    used = mean + (1 - 6 / 20) * (weights - mean)
+    expected = [
+        (y[rows, s] - used[:, s, None] * x[rows, s]).mean() + mean[s] * x[:, s].mean() for s in (0, 1)
+    ]
+    np.testing.assert_allclose(result.presence[:, 0], expected, atol=1e-12)
+    assert result.labelled.tolist() == [6]
+
+
+def test_p_value_and_interval_are_one_inference():
+    for seed in range(4):
+        truth, detected = drawn(seed, 24, (0.1, 0.25), (0.6, 0.9), (0.05, 0.01))
+        result = corrected(truth, detected, np.arange(8 + 4 * seed))
+        outside = (result.difference_low > 0) | (result.difference_high < 0)
+        assert ((result.p_value < 0.05) == outside).all() and outside.any() and not outside.all()
+        assert (((result.score_low > 0.5) | (result.score_high < 0.5)) == outside).all()
+
+
+def rates(frequency, sees, invents, labelled_prompts, worlds=15):
+    """Rejections with and without detections, and coverage, over 40 objects a world."""
+    found = []
+    for seed in range(worlds):
+        truth, detected = drawn(100 + seed, 24, frequency, sees, invents)
+        result = corrected(truth, detected, slice(labelled_prompts))
+        gap = frequency[1] - frequency[0]
+        covered = (result.difference_low <= gap) & (gap <= result.difference_high)
+        plain = alone(truth, slice(labelled_prompts))[1]
+        found.append([(result.p_value < 0.05).mean(), (plain < 0.05).mean(), covered.mean()])
+    return np.mean(found, axis=0)
+
+
+ERR = {"sees": (0.6, 0.9), "invents": (0.08, 0.01)}
+
+
+@pytest.mark.parametrize("labels", (8, 12, 24))
+def test_a_difference_of_the_detector_is_rejected_as_often_as_it_says(labels):
+    """600 objects; a rate of 5 % is at most 5 + 3 × 0.9 %, and above 0.5 % it is no test that never rejects."""
+    for frequency in ((0.3, 0.3), (0.1, 0.1)):
+        rejected, _, covered = rates(frequency, **ERR, labelled_prompts=labels)
+        assert 0.005 <= rejected <= 0.077 and covered >= 0.95 - 0.027
+
+
+@pytest.mark.parametrize("labels", (8, 12, 24))
+def test_detections_add_to_what_the_labels_show(labels):
+    """Planted .50 against .10: never less power than the labels alone, and with few labels more."""
+    rejected, plain, covered = rates((0.1, 0.5), **ERR, labelled_prompts=labels)
+    assert rejected >= plain and covered >= 0.95 - 0.027
+    assert rejected >= plain + (0.1 if labels == 8 else 0)
+
+
+def test_a_useless_detector_costs_next_to_nothing():
+    """It sees nothing but noise: its power is that of the labels alone, less a tenth at most."""
+    rejected, plain, covered = rates((0.1, 0.5), (0.3, 0.3), (0.3, 0.3), 12)
+    assert 0.5 < plain < 0.99 and rejected >= plain - 0.1 and covered >= 0.95 - 0.027
+
+
+def test_a_difference_as_detected_would_be_significant():
+    truth, detected = drawn(1, 60, (0.3, 0.3), (0.6, 0.95), (0.005, 0.12))
+    raw = flip_p_values((detected[:, 1].sum(axis=1) - detected[:, 0].sum(axis=1)).astype(int))
+    assert (raw < 0.05).mean() > 0.5 and (corrected(truth, detected, slice(20)).p_value < 0.05).mean() < 0.12
+
+
+def test_weights_of_labels_count():
+    """Every label five times is the same estimate; its interval is no narrower than by the effective prompts."""
+    truth, detected = drawn(7, 24, (0.1, 0.4), (0.7, 0.9), (0.05, 0.02))
+    labels = labelled(truth, detected, slice(10))
+    n, x = np.full((24, 2), WORDS), detected.sum(axis=2)
+    even = corrected_presence(x, n, labels)
+    scale = np.ones(24)
+    scale[0] = 5.0
+    uneven = Labels(*(getattr(labels, name) * scale[:, None, None] for name in NAMES))
+    result = corrected_presence(x, n, uneven)
+    width = [(r.difference_high - r.difference_low).mean() for r in (even, result)]
+    assert width[1] > width[0]
 
 
 def test_what_cannot_be_corrected_is_not_a_number():
-    n, x = np.full((5, 2), 3), np.ones((5, 2, 2), int)
-    many, none = np.full((5, 2, 2), 40.0), np.zeros((5, 2, 2))
-    blind = Labels(many * 0.01, many, none, many, aligned=True)
-    result = corrected_presence(x, n, blind, resamples=20)
-    assert result.reason.tolist() == [BLIND] * 2 and np.isnan(result.difference).all()
-    assert (result.p_value == 1).all()  # what it shows is no evidence, unlike an object that nobody labelled
-    labels = Labels(many * [1, 0], none, none, many * [1, 0], aligned=True)
-    result = corrected_presence(x, n, labels, resamples=20)
-    assert result.reason.tolist() == ["", NO_LABELS]
-    assert np.isnan(result.difference).tolist() == np.isnan(result.p_value).tolist() == [False, True]
+    n, x = np.full((5, 2), 3), np.ones((5, 2, 4), int)
+    some, none = np.zeros((5, 2, 4)), np.zeros((5, 2, 4))
+    some[:, :, 0] = 1
+    some[0, :, 1] = 1
+    some[:, 0, 2] = 1
+    result = corrected_presence(x, n, Labels(some, none, none, some))
+    assert result.reason.tolist() == ["", FEW_LABELS, FEW_LABELS, NO_LABELS]
+    assert (
+        np.isnan(result.difference).tolist() == np.isnan(result.p_value).tolist() == [False, True, True, True]
+    )

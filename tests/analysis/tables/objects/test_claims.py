@@ -12,6 +12,7 @@ from analysis.tables.objects.claims import (
     CLAIM_COLUMNS,
     DETECTOR,
     HEDGED,
+    HINT,
     HOLDS,
     NONE,
     UNTESTED,
@@ -40,8 +41,11 @@ def presence(words, chance, n=16, seed=0):
     return np.random.default_rng(seed).random((n, 2, words, 1)) < np.array(chance)[None, :, :, None]
 
 
-def claim(present, counts=None, sides=SIDES):
-    rows = claim_table(table_of(present, sides)[0], PAIR, sides, counts, resamples=200)
+EXACT = DetectorCounts(pd.DataFrame(), exact=True)
+
+
+def claim(present, counts=EXACT, sides=SIDES):
+    rows = claim_table(table_of(present, sides)[0], PAIR, sides, counts)
     assert set(rows.columns) == set(CLAIM_COLUMNS)
     return rows.iloc[0]
 
@@ -112,11 +116,60 @@ def test_what_the_detector_makes_is_marked():
     truth, detected = (np.concatenate([part, real], axis=3) for part in (truth, detected))
     table = table_of(detected)[0]
     bare = claim_table(table, PAIR, SIDES)
-    rows = claim_table(table, PAIR, SIDES, counts_of(truth, detected), resamples=300)
-    assert (bare["claim"] == HOLDS).sum() >= 6
+    rows = claim_table(table, PAIR, SIDES, counts_of(truth, detected))
+    assert (bare["claim"] == HINT).sum() >= 6 and not (bare["claim"] == HOLDS).any()
     assert (rows["claim"][:6] != HOLDS).all() and (rows["claim"][:6] == DETECTOR).sum() >= 4
     assert (rows["claim"][6:] == HOLDS).all()
     np.testing.assert_allclose(rows["difference_corrected"][6:], rows["difference_words"][6:], atol=0.02)
+
+
+def test_without_a_checked_detector_a_difference_is_a_hint_with_its_tipping_point():
+    present = presence(3, [[0.2] * 3, [0.8] * 3], 24)
+    row = claim(present, None)
+    assert row["claim"] == HINT and row["claim_reason"] == "the detector's errors on it are not known"
+    first, second = present.mean(axis=(0, 2))[:, 0]
+    assert row["tipping_sensitivity"] == pytest.approx(second / first)
+    assert row["tipping_false"] == pytest.approx((second - first) / (1 - first))
+    low = row["difference_words_low"]
+    assert row["tipping_sensitivity_bound"] == pytest.approx((first + second + low) / (first + second - low))
+    assert 1 < row["tipping_sensitivity_bound"] < row["tipping_sensitivity"]
+    assert claim(present)["claim"] == HOLDS  # the same, of a detector that is the truth
+    few = {name: own[:1] for name, own in SIDES.items()}
+    row = claim(present[:, :, :1], None, few)
+    assert row["claim"] == HINT and "fewer than 3 words" in row["claim_reason"]
+    assert row["tipping_sensitivity_bound"] > 1  # over prompts, where words allow no interval
+
+
+def test_unequal_sensitivities_make_no_claim():
+    """Truth without a difference, seen in .9 and .6: many differ as detected, and none is claimed but as a hint."""
+    truth = np.concatenate([presence(3, [[0.5] * 3] * 2, 24, s) for s in range(20)], axis=3)
+    rng = np.random.default_rng(8)
+    detected = truth & (rng.random(truth.shape) < np.array([0.6, 0.9])[None, :, None, None])
+    table = table_of(detected)[0]
+    bare = claim_table(table, PAIR, SIDES)
+    assert (bare["claim"] == HINT).sum() >= 5 and not bare["claim"].isin([HOLDS, HEDGED]).any()
+    hints = bare[bare["claim"] == HINT]
+    assert (hints["tipping_sensitivity_bound"] <= 1.5).all()
+    checked = claim_table(table, PAIR, SIDES, counts_of(truth, detected))
+    assert (checked["claim"].isin([HOLDS, HEDGED])).sum() <= 1 and (checked["claim"] == DETECTOR).sum() >= 5
+
+
+def test_what_nobody_labelled_is_a_hint_beside_what_was():
+    present = np.concatenate([presence(3, [[0.1] * 3, [0.9] * 3], 24, s) for s in range(2)], axis=3)
+    counts = counts_of(present, present)
+    some = DetectorCounts(counts.table[counts.table["object"] == "o0"])
+    rows = claim_table(table_of(present)[0], PAIR, SIDES, some)
+    assert rows["claim"].tolist() == [HOLDS, HINT] and np.isnan(rows["p_corrected"][1])
+
+
+def test_the_correction_is_of_the_words_that_have_labels():
+    """People label the two words of the contrast; other words of the sides have other frequencies."""
+    truth = presence(3, [[0.1, 0.6, 0.6], [0.5, 0.6, 0.6]], 60, 4)
+    counts = counts_of(truth, truth).table
+    few = DetectorCounts(counts[counts["indicator"].isin(["f", "m"])])
+    rows = claim_table(table_of(truth)[0], PAIR, SIDES, few)
+    share = truth[:, :, 0].mean(axis=0)[:, 0]
+    assert rows["difference_corrected"][0] == pytest.approx(share[1] - share[0])
 
 
 def test_counts_are_exact():
@@ -144,5 +197,5 @@ def test_claims_are_rarely_false_where_words_alone_differ():
     for _ in range(40):
         latent = 0.5 * rng.standard_normal((24, 1, 1, 30)) + 0.6 * rng.standard_normal((1, 2, 3, 30))
         present = latent + rng.standard_normal((24, 2, 3, 30)) < special.ndtri(0.25) * np.sqrt(1.61)
-        false += (claim_table(table_of(present)[0], PAIR, SIDES)["claim"] == HOLDS).any()
+        false += (claim_table(table_of(present)[0], PAIR, SIDES, EXACT)["claim"] == HOLDS).any()
     assert false <= 6  # 7 or more of 40 at a rate of 5 % have a chance of 0.3 %

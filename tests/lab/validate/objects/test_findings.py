@@ -14,11 +14,9 @@ from lab.validate.objects.findings import (
     coverage,
     findings,
     main,
-    other_rates,
     page_section,
     summary,
 )
-from probes.errors import UserError
 from tests.analysis.tables.objects.test_claims import SIDES, counts_of, presence, table_of
 
 
@@ -72,14 +70,6 @@ def test_rows_are_counted():
     assert (whole["claimed"], whole["claimed, not there"], whole["which"]) == (4, 2, "b, b")
     assert (whole["of these words"], whole["of these words, not there"], whole["marked"]) == (2, 2, 2)
     assert (rows.loc["x", "uncorrected"], rows.loc["x", "uncorrected, not there"]) == (3, 1)
-
-
-def test_rates_of_other_runs(readings):
-    counts = other_rates(readings[0], readings)
-    assert not counts.same and len(counts.table) == len(readings[1].counts)
-    assert findings(readings[0], counts)["claim"].iloc[0] == HOLDS
-    with pytest.raises(UserError, match="two runs of toyworld"):
-        other_rates(readings[0], readings[:1])
 
 
 def test_drawn_runs_are_covered(readings):
