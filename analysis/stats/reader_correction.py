@@ -1,17 +1,12 @@
 r"""Shares set right for what a reader confuses, known from labelled images or from words whose shares are known.
 
 A reader that says *yes* to a share s of the images that are, and to a share f of those that are not, says so of
-<<<<<<< HEAD
-:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978), as in
-`analysis.stats.detector_correction`, which holds two sides of many prompts against each other.
+:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978). Two sides of many
+prompts, of which some are labelled, are held against each other in `analysis.stats.detector_correction`.
 
 Without labels, s and f are what the reader says of images whose share is 1 and 0 by their prompts: a word that means
 one of two kinds, and one that means the other (:func:`shares_between`). It then says where the reading of a third word
 stands between theirs, whatever the reader confuses alike for all three.
-=======
-:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978). Two sides of many
-prompts, of which some are labelled, are held against each other in `analysis.stats.detector_correction`.
->>>>>>> 91d3da52659ef90ae090fbb83f6f39547714ef9d
 """
 
 from __future__ import annotations
@@ -21,12 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
-from analysis.stats.detector_correction import BLIND, LEAST_SEES, NO_LABELS, SEES
-from analysis.stats.shares import no_total
-=======
 from analysis.stats.detector_correction import NO_LABELS
->>>>>>> 91d3da52659ef90ae090fbb83f6f39547714ef9d
+from analysis.stats.shares import no_total
 
 DRAWS = 4000
 READER_STREAM = 27  # one seed draws nothing twice

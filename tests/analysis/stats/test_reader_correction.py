@@ -5,14 +5,9 @@ import pytest
 from scipy import special, stats
 
 from analysis.stats import reader_correction
-<<<<<<< HEAD
-from analysis.stats.detector_correction import BLIND, NO_LABELS
-from analysis.stats.effects import student_interval
-from analysis.stats.reader_correction import NO_IMAGES, corrected_shares, shares_between
-=======
 from analysis.stats.detector_correction import NO_LABELS
-from analysis.stats.reader_correction import BLIND, NO_IMAGES, corrected_shares
->>>>>>> 91d3da52659ef90ae090fbb83f6f39547714ef9d
+from analysis.stats.effects import student_interval
+from analysis.stats.reader_correction import BLIND, NO_IMAGES, corrected_shares, shares_between
 
 
 def test_the_matrix_method():
