@@ -2,8 +2,9 @@
 
 ``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
 images chosen at random; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
-``compare`` draws the vectors and scores of several runs side by side and writes the scores, how estimates follow the
-artificial sets of all runs together, and the paper's tables as LaTeX.
+``compare`` draws the vectors and scores of several runs side by side and writes the scores, a leaderboard with
+differences between models, how estimates follow the artificial sets of all runs together, and the paper's tables as
+LaTeX.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from analysis.methods.gep import sheet
 from analysis.methods.gep.artificial import agreement_of_examples
 from analysis.methods.gep.figures import draw_scores, draw_vectors
 from analysis.methods.gep.latex import AttributeAudits, of_audits
+from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
 from analysis.methods.gep.readings import joined, read_labels
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.section import ORDER
@@ -36,13 +38,16 @@ from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
 
-def label(path: Path, labels: Sequence[Path]) -> str:
-    """Write ``tables/gep_labels`` of a run and its tables of attributes; return what there is to say about it.
+def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
+    """Add answers to ``tables/gep_labels`` of a run and write its tables of attributes; return what there is to say.
+
+    Answers that the run holds stay: those of another annotator are added, an annotator's own are completed. With
+    `replace` an annotator's answers take the place of the same annotator's, of the same questions.
 
     Raises
     ------
     UserError
-        The run is no audit, or a file of labels is no good.
+        The run is no audit, a file of labels is no good, or an annotator says something else than before.
     """
     run = opened(path)
     if not places(run.config):
@@ -54,6 +59,8 @@ def label(path: Path, labels: Sequence[Path]) -> str:
         raise UserError(
             f"{labels[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
         )
+    if LABELS in run.tables():
+        table = _added(run.table(LABELS), table, labels[-1], replace=replace)
     write(run, LABELS, table)
     measure_gep(run, checker_readings(run, None))
     said, alpha = joined(table)
@@ -64,13 +71,29 @@ def label(path: Path, labels: Sequence[Path]) -> str:
     return f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {path / 'tables'}"
 
 
+def _added(stored: pd.DataFrame, given: pd.DataFrame, file: Path, *, replace: bool) -> pd.DataFrame:
+    """Stored answers with the ones given; an empty one gives way to an answer."""
+    key = ["sample_id", "attribute", "annotator"]
+    both = stored.merge(given, on=key, how="outer", suffixes=("", "_given"))
+    other = both["value"].notna() & both["value_given"].notna() & (both["value"] != both["value_given"])
+    if other.any() and not replace:
+        sample, attribute, name = both.loc[other, key].iloc[0]
+        raise UserError(
+            f"{file}: expected the answers that {name or 'the annotator'!r} gave before, got another for {attribute} in"
+            f" {sample}: name another annotator, or correct your own with --replace"
+        )
+    first, second = ("value_given", "value") if replace else ("value", "value_given")
+    value = both[first].fillna(both[second])
+    return both.assign(value=value)[[*key, "value"]]
+
+
 def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
-    """Write figures and ``scores.csv`` of several audits into a folder; return the scores, a line each.
+    """Write figures, ``scores.csv`` and a leaderboard of several audits into a folder; return what they say in lines.
 
     Raises
     ------
     UserError
-        A run holds no tables of attributes, or they have no source in common.
+        A run holds no tables of attributes, they have no source in common, or not the same attributes and contexts.
     """
     runs = [opened(path) for path in paths]
     tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
@@ -95,7 +118,14 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
         ):
             for name, data in files(drawn).items() if drawn else ():
                 write_bytes(out / f"{first}-{second}-{name}", data)
-    return "\n".join(_line(row, chosen) for row in main.to_dict("records"))
+    lines = [_line(row, chosen) for row in main.to_dict("records")]
+    if len(runs) > 1:
+        pairs = list(main[["first", "second"]].drop_duplicates().itertuples(index=False, name=None))
+        board, differences = leaderboard(dict(zip(tables, runs)), pairs, chosen)
+        for name, table in (("leaderboard", board), ("differences", differences)):
+            write_bytes(out / f"{name}.csv", csv_bytes(table))
+        lines += describe_leaderboard(board, differences)
+    return "\n".join(lines)
 
 
 def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
@@ -160,8 +190,9 @@ def parser() -> command_line.Parser:
         "labels",
         nargs="+",
         type=Path,
-        help="CSV files with sample_id, attribute, label (yes, no) and annotator",
+        help="CSV files with sample_id, attribute, label (yes, no) and annotator; added to those of other annotators",
     )
+    read.add_argument("--replace", action="store_true", help="correct what the same annotators said before")
     beside = which.add_parser("compare", help="show several runs side by side")
     beside.add_run("directories of measured runs", "runs", nargs="+")
     beside.add_argument(
@@ -174,7 +205,7 @@ def parser() -> command_line.Parser:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     if options.command == "labels":
-        print(label(options.run, options.labels))
+        print(label(options.run, options.labels, replace=options.replace))
         return
     if options.command == "sheet":
         command_line.writable(options.out, folder=True)

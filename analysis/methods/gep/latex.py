@@ -193,11 +193,18 @@ def _correlations(audits: AttributeAudits, table: str) -> Body:
 
 
 def _pearson(audits: AttributeAudits) -> Body:
-    """Table 19: Pearson's correlation of the vectors and, beside it, of the artificial sets."""
+    """Table 19: Pearson's correlation of the vectors and, beside it, of the artificial sets and their mix."""
     real = _agreement(audits, "gep_agreement")
     there = {row["source"] for row in real}
     beside = [row for row in _agreement(audits, "gep_artificial_agreement") if row["source"] in there]
-    return spread([*real, *beside], "{source}", "{Setting}, {model}", "pearson", 3)
+    where = {"labels": audits.labels, "first": audits.first, "second": audits.second, "measure": "pearson"}
+    mixed = [] if audits.mixed is None else chosen(audits.mixed, **where)
+    mix = [
+        row | {"Setting": "Artificial", "model": "mix", "pearson": row["value"]}
+        for row in mixed
+        if row["source"] in there
+    ]
+    return spread([*real, *beside, *mix], "{source}", "{Setting}, {model}", "pearson", 3)
 
 
 def _variants(audits: AttributeAudits) -> Body:

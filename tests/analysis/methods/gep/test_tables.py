@@ -1,22 +1,24 @@
 """An audit's tables from a made-up run with planted attributes: against pandas, and by what was planted."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, readings
+from analysis.methods.gep import clip, leaderboard, readings
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.powered import powered
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
 from analysis.stats.prediction_powered import prediction_powered, weights
 from analysis.study import comparison
+from lab.papers.tables import read_table
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import audit
+from probes.prompts import audit, sets
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
@@ -308,7 +310,16 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert (
         command_of("gep")(["compare", str(run.path), str(other), "--source", "human", "--out", str(out)]) == 0
     )
-    assert capsys.readouterr().out.count("by human: 0.") == 4  # two runs, two settings
+    said = capsys.readouterr().out
+    assert said.count("by human: 0.") == 4  # two runs, two settings
+    assert said.count("has rank 1 to 2, which cannot be told apart") == 4
+    board, between = (pd.read_csv(out / f"{name}.csv") for name in ("leaderboard", "differences"))
+    assert (
+        len(board) == 4 and set(board["n_contexts"]) == {len(CONTEXTS)} and board["printed_in"].isna().all()
+    )
+    scores = again.table("gep_score").query("source == 'human' and kind == 'contrast'").set_index("setting")
+    np.testing.assert_allclose(board["raw"], scores["score"][board["setting"]], atol=1e-12)
+    assert (between["difference"] == 0).all() and (between["low_all"] <= 0).all()
     there = {file.name for file in out.iterdir()}
     assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
     assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
@@ -319,6 +330,58 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     # the same run twice: between the models stand the pairs of one model, and those of an example with itself, tied
     assert one["SA_DM"] == pytest.approx(one["SA_SM"], abs=1e-6)
     assert one["SA_SM"] == pytest.approx(alone.set_index("measure").loc["SA_SM", "value"], abs=1e-6)
+
+
+def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys):
+    run, _ = made
+    own = Run.open(shutil.copytree(run.path, tmp_path / "own"))
+    if "gep_labels" in own.tables():
+        (own.path / "tables" / "gep_labels.parquet").unlink()
+    samples = list(own.samples(["sample_id"])["sample_id"][:4])
+
+    def told(annotator, answers, *options):
+        rows = [f"{sample},tie,{annotator},{answer}" for sample, answer in zip(samples, answers)]
+        status = command_of("gep")(["labels", str(own.path), str(written(tmp_path, rows)), *options])
+        table = Run.open(own.path).table("gep_labels")
+        return status, {
+            name: dict(zip(rows["sample_id"], rows["value"])) for name, rows in table.groupby("annotator")
+        }
+
+    assert told("ann", ["yes", "no", ""])[0] == 0
+    status, answers = told("ben", ["yes", "yes", "yes", "yes"])
+    assert status == 0 and list(answers) == ["ann", "ben"] and len(answers["ben"]) == 4
+    assert [answers["ann"][name] for name in samples[:2]] == [1, 0]
+    status, answers = told("ann", ["yes", "no", "yes", "no"])  # completes her own
+    assert status == 0 and [answers["ann"][name] for name in samples] == [1, 0, 1, 0]
+    capsys.readouterr()
+    status, answers = told("ann", ["no"])
+    said = capsys.readouterr().err
+    assert status == 2 and said.count("\n") == 1 and "the answers that 'ann' gave before" in said
+    assert answers["ann"][samples[0]] == 1
+    status, answers = told("ann", ["no"], "--replace")
+    assert status == 0 and answers["ann"][samples[0]] == 0 and answers["ben"][samples[0]] == 1
+
+
+def test_models_that_were_audited_otherwise_are_not_compared(made):
+    run, _ = made
+    with pytest.raises(UserError, match=r"expected the attributes of .* got others \(dress in one alone\)"):
+        one = {audit.setting: audit for audit in read_audits(run, None) if audit.source == "CLS"}
+        less = replace(one["neutral"], values=one["neutral"].values[..., :1], attributes=("tie",))
+        leaderboard._same({"a": run, "b": run}, "a", "b", one["neutral"], less, "neutral")
+
+
+def test_printed_scores_are_those_of_the_papers_tables():
+    table = read_table("gep2023_table6_scores", ["estimator", "setting", "model", "score"])
+    site = read_table("gep2023_leaderboard", ["model", "auto_gep_score"])
+    expected = {
+        (row.setting, row.estimator.removeprefix("GEP_"), row.model): float(row.score)
+        for row in table.itertuples()
+        if row.estimator in ("GEP_human", "GEP_CLS")
+    } | {("explicit", "CLS", row.model): float(row.auto_gep_score) for row in site.itertuples()}
+    assert {row[:3]: row[3] for row in leaderboard.PUBLISHED} == expected
+    names = sets.read("gep")["axes"]["attribute"]
+    assert len(leaderboard.published("explicit", "CLS", [*names])) == 3 + 8
+    assert leaderboard.published("explicit", "CLS", [*names][:-1]) == []
 
 
 @pytest.mark.parametrize(
