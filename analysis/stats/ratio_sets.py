@@ -12,7 +12,8 @@ are reported those in which chance made T large are too many. With :math:`z_T, z
 normal distribution, :math:`\rho` their correlation and :math:`r = z_T - \rho z_D`, which is independent of :math:`z_D`,
 the condition :math:`|r + \rho z_D| > c` truncates the distribution of :math:`z_D`. The test is that of the truncated
 normal distribution and holds whatever the mean of T is (the polyhedral lemma, for one selected coordinate: Lee, Sun,
-Sun and Taylor 2016). Far from the threshold it is Fieller's; near it the set may have no end.
+Sun and Taylor 2016); the set shown is the part of it about the ratio, whose
+coverage is simulated. Far from the threshold it is Fieller's; near it the set may have no end.
 
 *Simultaneous*: over all columns by the distribution of the largest statistic, under the bootstrap and under sign flips
 of the residuals, the larger of both tails; so one may be picked for being the largest.
@@ -273,8 +274,9 @@ class _Test:
     def inverted(self, ratio: Floats, level: float, *, joint: bool) -> tuple[Floats, Floats, Floats]:
         """Ends of the set, the ratio itself inside it, and the p-value at which it leaves out 0.
 
-        Where the test is conditional a ratio farther off may be rejected less; the set is the hull of what is not
-        rejected, so the p-value is the largest on the far side of 0.
+        Where the test is conditional, ratios farther off may be rejected less: they go with a total of 0, and are no
+        shares. The set is the interval about the ratio in which none is rejected, its p-value the least between the
+        ratio and 0; where the test rejects the ratio itself it is the hull of all that are not rejected.
         """
         error = np.sqrt(self._variance(ratio)) / self.total
         angle = (np.arange(GRID) + 0.5) / GRID - 0.5
@@ -283,21 +285,26 @@ class _Test:
         grid = ratio + steps[:, None] * error
         of_grid = self.p(grid, joint)
         held = of_grid > 1 - level
-        columns = np.arange(len(ratio))
+        columns, middle = np.arange(len(ratio)), GRID // 2
+        connected = held[middle]
         ends = []
         for side in (1, -1):
             order, inside = grid[::side], held[::side]
-            first = inside.argmax(axis=0)
+            outwards = ~inside[middle::-1]
+            last = middle - np.where(outwards.any(axis=0), outwards.argmax(axis=0) - 1, middle)
+            first = np.where(connected, last, inside.argmax(axis=0))
             none = ~inside.any(axis=0)
             outer, inner = order[np.maximum(first - 1, 0), columns], order[first, columns]
             for _ in range(HALVINGS):
-                middle = (outer + inner) / 2
-                within = self.p(middle[None], joint)[0] > 1 - level
-                outer, inner = np.where(within, outer, middle), np.where(within, middle, inner)
+                between = (outer + inner) / 2
+                within = self.p(between[None], joint)[0] > 1 - level
+                outer, inner = np.where(within, outer, between), np.where(within, between, inner)
             end = np.where(first <= 1, -side * np.inf, inner)  # beyond 70 standard errors
             ends.append(np.where(none, ratio, end))
-        beyond = np.where(grid * ratio <= 0, of_grid, 0.0).max(axis=0)
-        at_0 = np.maximum(self.p(np.zeros((1, len(ratio))), joint)[0], beyond)
+        at_0 = self.p(np.zeros((1, len(ratio))), joint)[0]
+        near = np.where((grid * ratio > 0) & (np.abs(grid) < np.abs(ratio)), of_grid, 1.0).min(axis=0)
+        far = np.where(grid * ratio <= 0, of_grid, 0.0).max(axis=0)
+        at_0 = np.where(connected, np.minimum(at_0, near), np.maximum(at_0, far))
         low, high = np.minimum(ends[0], ratio), np.maximum(ends[1], ratio)
         return low, high, at_0
 

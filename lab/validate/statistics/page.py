@@ -99,6 +99,7 @@ def page(
         widths=sections.widths(**intervals),
         **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
         **{"seed": seed, "simulations": simulations, "few": sections.few(simulations), "cover": cover},
+        **{"fewer": sections.fewer(simulations)},
         **{
             "first": OBJECT_WORLDS[0],
             "object_worlds": OBJECT_WORLDS,
@@ -111,7 +112,7 @@ def page(
 
 def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
     """Return the tables whose misses are listed, by the name under which they are."""
-    shares = pd.concat([one.table for one in rates["shares"]])
+    shares, selected = (pd.concat([one.table for one in rates[name]]) for name in ("shares", "selected"))
     return {
         "Rejections, objects": rates["objects"],
         "Rejections, gaps": rates["gaps"],
@@ -128,6 +129,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
             rates["seeds_objects_coverage"]
         ),
         "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
+        "Shares that were selected": Rates(selected, sections.SELECTED).and_those_of(rates["largest"]),
         "Beyond the floor": rates["floors"],
     }
 

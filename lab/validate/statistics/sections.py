@@ -7,7 +7,15 @@ import pandas as pd
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
-from lab.validate.statistics.shares import SIZES, floor_rejections, half_step_coverage, share_coverage
+from lab.validate.statistics.shares import (
+    SIZES,
+    floor_rejections,
+    half_step_coverage,
+    interplay_claims,
+    largest_coverage,
+    selected_coverage,
+    share_coverage,
+)
 from lab.validate.statistics.words import (
     LEANING,
     ODD_LEANING,
@@ -16,6 +24,7 @@ from lab.validate.statistics.words import (
     spread_rejections,
 )
 
+SELECTED = (0.93, 1.0)  # what was selected is to be covered at least as often
 POWER_SIZES = ((2, 2, 1), (3, 3, 1), (3, 3, 2), (3, 3, 3))
 
 
@@ -63,12 +72,25 @@ def few(simulations: int) -> int:
     return max(2, simulations // 4)
 
 
+def fewer(simulations: int) -> int:
+    """Return how often whole traces are simulated."""
+    return max(2, simulations // 8)
+
+
 def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | list[Rates]]:
     """Return rates of shares of a total effect; those of traces by the number of prompts."""
-    covered = Rates(share_coverage(simulations=simulations, resamples=resamples, seed=seed), COVERAGE)
-    halves = half_step_coverage(simulations=few(simulations), resamples=resamples, seed=seed)
+    columns, traces = few(simulations), fewer(simulations)
+    drawing = {"resamples": max(2, resamples // 2), "seed": seed}
+    covered = Rates(share_coverage(simulations=columns, resamples=resamples, seed=seed), COVERAGE)
+    selected = Rates(selected_coverage(simulations=columns, **drawing), SELECTED)
+    claims = Rates(
+        interplay_claims(simulations=max(2, traces // 2), resamples=drawing["resamples"] // 2, seed=seed), ANY
+    )
     return {
         "shares": [covered.among(f"{n} prompts") for n in SIZES],
-        "half_steps": Rates(halves, COVERAGE),
-        "floors": Rates(floor_rejections(maps=few(simulations), seed=seed), REJECTION),
+        "selected": [selected.among(name) for name in ("normal", "skewed")],
+        "largest": Rates(largest_coverage(simulations=traces, **drawing), SELECTED),
+        "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
+        "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
+        "interplay": Rates(claims, ANY),
     }

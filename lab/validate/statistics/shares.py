@@ -3,6 +3,10 @@
 A masculine image's verdict is normal about 6.3 (s.d. 3.2), a feminine one's about −8.7 (4.3), as simulated from what
 is planted for toyworld; the reference draws the masculine image at seven prompts in ten, else the feminine one, of the
 same noise. A patch moves an image some way towards the donor's (by degrees), or wholly at some prompts (all or none).
+
+Traces that are *reported because their total effect was told from 0* have one of few standard errors; a patch does half
+of the expected effect in every prompt (fixed), or half of each prompt's own (in proportion). Of seven places the
+*largest share* is picked. *Two places* of three decide: apart from one another, either alone, or both needed.
 """
 
 from __future__ import annotations
@@ -12,8 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from analysis.methods.tracing.effects import Effects
+from analysis.methods.tracing.section import interplay
+from analysis.methods.tracing.together import together_table
 from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.ratio_sets import told_from_0
 from analysis.stats.resampling import moments
 from analysis.stats.shares import beyond_floor, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
@@ -28,6 +36,17 @@ WORLDS = (
 SIZES = (24, 48)
 STEPS, ENTRIES = 10, (0, 2, 4, 6, 8)
 PLACES = 7
+ERRORS = (1, 2, 3, 5)  # of the total effect, in its standard errors
+FIXED, OWN = "fixed", "in proportion"
+SHARES_OF_PLACES = {"seven alike": (0.2,) * 7, "one of seven larger": (0.5, *(0.1,) * 6)}
+APART, REDUNDANT, DEPENDENT, OPPOSING = "apart", "redundant", "dependent", "opposing"
+# outcome by how far two places are given the donor's word
+TWO_PLACES = {
+    APART: lambda a, b: 6.0 * a + 4.0 * b,
+    REDUNDANT: lambda a, b: 10.0 * np.maximum(np.maximum(0.9 * a, 0.8 * b), a * b),
+    DEPENDENT: lambda a, b: 10.0 * a * b,
+    OPPOSING: lambda a, b: 21.2 * a - 12.0 * b,
+}
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -142,3 +161,118 @@ def _synonym(plain: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     shape = (len(plain), PLACES)
     anew = draw_outcomes(shape, rng)["neutral"]
     return (rng.random(shape) < 0.2) * (anew - plain) + 0.8 + rng.standard_normal(shape)
+
+
+def selected_coverage(
+    *, simulations: int = 500, resamples: int = 499, n: int = 24, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often 95 % intervals of a share of ½ cover it, of traces whose total effect was told from 0."""
+    rows = []
+    worlds = [
+        (skewed, kind, errors) for skewed in (False, True) for kind in (FIXED, OWN) for errors in ERRORS
+    ]
+    for number, (skewed, kind, errors) in enumerate(worlds):
+        rng, mean = np.random.default_rng([seed, 890 + number]), errors / np.sqrt(n)
+        chosen: list[Pair] = []
+        while sum(effects.shape[1] for effects, _ in chosen) < simulations:
+            shape = (n, simulations)
+            totals = mean + (rng.exponential(1, shape) - 1 if skewed else rng.standard_normal(shape))
+            effects = 0.5 * (mean if kind == FIXED else totals) + 0.6 * rng.standard_normal(shape)
+            told = told_from_0(totals, 0.95, resamples=resamples, seed=number)
+            chosen.append((effects[:, told], totals[:, told]))
+        effects, totals = (np.hstack(parts)[:, :simulations] for parts in zip(*chosen))
+        name = "skewed" if skewed else "normal"
+        world = f"{kind}, {name}, {errors} s.e."
+        found = shares(effects, totals, resamples=resamples, seed=number)
+        rows.append(covered_row(world, "selected share", 0.5, found))
+        rows.append(covered_row(world, "share, Fieller", 0.5, fieller_ends(effects, totals)))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def largest_coverage(
+    *, simulations: int = 250, resamples: int = 199, sizes: tuple[int, ...] = SIZES, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often 95 % intervals cover the share of the place that has the largest one in the trace."""
+    rows = []
+    worlds = [(n, kind, name) for n in sizes for kind in (DEGREES, WHOLLY) for name in SHARES_OF_PLACES]
+    for number, (n, kind, name) in enumerate(worlds):
+        rng, true = np.random.default_rng([seed, 920 + number]), np.array(SHARES_OF_PLACES[name])
+        ends = []
+        for one in range(simulations):
+            plain = draw_outcomes((n, 1), rng)
+            totals = plain["masculine"] - plain["feminine"]
+            if kind == WHOLLY:
+                part = (rng.random((n, PLACES)) < true).astype(float)
+            else:
+                part = rng.beta(3 * true, 3 * (1 - true), (n, PLACES))
+            noise = 0.0 if kind == WHOLLY else NOISE * rng.standard_normal((n, PLACES))
+            found = shares(part * totals + noise, totals[:, 0], resamples=resamples, seed=one)
+            best = int(np.nanargmax(found.share))
+            ends.append(
+                [
+                    true[best],
+                    *(getattr(found, end)[best] for end in ("joint_low", "joint_high", "low", "high")),
+                ]
+            )
+        truth, *both = np.array(ends).T
+        world = f"{kind}, {name}, {n} prompts"
+        rows.append(covered_row(world, "largest, all at once", truth, (both[0], both[1])))
+        rows.append(covered_row(world, "largest, its own interval", truth, (both[2], both[3])))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def two_place_effects(
+    kind: str, rng: np.random.Generator, *, n: int = 24, spread: float = 1.5, wholly: bool = False
+) -> Effects:
+    """Outcomes of a trace of three places of which two decide, with every pair patched.
+
+    Parameters
+    ----------
+    kind : str
+        Of `TWO_PLACES`.
+    spread : float
+        Standard deviation of prompts; images of one prompt vary by 0.3 of it.
+    wholly : bool
+        Whether a place takes effect wholly or not at all, prompt by prompt, and not by degrees.
+    """
+    sites = tuple(f"unet.mid.attn.{number}.cross" for number in range(3))
+    drawn = rng.random((2, n)) < 0.6 if wholly else 1 + 0.15 * rng.standard_normal((2, n))
+    strength, common = drawn.astype(float), spread * rng.standard_normal(n)
+    level = {"feminine": 0.0, "masculine": 1.0, "neutral": 0.0}
+
+    def outcome(given: list[str]) -> NDArray[np.float64]:
+        values = TWO_PLACES[kind](level[given[0]] * strength[0], level[given[1]] * strength[1])
+        return (values + common + 0.3 * spread * rng.standard_normal(n))[:, None]
+
+    chosen = [("site", [number]) for number in range(3)]
+    chosen += [("pair", [0, 1]), ("pair", [0, 2]), ("pair", [1, 2]), ("complete", [0, 1, 2])]
+    patched = {}
+    for name, numbers in chosen:
+        where = (name, ", ".join(sites[one] for one in numbers), "key+value", "own", None, None, 0, 5)
+        for word in ("masculine", "feminine"):
+            for recipient, donor in (("neutral", word), (word, "neutral")):
+                given = [donor if number in numbers else recipient for number in range(3)]
+                patched[where, recipient, donor] = outcome(given)
+    plain = {word: outcome([word] * 3) for word in level}
+    return Effects("verdict", "made up", "neutral", "masculine", "feminine", plain, patched)
+
+
+def interplay_claims(
+    *, simulations: int = 100, resamples: int = 199, n: int = 24, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often any set of places is called redundant, and how often one is said to need another, by world."""
+    rows = []
+    worlds = [(kind, wholly) for kind in TWO_PLACES for wholly in (False, True)]
+    for number, (kind, wholly) in enumerate(worlds):
+        rng, found = np.random.default_rng([seed, 950 + number]), []
+        for one in range(simulations):
+            traced = two_place_effects(kind, rng, n=n, wholly=wholly)
+            sampling = {"level": 0.95, "resamples": resamples, "seed": one}
+            table = together_table([traced], sampling)
+            both = table[table["donor"] == traced.both].to_dict("records")
+            found.append({interplay(row) for row in both})
+        world = f"{kind}, {WHOLLY if wholly else DEGREES}"
+        for claim in (REDUNDANT, DEPENDENT):
+            p = np.array([0.0 if claim in said else 1.0 for said in found])
+            rows.append(rejection_row(world, f"called {claim}", True, p))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

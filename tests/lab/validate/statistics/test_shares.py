@@ -2,17 +2,25 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
 from analysis.stats.shares import shares
 from lab.validate.statistics.shares import (
     DEGREES,
+    DEPENDENT,
+    REDUNDANT,
+    TWO_PLACES,
     WORLDS,
     draw_effects,
     fieller_ends,
     floor_rejections,
     half_step_coverage,
+    interplay_claims,
+    largest_coverage,
+    selected_coverage,
     share_coverage,
+    two_place_effects,
 )
 from lab.validate.statistics.simulation import COLUMNS
 from lab.validate.tracing.coverage import WORDS, coverage, templates, variants
@@ -32,10 +40,25 @@ def test_the_tables_of_rates_are_those_of_the_page():
     assert (floor_rejections(maps=10, resamples=99, **options)["rate"] <= 0.2).all()
 
 
+def test_worlds_of_selection_and_of_two_places():
+    options = {"resamples": 99, "seed": 1}
+    selected = selected_coverage(simulations=30, **options)
+    own = selected[selected["test"] == "selected share"]
+    assert len(own) == 16 and (own["rate"] >= stats.binom.ppf(0.001, 30, 0.95) / 30).all()
+    largest = largest_coverage(simulations=12, sizes=(24,), **options)
+    assert (largest[largest["test"] == "largest, all at once"]["rate"] >= 8 / 12).all()
+    claims = interplay_claims(simulations=4, **options).set_index(["world", "test"])["rate"]
+    assert claims["redundant, by degrees", f"called {REDUNDANT}"] == 1
+    assert claims["dependent, by degrees", f"called {DEPENDENT}"] == 1
+    assert claims["apart, by degrees"].max() <= 0.5
+    traced = two_place_effects("redundant", np.random.default_rng(0), spread=0.0)
+    (pair,) = (one for one in traced.places(["pair"]) if one[1].endswith("attn.1.cross"))
+    np.testing.assert_allclose(traced.necessity(pair, traced.both), traced.total(traced.both))
+    assert set(TWO_PLACES) == {"apart", REDUNDANT, DEPENDENT, "opposing"}
+
+
 def test_fieller_solves_its_quadratic_equation():
     effects, totals = draw_effects(DEGREES, 0.5, "both", (30, 3), np.random.default_rng(1))
-    from scipy import stats
-
     for low, high, effect, total in zip(*fieller_ends(effects, totals), effects.T, totals.T):
         for end in (low, high):  # at its ends the test of E − θT is just at its level
             assert stats.ttest_1samp(effect - end * total, 0).pvalue == pytest.approx(0.05, abs=1e-6)
