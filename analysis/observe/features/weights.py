@@ -110,12 +110,23 @@ def weight_file(feature: Feature, path: Path) -> Path:
         raise UserError(
             f"{place(feature)}: {path}: expected a file of weights, got a folder: name {feature.weights}"
         )
-    names = FILES[feature.library]
-    wanted = next((path / name for name in names if (path / name).is_file()), None)
-    if wanted is None or not (path / CONFIGS[feature.library]).is_file():
+    return file_in(path, feature.library, place(feature), ", or a file of weights")
+
+
+def file_in(folder: Path, library: str, field: str, other: str = "") -> Path:
+    """The file of weights in a folder of a library.
+
+    Raises
+    ------
+    UserError
+        There is none, or nothing describes it; `other` is what else than such a folder may be given.
+    """
+    names = FILES[library]
+    wanted = next((folder / name for name in names if (folder / name).is_file()), None)
+    if wanted is None or not (folder / CONFIGS[library]).is_file():
         raise UserError(
-            f"{place(feature)}: {path}: expected {CONFIGS[feature.library]} and {names[0]} in it, found no such"
-            " files: give a folder that holds both, or a file of weights"
+            f"{field}: {folder}: expected {CONFIGS[library]} and {names[0]} in it, found no such files: give a folder"
+            f" that holds both{other}"
         )
     return wanted
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,21 +67,7 @@ SMALLEST_EFFECT = Measure().smallest_effect  # share of the distance between the
 STATED, DERIVED, LEAST = "measure.equivalence", "measure.smallest_effect", "least of the measure"
 
 
-def gap(
-    pairs: Similarities | pd.DataFrame,
-    *,
-    indicators: Sequence[str],
-    reference: str,
-    contrasts: Sequence[Sequence[str]],
-    controls: Mapping[str, str] | None = None,
-    deltas: Mapping[str, float] | None = None,
-    smallest_effect: float | None = SMALLEST_EFFECT,
-    shared_noise: bool = False,
-    level: float = 0.95,
-    resamples: int = 2000,
-    permutations: int = 10000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
     r"""Return by how much the reference is nearer to the first of a contrast, for every site and step.
 
     .. math:: g = \frac{1}{n} \sum_i \pm [s_i(r, a) - s_i(r, b)]
@@ -92,27 +79,8 @@ def gap(
     ----------
     pairs : Similarities or DataFrame
         Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    indicators : sequence of str
-        All of them, in the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-        Indicators a and b, neither of them the reference.
-    controls : mapping of str to str, optional
-        For each control word the indicator with which it is interchangeable: the reference or one of a contrast.
-    deltas : mapping of str to float, optional
-        For a metric the difference δ that would matter, in its units, chosen before the data are seen.
-    smallest_effect : float, optional
-        For every other metric δ is this share of the mean distance between the two sides of the contrast: of
-        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is; and at least
-        `analysis.metrics.registry.Metric.least_delta`, so that sides that hardly differ can be said not to. None: no δ.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise, so that prompts depend on each other: intervals and p-values
-        are then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm; those of d_z and
-        superiority are undefined, and with fewer than three seeds all are.
-    level, resamples, permutations, seed
-        Of the bootstrap and of the sign flips over prompts, see `analysis.stats.intervals`. p-values are adjusted over
-        all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
-        ``p_control_adjusted`` by Benjamini and Hochberg.
+    **choices
+        Of `GapChoices`.
 
     Returns
     -------
@@ -145,11 +113,6 @@ def gap(
         What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as
         at the first step, where the members of a triplet share the latent), or no control.
 
-    Raises
-    ------
-    ValueError
-        If a contrast names the reference or no indicator, or a control stands for none.
-
     Examples
     --------
     Two prompts, nearer to m by 0.9 - 0.7 and 0.8 - 0.7; of their four sign flips two reach that mean.
@@ -162,26 +125,44 @@ def gap(
     >>> row["contrast"], round(row["gap"], 6), row["p_value"], row["reason"]
     ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none')
     """
-    choices = GapChoices(
-        indicators=list(indicators),
-        reference=reference,
-        contrasts=contrasts,
-        controls=dict(controls or {}),
-        deltas=deltas or {},
-        smallest_effect=smallest_effect,
-        shared_noise=shared_noise,
-        level=level,
-        resamples=resamples,
-        permutations=permutations,
-        seed=seed,
-    )
-    tables = [family_gap(family, choices) for family in similarities(pairs).families()]
+    chosen = GapChoices(**choices)
+    tables = [family_gap(family, chosen) for family in similarities(pairs).families()]
     return stacked(tables, GAP_COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GapChoices:
-    """What `gap` is asked, see there."""
+    """What `gap` is asked.
+
+    Attributes
+    ----------
+    indicators : sequence of str
+        All of them, in the order that names the pairs.
+    reference : str
+    contrasts : sequence of (str, str)
+        Indicators a and b, neither of them the reference.
+    controls : mapping of str to str, optional
+        For each control word the indicator with which it is interchangeable: the reference or one of a contrast.
+    deltas : mapping of str to float, optional
+        For a metric the difference δ that would matter, in its units, chosen before the data are seen.
+    smallest_effect : float, optional
+        For every other metric δ is this share of the mean distance between the two sides of the contrast: of
+        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is; and at least
+        `analysis.metrics.registry.Metric.least_delta`, so that sides that hardly differ can be said not to. None: no δ.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise, so that prompts depend on each other: intervals and p-values
+        are then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm; those of d_z and
+        superiority are undefined, and with fewer than three seeds all are.
+    level, resamples, permutations, seed
+        Of the bootstrap and of the sign flips over prompts, see `analysis.stats.intervals`. p-values are adjusted over
+        all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
+        ``p_control_adjusted`` by Benjamini and Hochberg.
+
+    Raises
+    ------
+    ValueError
+        If a contrast names the reference or no indicator, or a control stands for none.
+    """
 
     indicators: Sequence[str]
     reference: str

@@ -75,7 +75,7 @@ def image_similarities(
         If two pictures cannot be compared, such as pictures of different size.
     """
     types = image_types(metrics)
-    numbers: dict[str, list] = {name: [] for name in types}
+    rows: list[tuple] = []
     measures = [getattr(pixels, definition(metric).function) for metric in metrics]
     draws: dict[tuple[int, int], dict[str, str]] = {}
     for *draw, indicator, sample in zip(
@@ -90,9 +90,7 @@ def image_similarities(
             why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
             if why:
                 undefined = (np.nan for _ in measures)
-                row = (triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why)))
-                for column, value in zip(numbers.values(), row):
-                    column.append(value)
+                rows.append((triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why))))
                 continue
             pair = pixels.PicturePair(pictures[first], pictures[second])
             try:
@@ -100,10 +98,8 @@ def image_similarities(
             except ValueError as error:
                 raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
             reasons = "; ".join(dict.fromkeys(score.reason for score in scores if score.reason))
-            row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
-            for column, value in zip(numbers.values(), row):
-                column.append(value)
-    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
+            rows.append((triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons))
+    return pd.DataFrame(rows, columns=[*types]).astype(types)
 
 
 def stored_features(run: Run) -> list[str]:

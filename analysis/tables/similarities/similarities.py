@@ -207,27 +207,23 @@ class TidySimilarities(Similarities):
         table = self.table
         prompts, seeds = (np.sort(table[name].unique()) for name in ("triplet", "seed"))
         for (space, metric), rows in table.groupby(["space", "metric"], observed=True, sort=False):
-            site_code, sites = pd.factorize(rows["site"])
-            step = rows["step"].to_numpy(np.int64)
-            width = int(step.max()) + 2  # steps begin at -1
-            column, keys = pd.factorize(site_code * width + step + 1)
-            pair, names = pd.factorize(rows["pair"])
-            place = (
-                pair,
-                np.searchsorted(prompts, rows["triplet"]),
-                np.searchsorted(seeds, rows["seed"]),
-                column,
-            )
-            shape = (len(names), len(prompts), len(seeds), len(keys))
-            flat = np.ravel_multi_index(place, shape)
-            if len(np.unique(flat)) < len(flat):
+            if rows.duplicated(["pair", "triplet", "seed", "site", "step"]).any():
                 raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
-            values = np.full(shape, np.nan)
-            values.ravel()[flat] = rows["value"].to_numpy(np.float64)
-            columns = pd.DataFrame(
-                {"site": np.asarray(sites, object)[keys // width], "step": keys % width - 1}
+            pairs, columns = list(rows["pair"].unique()), rows[["site", "step"]].drop_duplicates()
+            values = rows.pivot(index=["pair", "triplet", "seed"], columns=["site", "step"], values="value")
+            values = values.reindex(
+                index=pd.MultiIndex.from_product([pairs, prompts, seeds]),
+                columns=pd.MultiIndex.from_frame(columns),
             )
-            yield Family(str(space), str(metric), columns, [str(name) for name in names], prompts, [values])
+            shape = (len(pairs), len(prompts), len(seeds), len(columns))
+            yield Family(
+                str(space),
+                str(metric),
+                columns.astype({"site": object, "step": np.int64}).reset_index(drop=True),
+                [str(name) for name in pairs],
+                prompts,
+                [values.to_numpy(np.float64).reshape(shape)],
+            )
 
     def _places(self) -> list[tuple[str, str, str]]:
         return list(zip(*(self.table[name].astype(str) for name in ("space", "site", "metric"))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from PIL import Image
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.features.weights import FILES
+from analysis.observe.features.weights import file_in
 from analysis.observe.objects.tags.tags import Prompts
 from probes.errors import UserError
 from probes.models import pretrained
@@ -20,7 +19,6 @@ from probes.storage.paths import expand_model
 
 FIELD = "observe.tagger"
 EXPECTED, REMEDY = "an open_clip model", "give a folder that holds one"
-WEIGHT_FILES = FILES["open_clip"]
 _TEXT = "a {}"
 
 
@@ -74,25 +72,8 @@ def clip_files(name: str) -> dict[str, str]:
     folder = expand_model(name, FIELD)
     if not folder.is_dir():
         return {}
-    file = weight_file(folder)
+    file = file_in(folder, "open_clip", FIELD)
     return {str(file.absolute()): sha256(file)}
-
-
-def weight_file(folder: Path) -> Path:
-    """The file of weights that is read of a folder of open_clip.
-
-    Raises
-    ------
-    UserError
-        There is none.
-    """
-    found = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
-    if found is None or not (folder / "open_clip_config.json").is_file():
-        raise UserError(
-            f"{FIELD}: {folder}: expected open_clip_config.json and {WEIGHT_FILES[0]} in it, found no such files: give"
-            " the folder that holds them"
-        )
-    return found
 
 
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
@@ -106,7 +87,7 @@ def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
             f"observe.tagger: {name}: expected the folder of an open_clip model or <architecture>/<weights> such as"
             " ViT-B-32/openai, found neither: check the spelling"
         )
-    weights = weight_file(folder) if folder.is_dir() else None
+    weights = file_in(folder, "open_clip", FIELD) if folder.is_dir() else None
     with readable(f"{FIELD}: {name}", EXPECTED, REMEDY):
         if weights is not None:
             model, transform = pretrained.open_clip_model(folder, weights)
