@@ -1,31 +1,33 @@
-r"""Shares set right for what a reader confuses, known from labelled images or from words whose shares are known.
+r"""Shares set right for what a reader confuses or leaves undecided: one sample at a time, with an interval.
 
-A reader that says *yes* to a share s of the images that are, and to a share f of those that are not, says so of
-:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978). Two sides of many
-prompts, of which some are labelled, are held against each other in `analysis.stats.detector_correction`.
-
-Without labels, s and f are what the reader says of images whose share is 1 and 0 by their prompts: a word that means
-one of two kinds, and one that means the other (:func:`shares_between`). It then says where the reading of a third word
-stands between theirs, whatever the reader confuses alike for all three.
+A reader answers *yes*, *no* or neither. Of the images that are it does so with the probabilities :math:`q_{1a}`, of
+those that are not with :math:`q_{0a}`, so that of all images the answer a has the probability
+:math:`p_a = \pi q_{1a} + (1 - \pi) q_{0a}`. With two answers this is Rogan and Gladen's (1978)
+:math:`\hat\pi = (p - f) / (s - f)`; the third keeps images that are undecided because of what they show, where leaving
+them out would take them for undecided by chance. `analysis.stats.detector_correction` holds two sides of many prompts
+against each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from analysis.stats.detector_correction import NO_LABELS
-from analysis.stats.shares import no_total
 
-DRAWS = 4000
-READER_STREAM = 27  # one seed draws nothing twice
-SEES = 0.2  # smallest s - f: below, the reader says next to nothing
-LEAST_SEES = 0.1  # in a single draw
+SEES = 0.2  # smallest distance between the answers of the two kinds: below, the reader says next to nothing
 BLIND = "the reader hardly tells images that are from those that are not"
 NO_IMAGES = "no images"
-_HALF = 0.5  # images added to each kind (Jeffreys)
+GAMMA = 2.0  # by how much the odds of two answers may differ from those of the labelled images
+_ANSWERS = 3  # yes, no, undecided
+_PRIOR = 1 / 3  # images added to each answer of each kind, one in all
+_SHARES = np.linspace(0, 1, 101)
+_STEPS = 25  # of expectation maximisation; the labels, which are known, carry most of it
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,11 @@ class CorrectedShares:
     ----------
     share, low, high : ndarray of float64
         Within 0 to 1.
-    sensitivity, false_rate : ndarray of float64
-        s and f, half an image added to each kind.
+    least, most : ndarray of float64
+        Between them the share lies if this sample is read otherwise than the labelled images, the odds of any two
+        answers differing by a factor of at most `GAMMA`.
+    rates : ndarray of float64, shape (n, 2, 3)
+        Probabilities of *yes*, *no* and neither, of images that are and of those that are not.
     reason : ndarray of object (str)
         Why the numbers are NaN; empty where they are not.
     """
@@ -45,126 +50,111 @@ class CorrectedShares:
     share: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    sensitivity: NDArray[np.float64]
-    false_rate: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+    rates: NDArray[np.float64]
     reason: NDArray[np.object_]
 
 
-def corrected_shares(
-    said: ArrayLike,
-    images: ArrayLike,
-    labels: ArrayLike,
-    *,
-    level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> CorrectedShares:
-    """Set shares right for the errors of a reader, known from labelled images that are not among them.
+def corrected_shares(answers: ArrayLike, labels: ArrayLike, *, level: float = 0.95) -> CorrectedShares:
+    r"""Set shares right for the errors of a reader, known from labelled images that are not among them.
+
+    Share and error rates are those of the largest joint likelihood of answers and labels, a third of an image added to
+    each answer of each kind; the interval holds the shares whose profile likelihood is not refused by the
+    likelihood-ratio test, :math:`2 (\ell_{max} - \ell(\pi)) \le t^2`, with the quantile of Student's t of as many
+    degrees as there are images but one, since a few images are far from normal. Shares are told in hundredths.
 
     Parameters
     ----------
-    said, images : array_like of int, shape (n,)
-        Images of which the reader says yes, and images.
-    labels : array_like of int, shape (n, 4)
-        Labelled images that are and of which it says yes, that are and no, that are not and yes, that are not and no.
+    answers : array_like of int, shape (n, 3)
+        Images of which the reader says yes, no, and neither.
+    labels : array_like of int, shape (n, 2, 3)
+        The same of labelled images: of those that are, and of those that are not.
     level : float
-    draws, seed : int
-        The interval is of draws of the share, s and f from beta distributions, each with half an image of either kind
-        more than was counted (Jeffreys); where no image, or every image, was said to be, it reaches 0 or 1.
 
-    Examples
-    --------
-    A reader that sees half of what is there and invents nothing says yes to 20 of 100 images.
-
-    >>> result = corrected_shares([20], [100], [[500, 500, 0, 1000]])
-    >>> result.share.round(2).tolist(), bool(result.low[0] < 0.4 < result.high[0])
-    ([0.4], True)
-    """
-    k, n = np.asarray(said, np.int64), np.asarray(images, np.int64)
-    hits, missed, false, rejected = np.asarray(labels, np.int64).reshape(len(k), 4).T
-    s = (hits + _HALF) / (hits + missed + 2 * _HALF)
-    f = (false + _HALF) / (false + rejected + 2 * _HALF)
-    rng = np.random.default_rng([seed, READER_STREAM])
-    shape = (draws, len(k))
-
-    def drawn(yes: NDArray, no: NDArray) -> NDArray[np.float64]:
-        return rng.beta(yes + _HALF, no + _HALF, shape)
-
-    p_draws, s_draws, f_draws = drawn(k, n - k), drawn(hits, missed), drawn(false, rejected)
-    pi = np.clip((p_draws - f_draws) / np.maximum(s_draws - f_draws, LEAST_SEES), 0, 1)
-    low, high = np.quantile(pi, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    low, high = np.where(k == 0, 0.0, low), np.where(k == n, 1.0, high)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.clip((k / n - f) / np.maximum(s - f, LEAST_SEES), 0, 1)
-    reason = np.full(len(k), "", dtype=object)
-    reason[s - f <= SEES] = BLIND
-    reason[(hits + missed == 0) | (false + rejected == 0)] = NO_LABELS
-    reason[n == 0] = NO_IMAGES
-    columns = (np.where(reason == "", one, np.nan) for one in (share, low, high, s, f))
-    return CorrectedShares(*columns, reason)
-
-
-@dataclass(frozen=True)
-class SharesBetween:
-    r"""Where a reading stands between two others.
-
-    Attributes
-    ----------
-    share : float
-        :math:`\pi`: 0 as the reading of what is not, 1 as that of what is; NaN where undefined.
-    values : ndarray of float64, shape (n_prompts,)
-        What each prompt stands for: their mean is the share, and their spread that of the share. NaN where a prompt
-        lacks a reading.
-    reach : float
-        How far from the share a prompt's value can lie.
-    reason : str
-        Why the share is NaN; empty where it is not.
-    """
-
-    share: float
-    values: NDArray[np.float64]
-    reach: float
-    reason: str
-
-
-def shares_between(
-    said: ArrayLike, not_so: ArrayLike, all_so: ArrayLike, *, level: float = 0.95
-) -> SharesBetween:
-    r"""Set the reading of one word right by the readings of two whose shares are 0 and 1, prompt by prompt.
-
-    .. math:: \hat\pi = \sum_i (p_i - f_i) / \sum_i (s_i - f_i)
-
-    with what the reader says of a prompt's images: :math:`p_i` with the word in question, :math:`f_i` with the word
-    whose images are not, :math:`s_i` with the one whose images are. To first order a prompt stands for
-    :math:`\hat\pi + (p_i - (1 - \hat\pi) f_i - \hat\pi s_i) / (\bar s - \bar f)`: intervals and tests over prompts
-    take these values, and so the errors of the two readings, too.
-
-    Parameters
-    ----------
-    said, not_so, all_so : array_like of float, shape (n_prompts,)
-        Shares of a prompt's images of which the reader says yes, 0 to 1; NaN where there is none.
-    level : float
-        At which the reader must tell the two words apart (Student's t), else there is no share.
+    Raises
+    ------
+    ValueError
+        Shapes are others.
 
     Source
     ------
-    Rogan and Gladen 1978; the linearisation is the ratio estimator's of survey sampling (Cochran 1977, section 6.3).
+    Rogan and Gladen 1978; Buonaccorsi 2010, chapter 3; the likelihood of a mixture with training samples is that of
+    Hosmer 1973; odds that differ by at most a factor are Rosenbaum's (2002) way to say how much bias would matter.
 
     Examples
     --------
-    A reader says yes to 0.8 of what is, 0.2 of what is not, and half of the images in question.
+    A reader that sees half of what is there and invents nothing says yes to 20 of 100 images, and no to the others.
 
-    >>> shares_between([0.5, 0.5, 0.5], [0.2, 0.1, 0.3], [0.8, 0.9, 0.7]).share
-    0.5
+    >>> result = corrected_shares([[20, 80, 0]], [[[500, 500, 0], [0, 1000, 0]]])
+    >>> result.share.round(2).tolist(), bool(result.low[0] < 0.4 < result.high[0])
+    ([0.4], True)
+
+    One that decides every image that is and half of those that are not: of 60 decided images 40 are, of 80 half.
+
+    >>> corrected_shares([[40, 20, 20]], [[[1000, 0, 0], [0, 500, 500]]]).share.round(2).tolist()
+    [0.5]
     """
-    p, f, s = (np.asarray(one, np.float64) for one in (said, not_so, all_so))
-    known = ~np.isnan(p + f + s)
-    apart = np.where(known, s - f, np.nan)
-    reason = str(no_total(apart[:, None], level)[0])
-    if reason:
-        told = f"the words whose images are and are not: {reason}"
-        return SharesBetween(np.nan, np.full(len(p), np.nan), np.nan, told)
-    length = apart[known].mean()
-    share = float((p - f)[known].mean() / length)
-    values = np.where(known, share + (p - (1 - share) * f - share * s) / length, np.nan)
-    return SharesBetween(share, values, float((1 + abs(share)) / abs(length)), "")
+    c, known = np.asarray(answers, np.float64), np.asarray(labels, np.float64)
+    if c.ndim != 2 or c.shape[1] != _ANSWERS or known.shape != (len(c), 2, _ANSWERS):
+        raise ValueError(
+            f"labels: expected shapes (n, 3) and (n, 2, 3) of answers and labels, got {c.shape} and {known.shape}"
+        )
+    if not len(c):
+        return CorrectedShares(*np.zeros((5, 0)), known, np.zeros(0, dtype=object))
+    both = np.concatenate([c, known.reshape(len(c), -1)], axis=1)
+    kinds, place = np.unique(both, axis=0, return_inverse=True)
+    found = _of_kinds(kinds[:, :_ANSWERS], kinds[:, _ANSWERS:].reshape(-1, 2, _ANSWERS), level)
+    return CorrectedShares(*(column[place.ravel()] for column in found))
+
+
+def _of_kinds(c: NDArray[np.float64], known: NDArray[np.float64], level: float) -> tuple[NDArray, ...]:
+    """The columns of `CorrectedShares` of samples that differ."""
+    smoothed = known + _PRIOR
+    rates = smoothed / smoothed.sum(axis=2, keepdims=True)
+    profile = _profile(c, smoothed)
+    best = profile.argmax(axis=1)
+    rows = np.arange(len(c))
+    n = c.sum(axis=1)
+    quantile = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
+    inside = 2 * (profile[rows, best][:, None] - profile) <= quantile[:, None] ** 2
+    ends = _SHARES[inside.argmax(axis=1)], _SHARES[len(_SHARES) - 1 - inside[:, ::-1].argmax(axis=1)]
+    least, most = _otherwise(c, rates)
+    reason = np.full(len(c), "", dtype=object)
+    reason[np.abs(rates[:, 0] - rates[:, 1]).sum(axis=1) / 2 <= SEES] = BLIND
+    reason[(known.sum(axis=2) == 0).any(axis=1)] = NO_LABELS
+    reason[n == 0] = NO_IMAGES
+    told = reason == ""
+    columns = (np.where(told, one, np.nan) for one in (_SHARES[best], *ends, least, most))
+    return *columns, np.where(told[:, None, None], rates, np.nan), reason
+
+
+def _profile(c: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest log likelihood at each of `_SHARES`, shape (n, shares), by expectation maximisation of the rates."""
+    share = _SHARES[None, :, None]
+    totals = known.sum(axis=2)
+    q1, q0 = (np.repeat((known[:, k] / totals[:, k, None])[:, None], len(_SHARES), axis=1) for k in (0, 1))
+    counts = c[:, None]
+    for _ in range(_STEPS):
+        there = share * q1
+        chance = there / np.maximum(there + (1 - share) * q0, _LEAST)
+        q1 = known[:, None, 0] + counts * chance
+        q0 = known[:, None, 1] + counts * (1 - chance)
+        q1, q0 = q1 / q1.sum(axis=2, keepdims=True), q0 / q0.sum(axis=2, keepdims=True)
+    mixed = special.xlogy(counts, np.maximum(share * q1 + (1 - share) * q0, _LEAST))
+    return (mixed + special.xlogy(known[:, None, 0], q1) + special.xlogy(known[:, None, 1], q0)).sum(axis=2)
+
+
+def _otherwise(c: NDArray[np.float64], rates: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """The smallest and the largest likeliest share if the odds of any two answers differ by at most `GAMMA`."""
+    root = np.sqrt(GAMMA)
+    corners = np.array(list(product((1 / root, root), repeat=2 * _ANSWERS))).reshape(-1, 2, _ANSWERS)
+    corners = corners[(np.ptp(corners, axis=2) > 0).any(axis=1)]  # weights that are all alike alter nothing
+    least, most = np.ones(len(c)), np.zeros(len(c))
+    for corner in corners:
+        q = rates * corner
+        q = q / q.sum(axis=2, keepdims=True)
+        mixed = _SHARES[None, :, None] * q[:, None, 0] + (1 - _SHARES[None, :, None]) * q[:, None, 1]
+        share = _SHARES[special.xlogy(c[:, None], np.maximum(mixed, _LEAST)).sum(axis=2).argmax(axis=1)]
+        least, most = np.minimum(least, share), np.maximum(most, share)
+    return least, most

@@ -36,6 +36,8 @@ MAD_COLUMNS = (
     *("excess_low", "excess_high", "p_value", "p_adjusted", "debiased", "images_low", "images_high"),
     *(
         "corrected",
+        "corrected_least",
+        "corrected_most",
         "professions",
         "without_images",
         "tested",
@@ -159,7 +161,7 @@ def _mad_row(
         "debiased": of_images.score,
         "images_low": 0.0 if floor.p_value >= 1 - measure.level else of_images.low,
         "images_high": min(of_images.high, largest),
-        "corrected": rows["corrected"].mean(),
+        **{name: rows[name].mean() for name in ("corrected", "corrected_least", "corrected_most")},
         "professions": len(read),
         "without_images": floor.undefined,
         "tested": len(tested),

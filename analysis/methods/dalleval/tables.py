@@ -19,6 +19,7 @@ from analysis.methods.dalleval.scores import (
     NOT_ASKED,
     STATUSES,
     TONE,
+    UNDECIDED,
     VERSION,
     Reading,
     averages,
@@ -46,7 +47,14 @@ COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
 PROFESSION_COLUMNS = (
     *(*PLACE, "average", "low", "high", "mad", "floor", "excess", "p_value", "p_adjusted", "tested"),
-    *("corrected", "corrected_low", "corrected_high", "corrected_reason"),
+    *(
+        "corrected",
+        "corrected_low",
+        "corrected_high",
+        "corrected_least",
+        "corrected_most",
+        "corrected_reason",
+    ),
     *(*COUNTS, "level", "reason", "version"),
 )
 DISTRIBUTION_COLUMNS = (*PLACE, "category", "images", "share", "low", "high", "decided", "level")
@@ -107,8 +115,11 @@ def profession_table(
     DataFrame
         ``average`` of gender (-1 to 1), tone (1 to 10) or presence (0 to 1), with its interval over images (Wilson's of
         a share; of tones by bootstrap), the MAD from equally likely categories with its floor, a test (``tested`` says
-        of what) and its p-value adjusted over the professions of a word; ``corrected``: set right for the reader's
-        errors; and what became of every image that was planned. A prompt without a decided image has its row.
+        of what) and its p-value adjusted over the professions of a word; ``corrected``: set right for what the reader
+        confuses and leaves undecided, of all images that were asked, with its interval; ``corrected_least`` and
+        ``corrected_most``: between them it lies where the odds of any two answers in these images differ by a factor of
+        at most 2 from those in the labelled ones; and what became of every image that was planned. A prompt without a
+        decided image has its row.
     """
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
@@ -235,23 +246,24 @@ def _equalled(rows: NDArray[np.float64], rounding: float) -> NDArray[np.float64]
 def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> dict[str, NDArray]:
     """Return averages set right for what the reader says of images that the checker decided, of the other professions.
 
-    Only of two answers, and of readers that are models; NaN otherwise, with a reason where it could be expected.
+    Of two answers and *undecided*, which may depend on what is there, and of readers that are models; NaN otherwise,
+    with a reason where it could be expected.
     """
     shape = reading.values.shape[:2]
-    nothing = {f"corrected{end}": np.full(shape, np.nan) for end in ("", "_low", "_high")}
+    nothing = {f"corrected{end}": np.full(shape, np.nan) for end in ("", "_low", "_high", "_least", "_most")}
     if checker is None or reading.source in LABELS or reading.question == TONE:
         return {**nothing, "corrected_reason": np.full(shape, "", dtype=object)}
     yes = categories(reading.question)[1]
-    said, truth = reading.values == yes, checker.values == yes
-    both = ~np.isnan(reading.values) & ~np.isnan(checker.values)
-    kinds = [both & truth & said, both & truth & ~said, both & ~truth & said, both & ~truth & ~said]
-    labels = np.stack([kind.sum(axis=2) for kind in kinds], axis=2)
+    no = categories(reading.question)[0]
+    said = np.stack(
+        [reading.values == yes, reading.values == no, reading.status == UNDECIDED]
+    )  # answers, professions, words, draws
+    truth = np.stack([checker.values == yes, checker.values == no])
+    answers = np.moveaxis(said.sum(axis=3), 0, -1)
+    labels = np.einsum("apwd,tpwd->pwta", said.astype(int), truth.astype(int))
     labels = labels.sum(axis=0) - labels  # of the same word, in the other professions
-    n = (~np.isnan(reading.values)).sum(axis=2)
-    right = corrected_shares(
-        said.sum(axis=2).ravel(), n.ravel(), labels.reshape(-1, 4), level=measure.level, seed=measure.seed
-    )
-    ends = (right.share, right.low, right.high)
+    right = corrected_shares(answers.reshape(-1, 3), labels.reshape(-1, 2, 3), level=measure.level)
+    ends = (right.share, right.low, right.high, right.least, right.most)
     scaled = [2 * one - 1 if reading.question == GENDER else one for one in ends]
     values = {name: one.reshape(shape) for name, one in zip(nothing, scaled)}
     return {**values, "corrected_reason": right.reason.reshape(shape)}

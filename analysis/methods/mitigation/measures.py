@@ -17,7 +17,7 @@ from analysis.methods.mitigation import diversity
 from analysis.methods.mitigation.readings import Readings
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.reader_correction import shares_between
+from analysis.stats.shares_between import shares_between
 from analysis.stats.sign_flips import sign_flip_test
 from probes.toyworld.scene import parse
 from probes.toyworld.truth import planted_for
@@ -63,7 +63,7 @@ def quantities(
 
     ``lean``: share of the images whose verdict says component b. A verdict errs, and the lean of a word that means both
     components alike need not read ½: ``lean_corrected`` says where it stands between the readings of the two `ends` on
-    the same side (`analysis.stats.reader_correction.shares_between`), 0 as the first and 1 as the second. ``verdict``:
+    the same side (`analysis.stats.shares_between.shares_between`), 0 as the first and 1 as the second. ``verdict``:
     its mean. ``named``: share of the named things that are seen. ``scenes``, ``pixels``: mean distance of images of
     different prompts (`analysis.methods.mitigation.diversity`). ``thing``: share of the images with a thing, over
     prompts that do not name it, beside its planted frequency. ``difference`` is after less before. ``equivalence_p``

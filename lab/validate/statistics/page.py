@@ -22,6 +22,7 @@ from lab.templates import render
 from lab.validate.statistics import audits, sections
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
+from lab.validate.statistics.readers import LABELLED
 from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
 from lab.validate.statistics.simulation import (
@@ -88,6 +89,7 @@ def page(
         **sections.default_design(**intervals),
         **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
+        **sections.readers(**options),
     }
     return render(
         "statistics",
@@ -106,7 +108,7 @@ def page(
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
-        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
+        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
     )
 
 
@@ -131,6 +133,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
         "Shares that were selected": Rates(selected, sections.SELECTED).and_those_of(rates["largest"]),
         "Beyond the floor": rates["floors"],
+        "Shares set right for a reader's errors": rates["readers"],
     }
 
 

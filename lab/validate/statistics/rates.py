@@ -29,7 +29,7 @@ COMPARISON = (
     *(f"difference of presence, {method}" for method in ("percentile", "bca")),
     *("bias score of detections, bca", "odds ratio, images independent"),
     *("mean gap, Student's t", "mean gap of all prompts, envelope"),
-    *("share, Fieller", "share, bca", "largest, its own interval"),
+    *("share, Fieller", "share, bca", "largest, its own interval", "the undecided left out"),
     *("AUC, probes taken as given", "AUC, Nadeau and Bengio's factor", "raw reading"),
     *(f"{k} against {k}, 3 of the reference, plain gap" for k in (2, 3, 5)),
 )

@@ -9,7 +9,7 @@ from scipy import special
 
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.reader_correction import shares_between
+from analysis.stats.shares_between import shares_between
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 SEES, INVENTS = 0.86, 0.08  # what the checker reads of toyworld's explicit words

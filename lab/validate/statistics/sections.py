@@ -6,6 +6,7 @@ import pandas as pd
 
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
+from lab.validate.statistics.readers import reader_coverage
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shares import (
     SIZES,
@@ -65,6 +66,11 @@ def one_prompt(*, simulations: int, resamples: int, seed: int) -> dict[str, Rate
             strict=True,
         )
     )
+
+
+def readers(*, simulations: int, seed: int) -> dict[str, Rates]:
+    """Return rates of shares that are set right for a reader's errors."""
+    return {"readers": Rates(reader_coverage(simulations=few(simulations), seed=seed), COVERAGE)}
 
 
 def few(simulations: int) -> int:

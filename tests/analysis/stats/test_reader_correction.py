@@ -1,92 +1,110 @@
-"""Shares behind a reader that errs: its equation, what is undefined, and how often the interval holds the truth."""
+"""Shares behind a reader that errs or leaves undecided: its likelihood, what is undefined, and its coverage."""
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, stats
 
-from analysis.stats import reader_correction
 from analysis.stats.detector_correction import NO_LABELS
-from analysis.stats.effects import student_interval
-from analysis.stats.reader_correction import BLIND, NO_IMAGES, corrected_shares, shares_between
+from analysis.stats.reader_correction import BLIND, GAMMA, NO_IMAGES, corrected_shares
+
+SHARP = ((0.9, 0.08, 0.02), (0.1, 0.85, 0.05))
+BY_TRUTH = ((0.55, 0.05, 0.40), (0.05, 0.92, 0.03))  # those that are, are often left undecided
 
 
-def test_the_matrix_method():
-    labels = np.array([[900, 100, 200, 800]])
-    result = corrected_shares([480], [1000], labels)
-    matrix = [[result.sensitivity[0], result.false_rate[0]], [1, 1]]  # p = s π + f (1 − π), π + (1 − π) = 1
-    there, absent = np.linalg.solve(matrix, [0.48, 1.0])
-    assert result.share[0] == pytest.approx(there) and there + absent == pytest.approx(1)
-    assert result.sensitivity[0] == pytest.approx(0.9, abs=0.001)
+def drawn(truth, rates, images, labelled, rows, rng):
+    """Answers to images of which a share is, and of as many labelled images of either kind."""
+    there = rng.binomial(images, truth, rows)
+    answers = np.array([rng.multinomial(k, rates[0]) + rng.multinomial(images - k, rates[1]) for k in there])
+    return answers, np.stack([rng.multinomial(labelled, q, rows) for q in rates], axis=1)
 
 
-def test_an_interval_holds_the_truth_as_often_as_it_says():
-    rng, rows, n = np.random.default_rng(5), 200, 30
-    for truth, s, f in ((0.05, 0.9, 0.1), (0.5, 0.85, 0.1), (0.9, 0.95, 0.02)):
-        said = rng.binomial(n, s * truth + f * (1 - truth), rows)
-        hits, false = rng.binomial(120, s, rows), rng.binomial(150, f, rows)
-        labels = np.stack([hits, 120 - hits, false, 150 - false], axis=1)
-        result = corrected_shares(said, np.full(rows, n), labels, draws=500)
-        covered = ((result.low <= truth) & (truth <= result.high)).mean()
-        assert covered >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / rows), (truth, covered)
+def test_the_matrix_method_where_labels_are_many():
+    answers = np.array([[480, 450, 70]])
+    labels = np.array([[[9000, 500, 500], [2000, 7000, 1000]]]) * 1000
+    result = corrected_shares(answers, labels)
+    q = labels[0] / labels[0].sum(axis=1, keepdims=True)
+    by_scipy = optimize.minimize_scalar(
+        lambda pi: -(answers[0] @ np.log(pi * q[0] + (1 - pi) * q[1])), bounds=(0, 1), method="bounded"
+    ).x
+    assert result.share[0] == pytest.approx(by_scipy, abs=0.005)
+    np.testing.assert_allclose(result.rates[0], q, atol=1e-4)
+    # with two answers it is Rogan and Gladen's equation
+    two = corrected_shares([[480, 520, 0]], np.array([[[900, 100, 0], [200, 800, 0]]]) * 1000)
+    assert two.share[0] == pytest.approx((0.48 - 0.2) / (0.9 - 0.2), abs=0.005)
+
+
+def test_interval_and_share_are_those_of_the_joint_likelihood():
+    answers, labels = np.array([11.0, 14.0, 5.0]), np.array([[20.0, 4.0, 6.0], [3.0, 25.0, 2.0]])
+    smoothed = labels + 1 / 3
+
+    def log_likelihood(pi, free):
+        q = np.exp(free.reshape(2, 2) @ np.array([[1.0, 0, 0], [0, 1.0, 0]]))
+        q = q / q.sum(axis=1, keepdims=True)
+        return answers @ np.log(pi * q[0] + (1 - pi) * q[1]) + (smoothed * np.log(q)).sum()
+
+    start = np.log(smoothed[:, :2] / smoothed[:, 2:]).ravel()
+    profile = [
+        -optimize.minimize(lambda free, pi=pi: -log_likelihood(pi, free), start).fun
+        for pi in np.linspace(0.01, 0.99, 99)
+    ]
+    shares = np.linspace(0.01, 0.99, 99)[
+        2 * (max(profile) - np.array(profile)) <= stats.t.ppf(0.975, 29) ** 2
+    ]
+    result = corrected_shares(answers[None], labels[None])
+    assert result.share[0] == pytest.approx(np.linspace(0.01, 0.99, 99)[np.argmax(profile)], abs=0.011)
+    assert (result.low[0], result.high[0]) == pytest.approx((shares[0], shares[-1]), abs=0.011)
+
+
+@pytest.mark.parametrize("rates", [SHARP, BY_TRUTH])
+@pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
+def test_an_interval_holds_the_truth_as_often_as_it_says(rates, truth):
+    rng, rows = np.random.default_rng(5), 200
+    answers, labels = drawn(truth, rates, 60, 150, rows, rng)
+    result = corrected_shares(answers, labels)
+    covered = ((result.low <= truth) & (truth <= result.high)).mean()
+    assert covered >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / rows)
+    assert abs(result.share.mean() - truth) < 4 * result.share.std() / np.sqrt(rows) + 0.005
+
+
+def test_leaving_the_undecided_out_is_off_where_they_depend_on_the_truth():
+    rng = np.random.default_rng(1)
+    answers, labels = drawn(0.5, BY_TRUTH, 60, 150, 200, rng)
+    decided = np.concatenate([answers[:, :2], np.zeros((200, 1), int)], axis=1)
+    of_decided = np.concatenate([labels[..., :2], np.zeros((200, 2, 1), int)], axis=2)
+    without = corrected_shares(decided, of_decided)
+    covered = ((without.low <= 0.5) & (without.high >= 0.5)).mean()
+    # of the decided 0.6 / (0.6 + 0.97) are: what the former correction was unbiased for
+    assert without.share.mean() == pytest.approx(0.6 / 1.57, abs=0.02) and covered < 0.8
+
+
+def test_errors_that_differ_by_no_more_than_the_factor_stay_within_least_and_most():
+    rng = np.random.default_rng(2)
+    _, labels = drawn(0.5, SHARP, 60, 50_000, 1, rng)
+    root = np.sqrt(GAMMA)
+    for weights in ((root, 1 / root, 1), (1 / root, root, root), (1, 1, 1)):
+        q = np.array(SHARP) * weights
+        q = q / q.sum(axis=1, keepdims=True)
+        answers, _ = drawn(0.4, q, 100_000, 1, 1, rng)
+        result = corrected_shares(answers, labels)
+        assert result.least[0] - 0.01 <= 0.4 <= result.most[0] + 0.01
+        assert result.least[0] <= result.share[0] <= result.most[0]
+        wrong = not result.low[0] <= 0.4 <= result.high[0]
+        assert wrong == (weights != (1, 1, 1))
 
 
 def test_what_is_undefined_says_why():
-    labels = [[5, 1, 1, 5], [0, 0, 1, 5], [30, 30, 30, 30], [5, 1, 1, 5]]
-    result = corrected_shares([3, 3, 3, 0], [9, 9, 9, 0], labels)
+    labels = [
+        [[5, 1, 0], [1, 5, 0]],
+        [[0, 0, 0], [1, 5, 0]],
+        [[30, 30, 0], [30, 30, 0]],
+        [[5, 1, 0], [1, 5, 0]],
+    ]
+    result = corrected_shares([[3, 6, 0], [3, 6, 0], [3, 6, 0], [0, 0, 0]], labels)
     assert result.reason.tolist() == ["", NO_LABELS, BLIND, NO_IMAGES]
     assert np.isnan(result.share[1:]).all() and np.isfinite(result.share[0])
-
-
-def test_the_same_seed_gives_the_same_interval():
-    one, two = (corrected_shares([3], [9], [[50, 5, 5, 50]], seed=seed).low for seed in (1, 1))
-    assert one == two and reader_correction.READER_STREAM not in (1, 2, 3, 4, 11, 21)
-
-
-def readings(rng, share, prompts, *, sees=0.86, invents=0.08, images=4, spread=0.6):
-    """Shares of a prompt's images that a reader takes for so: of the word in question, of none and of all.
-
-    Prompts differ in how much the reader sees and in the share of the word.
-    """
-    odds = rng.normal(size=(prompts, 1)) * spread
-    s, f = (special.expit(special.logit(one) + odds) for one in (sees, invents))
-    own = special.expit(special.logit(share) + rng.normal(size=(prompts, 1)) * spread)
-    p = np.where(rng.random((prompts, images)) < own, s, f)
-    return [(rng.random((prompts, images)) < one).mean(axis=1) for one in (p, f, s)]
-
-
-def test_a_share_between_two_readings_is_right_where_the_reading_is_not():
-    """Half of the images are so and 0.47 are read so: the raw interval misses ½, the other covers it."""
-    rng = np.random.default_rng(3)
-    raw, corrected, found = 0, 0, []
-    for _ in range(300):
-        said, none, all_of = readings(rng, 0.5, 240)
-        one = shares_between(said, none, all_of)
-        found.append(one.share)
-        corrected += abs(student_interval(one.values[:, None]).mean[0] - 0.5) <= _half(one.values)
-        raw += abs(said.mean() - 0.5) <= _half(said)
-    assert raw < 0.75 * 300  # 95 % asked for
-    assert stats.binomtest(corrected, 300, 0.95).pvalue > 0.01
-    assert abs(np.mean(found) - 0.5) < 3 * np.std(found) / np.sqrt(300) + 0.005
-
-
-def _half(values):
-    interval = student_interval(values[:, None])
-    return float(interval.high[0] - interval.mean[0])
-
-
-def test_a_share_between_is_the_ratio_estimators():
-    rng = np.random.default_rng(0)
-    said, none, all_of = readings(rng, 0.3, 30)
-    said[4] = np.nan
-    kept = np.arange(30) != 4
-    one = shares_between(said, none, all_of)
-    p, f, s = (values[kept] for values in (said, none, all_of))
-    assert one.share == pytest.approx((p - f).sum() / (s - f).sum())
-    assert np.isnan(one.values[4]) and one.values[kept].mean() == pytest.approx(one.share)
-    # the spread of the values is that of the estimate: by the jackknife
-    left_out = np.array([np.delete(p - f, i).sum() / np.delete(s - f, i).sum() for i in range(29)])
-    jackknife = np.sqrt(28 / 29 * ((left_out - left_out.mean()) ** 2).sum())
-    assert one.values[kept].std(ddof=1) / np.sqrt(29) == pytest.approx(jackknife, rel=0.05)
-    assert np.abs(one.values[kept] - one.share).max() <= one.reach
-    alike = shares_between(said, none, none)
-    assert np.isnan(alike.share) and "the words whose images are and are not" in alike.reason
+    assert (
+        np.isnan(result.least[1:]).all()
+        and len(corrected_shares(np.zeros((0, 3)), np.zeros((0, 2, 3))).share) == 0
+    )
+    with pytest.raises(ValueError, match="expected shapes"):
+        corrected_shares([[3, 6]], [[[1, 2], [3, 4]]])
