@@ -77,6 +77,7 @@ def page(
     intervals = {**options, "resamples": resamples}
     objects = Rates(object_coverage(objects=simulations, resamples=resamples, seed=seed), COVERAGE)
     of_objects, of_odds = objects.split("odds")
+    of_probes, probe_widths = sections.probes(**intervals)
     rates = {
         "objects": Rates(object_rejections(objects=columns, tables=tables, seed=seed), REJECTION),
         "gaps": Rates(gap_rejections(simulations=columns, families=families, seed=seed), REJECTION),
@@ -88,6 +89,8 @@ def page(
         **sections.default_design(**intervals),
         **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
+        **sections.readings(**intervals),
+        **of_probes,
     }
     return render(
         "statistics",
@@ -104,6 +107,7 @@ def page(
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
+        **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
     )
 
@@ -128,6 +132,9 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         ),
         "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
         "Beyond the floor": rates["floors"],
+        "Lean between two words' readings": rates["readings"],
+        "Equivalence of a lean, at its bound": rates["reading_claims"],
+        "Linear probes": rates["probes"],
     }
 
 
