@@ -11,12 +11,14 @@ from lab.templates import render
 from probes.json_text import parse_json
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESULT, AMOUNTS, PLACES = (
-    DOCS / name for name in ("mitigation.json", "mitigation_amounts.json", "mitigation_places.json")
+RESULT, AMOUNTS, PLACES, RIDGES = (
+    DOCS / f"mitigation{name}.json" for name in ("", "_amounts", "_places", "_ridges")
 )
 
 
-def page(result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any]) -> str:
+def page(
+    result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any], ridges: dict[str, Any]
+) -> str:
     """Return the page in Markdown.
 
     Parameters
@@ -28,6 +30,8 @@ def page(result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any]
         change of a matrix and images, by ridge), ``prompts``, ``lean_seeds``.
     places : dict
         ``mitigation_places.json``, as `python -m lab.validate.tracing.edited` writes it.
+    ridges : dict
+        ``mitigation_ridges.json``, as `python -m lab.validate.tracing.amount` writes it.
     """
     word, other, share = _moved(result["after"]["edit"]["edit"]["words"])
     placed_word, placed_other, placed_share = _moved(places["words"])
@@ -38,6 +42,12 @@ def page(result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any]
         result=result,
         amounts=amounts,
         places=places,
+        default={
+            **ridges,
+            "contexts": len(result["after"]["edit"]["edit"]["contexts"]),
+            "change": max(one["change"] for one in ridges["tried"]),
+            "named": min(one["named"] for one in ridges["tried"]),
+        },
         words=result["indicators"],
         **{"word": word, "other": other, "share": share},
         **{"placed_word": placed_word, "placed_other": placed_other, "placed_share": placed_share},
@@ -106,7 +116,7 @@ def _by_place(rows: list[dict[str, Any]], word: str) -> list[tuple[dict, list[di
 
 def main() -> None:
     """Print the page."""
-    files = (RESULT, AMOUNTS, PLACES)
+    files = (RESULT, AMOUNTS, PLACES, RIDGES)
     print(page(*(parse_json(file.read_text(encoding="utf-8")) for file in files)), end="")
 
 

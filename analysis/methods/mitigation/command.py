@@ -166,7 +166,7 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
         test = ""
         # no other word is meant to be at ½
         asked = row["kind"] != CORRECTED or row["indicator"] == record["reference"]
-        if asked and pd.notna(row["equivalence_p"]):
+        if asked and pd.notna(row["target"]):
             what = "after within" if row["target"] else "change within"
             where = f"½ ± {row['margin']:g}" if row["target"] else f"± {row['margin']:g}"
             verdict = "yes" if row["equivalent"] else "not shown"

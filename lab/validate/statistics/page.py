@@ -78,6 +78,7 @@ def page(
     intervals = {**options, "resamples": resamples}
     objects = Rates(object_coverage(objects=simulations, resamples=resamples, seed=seed), COVERAGE)
     of_objects, of_odds = objects.split("odds")
+    of_probes, probe_widths = sections.probes(**intervals)
     rates = {
         "objects": Rates(object_rejections(objects=columns, tables=tables, seed=seed), REJECTION),
         "gaps": Rates(gap_rejections(simulations=columns, families=families, seed=seed), REJECTION),
@@ -90,6 +91,8 @@ def page(
         **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
         **sections.readers(**options),
+        **sections.readings(**intervals),
+        **of_probes,
     }
     return render(
         "statistics",
@@ -109,6 +112,7 @@ def page(
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
+        **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
 
 
@@ -134,6 +138,9 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Shares that were selected": Rates(selected, sections.SELECTED).and_those_of(rates["largest"]),
         "Beyond the floor": rates["floors"],
         "Shares set right for a reader's errors": rates["readers"],
+        "Lean between two words' readings": rates["readings"],
+        "Equivalence of a lean, at its bound": rates["reading_claims"],
+        "Linear probes": rates["probes"],
     }
 
 

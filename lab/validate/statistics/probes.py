@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,9 +63,16 @@ def draw_rows(world: ProbeWorld, rng: np.random.Generator, prompts: int = PROMPT
 
 def probe_coverage(
     worlds: tuple[ProbeWorld, ...] = WORLDS, *, simulations: int = 100, resamples: int = 500, seed: int = 0
-) -> pd.DataFrame:
-    """Return how often intervals of accuracy and AUC cover their mean over all simulations, ½ where nothing is read."""
-    rows = []
+) -> tuple[pd.DataFrame, list[dict[str, float | str]]]:
+    """Return how often intervals of accuracy and AUC cover their mean over all simulations, ½ where nothing is read.
+
+    Returns
+    -------
+    (DataFrame, list of dict)
+        Rates; and by world the mean AUC (``auc``) with the mean width of its interval (``width``) and of the one by the
+        factor of Nadeau and Bengio (``whole``).
+    """
+    rows, widths = [], []
     for number, world in enumerate(worlds):
         rng = np.random.default_rng([seed, 1100 + number])
         found = [
@@ -72,41 +80,28 @@ def probe_coverage(
             for one in range(simulations)
         ]
         for name, plain in zip(("accuracy", "AUC"), zip(*found)):
-            truth = 0.5 if world.word == 0 else float(np.mean([one.value for one in plain]))
-            rows.append(
-                covered_row(world.name, name, truth, _ends(across_folds(one, FOLDS) for one in plain))
-            )
+            mean = float(np.mean([one.value for one in plain]))
+            truth = 0.5 if world.word == 0 else mean
+            ends = _ends(across_folds(one, FOLDS) for one in plain)
+            rows.append(covered_row(world.name, name, truth, ends))
             if name == "AUC":
+                whole = _ends(map(_whole, plain))
                 rows.append(covered_row(world.name, f"AUC, {AS_GIVEN}", truth, _ends(plain)))
-                rows.append(covered_row(world.name, f"AUC, {WHOLE}", truth, _ends(map(_whole, plain))))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+                rows.append(covered_row(world.name, f"AUC, {WHOLE}", truth, whole))
+                width = {
+                    key: float(np.mean(high - low))
+                    for key, (low, high) in (("width", ends), ("whole", whole))
+                }
+                widths.append({"world": world.name, "auc": mean, **width})
+    return pd.DataFrame(rows, columns=list(COLUMNS)), widths
 
 
 def _whole(one: IntervalEstimate) -> IntervalEstimate:
     factor = np.sqrt(1 + FOLDS / (FOLDS - 1))
     low, high = (one.value + factor * (end - one.value) for end in (one.low, one.high))
-    return IntervalEstimate(one.value, low, high, one.n)
+    return IntervalEstimate(one.value, max(low, 0.0), min(high, 1.0), one.n)
 
 
-def _ends(estimates) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _ends(estimates: Iterable[IntervalEstimate]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, high = zip(*((one.low, one.high) for one in estimates))
     return np.array(low), np.array(high)
-
-
-def probe_widths(
-    worlds: tuple[ProbeWorld, ...] = WORLDS, *, simulations: int = 20, resamples: int = 500, seed: int = 0
-) -> list[dict[str, float | str]]:
-    """Return by world the mean AUC and the mean width of its interval, beside that of the whole correction."""
-    table = []
-    for number, world in enumerate(worlds):
-        rng = np.random.default_rng([seed, 1150 + number])
-        aucs = [
-            cross_validated(draw_rows(world, rng), resamples=resamples, seed=one)[1]
-            for one in range(simulations)
-        ]
-        widths = {
-            name: float(np.mean([wide(one).high - wide(one).low for one in aucs]))
-            for name, wide in (("width", lambda one: across_folds(one, FOLDS)), ("whole", _whole))
-        }
-        table.append({"world": world.name, "auc": float(np.mean([one.value for one in aucs])), **widths})
-    return table

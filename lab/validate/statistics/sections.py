@@ -1,12 +1,14 @@
-"""Rates of the default design, of rare changes, of a noise that prompts share, of one prompt, and of traces."""
+"""Rates of the default design, of rare changes, of shared noise, of one prompt, of traces, readings and probes."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import reader_coverage
+from lab.validate.statistics.readings import reading_claims, reading_coverage
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shares import (
     SIZES,
@@ -100,3 +102,26 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | 
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
         "interplay": Rates(claims, ANY),
     }
+
+
+def readings(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
+    """Return rates of a lean between the readings of two words."""
+    options = {"simulations": few(simulations), "resamples": resamples, "seed": seed}
+    return {
+        "readings": Rates(reading_coverage(**options), COVERAGE),
+        "reading_claims": Rates(reading_claims(**options), REJECTION),
+    }
+
+
+def fitted_probes(simulations: int) -> int:
+    """Return how often the probes of a world are fitted."""
+    return max(2, simulations // 20)
+
+
+def probes(
+    *, simulations: int, resamples: int, seed: int
+) -> tuple[dict[str, Rates], list[dict[str, float | str]]]:
+    """Return rates of intervals of linear probes, and the widths of these by world."""
+    options = {"simulations": fitted_probes(simulations), "resamples": resamples, "seed": seed}
+    table, table_of_widths = probe_coverage(**options)
+    return {"probes": Rates(table, COVERAGE)}, table_of_widths
