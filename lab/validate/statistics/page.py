@@ -21,6 +21,7 @@ import pandas as pd
 from lab.templates import render
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics import sections
+from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
@@ -104,6 +105,7 @@ def page(
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
+        contexts=contexts_section(simulations=runs, seed=seed),
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
     )
 
