@@ -145,7 +145,9 @@ def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
 
 def _line(row: Mapping[str, Any], source: str) -> str:
     """A score as a line of text."""
-    chance = f"floor {number(row['floor'], 4)}, {row['reason'] or p_value(row['p_value'])}"
+    known = row["p_value"] == row["p_value"]
+    said = ", ".join(filter(None, (p_value(row["p_value"]) if known else "", row["reason"])))
+    chance = f"floor {number(row['floor'], 4)}, {said}"
     bare = f"{number(row['debiased'], 4)} {interval(row['low'], row['high'], 4)}"
     return (
         f"{row['run']}, {row['setting']}, {row['first']} against {row['second']}, by {source}: "

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
+from analysis.methods.gep.ceiling import label_ceiling
 from analysis.methods.gep.evaluation import agreements, roc_auc
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
@@ -37,8 +38,8 @@ SCORE_COLUMNS = (
 )
 CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
 AGREEMENT_COLUMNS = (
-    *("setting", "source", "labels", "first", "second", "measure", "value", "low", "high", "n"),
-    *("n_contexts", "level", "reason"),
+    *("setting", "source", "labels", "first", "second", "measure", "value", "low", "high", "ceiling"),
+    *("n", "n_contexts", "level", "reason"),
 )
 AUC_COLUMNS = ("source", "labels", "attribute", "auc", "n_with", "n_without")
 MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
@@ -193,7 +194,8 @@ def agreement_table(
 
     Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
     without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
-    percentiles of resampled contexts, of both vectors at once: the paper has none.
+    percentiles of resampled contexts, of both vectors at once: the paper has none. ``ceiling`` is the tau that a
+    perfect reading would reach, where labels are of some images alone (`analysis.methods.gep.ceiling`).
     """
     rows = []
     for labels, estimate in judged(audits):
@@ -204,12 +206,14 @@ def agreement_table(
             at_hand, n = _agreements(*vectors)
             drawn = _resampled(estimate, labels, first, second, measure)
             contexts = int((~np.isnan(labels.values)).any(axis=(1, 2, 3)).sum())
+            ceiling = label_ceiling(labels, estimate, first, second, seed=measure.seed)
             for name in MEASURES:
                 ends = percentiles(drawn[name], measure.level)
                 rows.append(
                     (
                         *(labels.setting, estimate.source, labels.source, first, second, name),
-                        *(at_hand[name][0], *ends, n[0], contexts, measure.level),
+                        *(at_hand[name][0], *ends, ceiling if name == "tau" else np.nan),
+                        *(n[0], contexts, measure.level),
                         "" if np.isfinite(ends[0]) else "too few contexts, or no difference to order",
                     )
                 )

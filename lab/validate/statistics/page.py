@@ -21,6 +21,7 @@ import pandas as pd
 from lab.templates import render
 from lab.validate.statistics import audits, sections
 from lab.validate.statistics import objects as statistics_objects
+from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import LABELLED
 from lab.validate.statistics.seeds import PROMPTS
@@ -111,6 +112,7 @@ def page(
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
+        contexts=contexts_section(simulations=runs, seed=seed),
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
