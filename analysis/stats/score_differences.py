@@ -89,11 +89,14 @@ def score_differences(differences: Sequence[ArrayLike], *, level: float = 0.95) 
     smaller = np.zeros((len(values), len(values)), bool)  # the first of a place than the second
     smaller[i, j], smaller[j, i] = ends[3] < 0, ends[2] > 0
     return ScoreDifferences(
-        score,
-        raw,
-        pairs,
-        score[i] - score[j],
-        *ends,
+        score=score,
+        raw=raw,
+        pairs=pairs,
+        difference=score[i] - score[j],
+        low=ends[0],
+        high=ends[1],
+        low_all=ends[2],
+        high_all=ends[3],
         best=1 + smaller.sum(axis=0),
         worst=len(values) - smaller.sum(axis=1),
         n=n,

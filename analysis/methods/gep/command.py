@@ -1,16 +1,15 @@
 """Audits of attributes (GEP): ``triptych gep images FOLDER``, ``sheet``, ``labels`` and ``compare``.
 
-``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
-images chosen at random; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
-``compare`` draws the vectors and scores of several runs side by side and writes the scores, a leaderboard with
-differences between models, how estimates follow the artificial sets of all runs together, and the paper's tables as
-LaTeX.
+``images`` audits folders of images of other programs. ``sheet`` writes what people are asked, of images chosen at
+random; ``labels`` adds what they say and writes a run's tables ``gep_*`` anew, with them as a source. ``compare`` draws
+the vectors and scores of several runs side by side and writes the scores, a leaderboard with differences between
+models, how estimates follow the artificial sets of all runs together, and the paper's tables as LaTeX.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,8 @@ from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
+
+COMPARISON = "comparison"  # the folder in which several folders of images are compared
 
 
 def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
@@ -128,6 +129,28 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     return "\n".join(lines)
 
 
+def several(options: argparse.Namespace, audit: Callable[[argparse.Namespace], Run]) -> str:
+    """Audit several folders of images, each a run in a folder of its name in ``out``; return what comparing them says.
+
+    The comparison is written into the folder ``comparison`` there.
+
+    Raises
+    ------
+    UserError
+        Two folders have one name, a name was given to the model, or as `audit` and `compare` say.
+    """
+    names = [folder.absolute().name for folder in options.folder]
+    if twice := [name for name in names if names.count(name) > 1 or name == COMPARISON]:
+        raise UserError(f"{twice[0]}: expected folders of different names, got it twice: rename one")
+    if options.model:
+        raise UserError(
+            "--model: expected one folder of images, got several: leave it out, they have their names"
+        )
+    for name, folder in zip(names, options.folder):
+        audit(argparse.Namespace(**vars(options) | {"folder": folder, "out": options.out / name}))
+    return compare([options.out / name for name in names], options.out / COMPARISON, source=None)
+
+
 def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
     """The paper's tables of several audits, and where all have artificial sets these as one, with a table of it."""
     models = {
@@ -163,7 +186,10 @@ def parser() -> command_line.Parser:
     which = main.add_subparsers(dest="command", required=True)
     look = which.add_parser("images", help="audit a folder of images of another program")
     look.add_argument(
-        "folder", type=Path, help="images, and a table with their prompts or names that hold them"
+        "folder",
+        type=Path,
+        nargs="+",
+        help="images, and a table with their prompts or names that hold them; several are compared",
     )
     look.add_argument(
         "--config", type=Path, help="YAML with indicators, prompts, gep (default: the paper's prompts)"
@@ -184,6 +210,12 @@ def parser() -> command_line.Parser:
         type=command_line.whole(1, 100_000),
         default=20,
         help="images of each word and attribute",
+    )
+    ask.add_argument(
+        "--annotators",
+        type=command_line.whole(1, 100),
+        default=1,
+        help="a sheet for each of so many (the paper: 3; the majority counts)",
     )
     ask.add_seed("the choice of images")
     read = which.add_parser("labels", help="store people's labels in a run")
@@ -211,12 +243,17 @@ def work(options: argparse.Namespace) -> None:
         return
     if options.command == "sheet":
         command_line.writable(options.out, folder=True)
-        print(sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))
+        asked = {"count": options.images, "seed": options.seed, "annotators": options.annotators}
+        print(sheet.write(opened(options.run), options.out, **asked))
         return
     if options.command == "images":
         from analysis.methods.gep import images  # which runs the stages
 
         command_line.writable(options.out, folder=True)
+        if len(options.folder) > 1:
+            print(several(options, images.audit))
+            return
+        options.folder = options.folder[0]
         scores = images.audit(options).table("gep_score")
         source = next(name for name in ORDER if name in set(scores["source"]))
         own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]

@@ -103,8 +103,9 @@ def leaderboard(
         audits = {name: one.get(setting) for name, one in read.items()}
         for name, one in audits.items():
             _same(runs, first, name, audits[first], one, setting)
+        alike = {name: one for name, one in audits.items() if one is not None}
         for pair in pairs:
-            board, between = _compared(audits, setting, pair, source, runs[first].config.measure.level)
+            board, between = _compared(alike, setting, pair, source, runs[first].config.measure.level)
             boards.append(board)
             differences.append(between)
     return tuple(  # type: ignore[return-value]
@@ -128,7 +129,7 @@ def _same(
 
 
 def _compared(
-    audits: Mapping[str, Audit | None], setting: str, pair: tuple[str, str], source: str, level: float
+    audits: Mapping[str, Audit], setting: str, pair: tuple[str, str], source: str, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     whole = {name: scores.like(one, next(iter(audits.values()))) for name, one in audits.items()}
     each = {name: scores.by_context(one, *pair) for name, one in whole.items()}

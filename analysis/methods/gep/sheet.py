@@ -46,8 +46,10 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     return questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
 
 
-def write(run: Run, out: Path, *, count: int, seed: int) -> str:
+def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) -> str:
     """Write the questions and their images into a folder; return in a line what to do with it.
+
+    Several annotators have a sheet each, of the same questions, with their names in it (the paper asks three).
 
     Raises
     ------
@@ -56,13 +58,19 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     """
     if not places(run.config):
         raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
-    if (out / FILE).exists():
-        raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
+    stem, suffix = FILE.rsplit(".", 1)
+    names = [f"annotator {number}" for number in range(1, annotators + 1)] if annotators > 1 else [""]
+    sheets = [out / (FILE if not name else f"{stem}-{name.split()[1]}.{suffix}") for name in names]
+    for sheet in {out / FILE, *sheets}:
+        if sheet.exists():
+            raise UserError(f"{sheet}: expected no sheet yet, found one: name another folder with --out")
     questions = sample_questions(run, count=count, seed=seed)
     files = write_images(run, out, set(questions["sample_id"]), seed=seed)
-    table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
-    write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))
+    for name, sheet in zip(names, sheets):
+        table = questions.assign(image=questions["sample_id"].map(files), annotator=name, label="")
+        write_bytes(sheet, csv_bytes(table[list(COLUMNS)]))
+    listed = " ".join(map(str, sheets))
     return (
-        f"{len(table)} questions about {len(files)} images: fill in yes or no under label in {out / FILE}, then"
-        f" triptych gep labels {run.path} {out / FILE}"
+        f"{len(questions)} questions about {len(files)} images: fill in yes or no under label in {listed}, then"
+        f" triptych gep labels {run.path} {listed}"
     )

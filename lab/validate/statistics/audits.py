@@ -9,18 +9,20 @@ labels of all would give. Tests over contexts are shown images of two words of t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from analysis.stats.noise_floor import paired_floor
 from analysis.stats.prediction_powered import prediction_powered, rectified, score_interval, weights
+from analysis.stats.score_differences import score_differences
 from analysis.stats.sign_flips import sign_flip_test
-from lab.papers.gep_floors import CONTEXTS, IMAGES, attribute_counts
+from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS, attribute_counts
 from lab.papers.tables import read_table
 from lab.templates import render
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
@@ -147,6 +149,37 @@ def powered_rejections(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def compared_scores(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Return how often 95 % intervals of the difference between two models' scores hold it, paired by context.
+
+    Labels of all images, five in each of 16 contexts; contexts make attributes more or less frequent for both models
+    and words alike (on the logit, normal). The truth is the difference of the frequencies over contexts without end. A
+    model is compared with another one of its setting, and with a second of its own kind.
+    """
+    rows = []
+    cells = {name: counts / IMAGES for name, counts, _ in published_cells()}
+    settings = [[name for name in cells if name.endswith(setting)] for setting in ("neutral", "explicit")]
+    pairs = [pair for names in settings for pair in combinations_with_replacement(names, 2)]
+    for number, (spread, pair) in enumerate((spread, pair) for spread in (0.0, 1.0) for pair in pairs):
+        rng = np.random.default_rng([seed, 1300 + number])
+        base = logit(np.clip(np.stack([cells[name] for name in pair]), 0.002, 0.998))
+        many = expit(base[:, None] + spread * rng.standard_normal((20_000, 1, base.shape[2])))
+        truth = np.subtract(*np.abs((many[:, :, 0] - many[:, :, 1]).mean(axis=1)).mean(axis=1))
+        ends = []
+        for _ in range(simulations):
+            chance = expit(base[:, None] + spread * rng.standard_normal((CONTEXTS, 1, base.shape[2])))
+            seen = rng.binomial(SEEDS, chance) / SEEDS
+            found = score_differences(seen[:, :, 0] - seen[:, :, 1])
+            ends.append((found.low[0], found.high[0], found.best[0] < found.worst[0]))
+        low, high, tied = np.array(ends).T
+        name = " and ".join(dict.fromkeys(one.split(",")[0] for one in pair))
+        setting = pair[0].split(", ")[1]
+        world = f"{name}{' twice' if pair[0] == pair[1] else ''}, {setting}"
+        held, _, _ = covered_row(world, DIFFERENCE, truth, (low, high))[3:]
+        rows.append((world, spread, truth, held, float(1 - tied.mean())))
+    return pd.DataFrame(rows, columns=["world", "spread", "truth", "held", "told"])
+
+
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
     """Return the part of ``docs/statistics.md`` on a few labels and a classifier together, in Markdown."""
     covered, biases = powered_coverage(simulations=simulations, seed=seed)
@@ -167,6 +200,7 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         worst=max(off),
         held=float(np.mean([row["held"] for row in rows])),
         error=float(np.sqrt(0.95 * 0.05 / simulations)),
+        compared=compared_scores(simulations=simulations, seed=seed).to_dict("records"),
         rejected=[
             {"world": world, "n": n, "score": row[SCORE], "vector": row[DIFFERENCE]}
             for key, row in rejected.iterrows()

@@ -1,6 +1,7 @@
 """A folder of images of a closed model: renderings of the toy world, by the command line alone."""
 
 import csv
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,7 @@ def folder(tmp_path_factory):
 def look(folder, out, *more):
     config = ["--config", str(folder.parent / "audit.yaml")]
     return command_of("gep")(
-        ["images", str(folder), *config, "--weights", "toyworld", "--out", str(out), *more]
+        ["images", str(folder), *more, *config, "--weights", "toyworld", "--out", str(out)]
     )
 
 
@@ -97,6 +98,39 @@ def test_people_label_images_that_were_chosen_by_lot(run, tmp_path, capsys):
     assert (
         set(powered["labels"]) == {"human"} and (powered["value"] == 0).all()
     )  # everything was seen everywhere
+
+
+def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_path, capsys):
+    own, out = shutil.copytree(run.path, tmp_path / "run"), tmp_path / "sheet"
+    asked = ["sheet", str(own), "--images", "5", "--annotators", "3", "--out", str(out)]
+    assert command_of("gep")(asked) == 0
+    sheets = [out / f"labels-{number}.csv" for number in (1, 2, 3)]
+    assert all(str(sheet) in capsys.readouterr().out for sheet in sheets[:1])
+    tables = [pd.read_csv(sheet, dtype=str, keep_default_na=False) for sheet in sheets]
+    assert [set(table["annotator"]) for table in tables] == [{f"annotator {number}"} for number in (1, 2, 3)]
+    for sheet, table, label in zip(sheets, tables, ("yes", "no", "no")):
+        pd.testing.assert_frame_equal(table.drop(columns="annotator"), tables[0].drop(columns="annotator"))
+        table.assign(label=label).to_csv(sheet, index=False, quoting=csv.QUOTE_ALL)
+    assert command_of("gep")(asked) == 2  # there are sheets
+    assert command_of("gep")(["labels", str(own), *map(str, sheets)]) == 0
+    frequencies = Run.open(own).table("gep_frequencies")
+    assert (frequencies[frequencies["source"] == "human"]["frequency"] == 0).all()
+
+
+def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_path, capsys, monkeypatch):
+    leave_figures_out(monkeypatch)
+    other = shutil.copytree(folder, tmp_path / "others")
+    out = tmp_path / "out"
+    assert look(folder, out, str(other)) == 0
+    said = capsys.readouterr().out
+    assert "pictures has rank 1 to 2, which cannot be told apart" in said
+    board = pd.read_csv(out / "comparison" / "leaderboard.csv")
+    assert set(board["model"]) == {"pictures", "others"} and set(board["source"]) == {"CLS"}
+    assert {path.name for path in out.iterdir()} == {"pictures", "others", "comparison"}
+    assert look(folder, out, str(folder)) == 2
+    assert look(folder, out, str(other), "--model", "one") == 2
+    said = capsys.readouterr().err
+    assert "expected folders of different names" in said and "--model: expected one folder" in said
 
 
 @pytest.mark.parametrize(

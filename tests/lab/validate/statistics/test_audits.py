@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 from lab.validate.statistics.audits import (
     DIFFERENCE,
     SCORE,
+    compared_scores,
     drawn_audit,
     page_section,
     powered_coverage,
@@ -54,7 +55,17 @@ def test_tests_over_contexts_keep_their_level_where_both_words_are_alike():
     assert rates[DIFFERENCE] <= 0.065
 
 
+def test_differences_between_models_are_held_and_equal_models_keep_one_rank():
+    table = compared_scores(simulations=25)
+    assert len(table) == 24
+    held = round(table["held"].sum() * 25)
+    assert held >= stats.binom.ppf(0.001, 24 * 25, 0.94)
+    same = table[table["world"].str.contains("twice")]
+    assert (same["truth"] == 0).all()
+    assert round(same["told"].sum() * 25) <= stats.binom.ppf(0.999, 12 * 25, 0.06)
+
+
 def test_the_section_marks_what_misses():
     text = page_section(simulations=2)
     assert "## A few labels and a classifier together (GEP)" in text
-    assert text.count("\n| ") == 2 + 36 + 18
+    assert text.count("\n| ") == 3 + 36 + 18 + 24
