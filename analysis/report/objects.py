@@ -285,7 +285,9 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit:
         "more": len(found) - len(cells),
         "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
         "whole": whole,
-        "whole_sentence": wording_objects.table_sentence(whole, pair),
+        "whole_sentence": wording_objects.table_sentence(
+            whole, pair, checked=any(len(objects.tables[name]) for name in MAYBE)
+        ),
         "paper": paper,
         "paper_sentence": wording_objects.chi_square_sentence(paper),
         "findings": [wording.finding(gap, metric, reference, contrast) for gap, metric in gaps if gap],

@@ -218,7 +218,7 @@ def _more(rows: pd.DataFrame) -> list[str]:
     return [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
 
 
-def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
+def table_sentence(row: dict | None, pair: tuple[str, str], *, checked: bool = True) -> str:
     """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
 
     Parameters
@@ -227,12 +227,20 @@ def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
         A row of ``tables/table_tests`` on presence; None where there is none, which is said.
     pair : (str, str)
         The indicators that are compared.
+    checked : bool
+        Whether anything is known of the detector's errors.
     """
     first, second = pair
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"Whether the objects as a whole differ is open{reason}."
     if row["p_value"] < SIGNIFICANT:
+        if not checked:
+            return (
+                f"As a whole, what was detected in images generated from {first} and from {second} prompts differs. "
+                "That is a hint, no finding: nobody checked the detector, which may see less on those of one side, and "
+                "one word stands against one here."
+            )
         return (
             f"As a whole, the objects of images generated from {first} and from {second} prompts differ. One word "
             "stands against one here, and two words of one meaning can differ as well: the objects above speak of the "

@@ -222,7 +222,8 @@ def _as_detected(sums: NDArray, images: NDArray, level: float) -> Corrected:
 
 def _corrected(table, words, presence, known: pd.DataFrame, level: float) -> Corrected:
     """Differences behind the detector, of those words of each side that have labels."""
-    labelled = [[name in set(known["indicator"]) for name in names] for names in words]
+    there = set(known["indicator"].unique())
+    labelled = [[name in there for name in names] for names in words]
     sums = np.stack([side[chosen].sum(axis=0) for side, chosen in zip(presence, labelled)], axis=1)
     images = np.stack([table.seeds * sum(chosen) for chosen in labelled], axis=1)
     row, what = (

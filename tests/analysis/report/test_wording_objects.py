@@ -72,6 +72,8 @@ def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
 def test_table_sentences_follow_the_tables():
     pair = ("feminine", "masculine")
     assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
+    unchecked = wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair, checked=False)
+    assert "what was detected" in unchecked and "a hint, no finding" in unchecked
     assert "cannot be distinguished" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
     assert "one prompt only" in wording_objects.table_sentence(
         {"p_value": np.nan, "reason": "one prompt only"}, pair
