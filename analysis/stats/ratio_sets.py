@@ -316,7 +316,10 @@ class _Test:
         """Two-sided p-values of ratios, shape (n_ratios, n_columns)."""
         error = np.sqrt(self._variance(ratio))
         x = (self.effect - ratio * self.total) / error
-        tail = self._joint_tail(np.abs(x)) / 2 if joint else self._tail(x)
+        # the bootstrap's statistic has the standard error at the ratio itself, where it was drawn
+        own = self.effect / self.total
+        linear = (own - ratio) * self.total / np.sqrt(self._variance(own))
+        tail = self._joint_tail(np.abs(x), np.abs(linear)) / 2 if joint else self._tail(x, linear)
         z = np.sign(x) * np.maximum(-special.ndtri(np.minimum(tail, 0.5)), 0.0)
         if self.told is None:
             return np.minimum(1.0, 2 * special.ndtr(-np.abs(z)))
@@ -326,22 +329,22 @@ class _Test:
         correlation = np.clip(np.nan_to_num(correlation), -1, 1)
         return _truncated_p(z, self.told, correlation, self.threshold)
 
-    def _tail(self, x: Floats) -> Floats:
+    def _tail(self, x: Floats, linear: Floats) -> Floats:
         """Chance of a statistic as far out on the same side, the larger of Student's and the bootstrap's."""
         found = special.stdtr(self.n - 1, -np.abs(x))
         for column, draws in enumerate(self.draws):
-            at = x[:, column]
+            at = linear[:, column]
             if size := len(draws):
                 above = (size - np.searchsorted(draws, at, side="left")) / size
                 below = np.searchsorted(draws, at, side="right") / size
                 found[:, column] = np.maximum(found[:, column], np.where(at > 0, above, below))
         return found
 
-    def _joint_tail(self, size: Floats) -> Floats:
+    def _joint_tail(self, size: Floats, linear: Floats) -> Floats:
         """Chance that any column has a statistic of this size, at least that of the column alone."""
         found = 2 * special.stdtr(self.n - 1, -size)
         for draws in self.largest:
-            over = len(draws) - np.searchsorted(draws, size, side="left")
+            over = len(draws) - np.searchsorted(draws, linear, side="left")
             found = np.maximum(found, (over + 1) / (len(draws) + 1))
         return found
 
