@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from analysis.methods.gep.scores import Audit, place
 from analysis.stats.absolute_mean import AbsoluteMean, inverted_mean
 from analysis.stats.crossed import FEW_SEEDS, FEWEST_SEEDS, crossed_mean
-from analysis.stats.crossed_score import crossed_covariance, crossed_score_test
+from analysis.stats.crossed_score import crossed_adjusted, crossed_covariance, crossed_score_test
 from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.word_swaps import word_swaps
 from probes.config.schema import Measure
 
@@ -183,7 +182,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
     kept, why = each[:, :, known], "" if seeds >= FEWEST_SEEDS else FEW_SEEDS
     nothing = (np.nan,) * 4
     floor, floor_sd, p_value, smallest = nothing
-    score = inverted_mean([], np.zeros((0, 0)))
+    score, adjusted = inverted_mean([], np.zeros((0, 0))), np.full(attributes, np.nan)
     if known.any() and not why:
         with np.errstate(invalid="ignore", divide="ignore"):
             pooled = sums.sum(axis=(0, 1, 2)) / counts.sum(axis=(0, 1, 2))
@@ -191,6 +190,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         null = np.nan_to_num(null[:, 0] - null[:, 1])[:, :, known]
         options = {"draws": measure.permutations, "seed": measure.seed}
         floor, floor_sd, p_value = crossed_score_test(null, **options)
+        adjusted[known] = crossed_adjusted(null, **options)
         smallest = crossed_score_test(np.ones((contexts, seeds, 1)), **options)[2]
         covariance, freedom = crossed_covariance(kept)
         score = inverted_mean(difference[known], covariance, freedom=freedom, level=measure.level)
@@ -205,7 +205,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         low=found.low,
         high=found.high,
         p_value=found.p_value,
-        p_adjusted=adjust_p_values(found.p_value, method="holm"),
+        p_adjusted=adjusted,
         units=units,
         reason=_named(found.reason, CONTEXTS),
         score=score if score.n else AbsoluteMean(np.nan, np.nan, np.nan, raw, int(known.sum())),

@@ -100,7 +100,7 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | 
         "largest": Rates(largest_coverage(simulations=traces, **drawing), SELECTED),
         "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
-        "interplay": Rates(claims, ANY),
+        "interplay": claims,
     }
 
 
