@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.methods.gep import sheet
 from analysis.methods.gep.artificial import agreement_of_examples
-from analysis.methods.gep.figures import draw_scores, draw_vectors
+from analysis.methods.gep.figures import draw_fit, draw_scores, draw_vectors
 from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
 from analysis.methods.gep.readings import joined, read_labels
@@ -98,6 +98,11 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     """
     runs = [opened(path) for path in paths]
     tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
+    fits = {
+        name: read(run, "gep_clip_score")
+        for name, run in zip(tables, runs)
+        if "gep_clip_score" in run.tables()
+    }
     common = set.intersection(*(set(score["source"]) for _, score in tables.values()))
     chosen = source or next((name for name in ORDER if name in common), None)
     if chosen not in common:
@@ -116,6 +121,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
         for drawn in (
             draw_vectors({name: vector for name, (vector, _) in tables.items()}, first, second, chosen),
             draw_scores({name: score for name, (_, score) in tables.items()}, first, second, chosen),
+            draw_fit({name: score for name, (_, score) in tables.items()}, fits, first, second, chosen),
         ):
             for name, data in files(drawn).items() if drawn else ():
                 write_bytes(out / f"{first}-{second}-{name}", data)

@@ -1,6 +1,6 @@
 """Gender presentation differences: vectors of several models, estimates against labels, and scores side by side.
 
-After figures 2, 5 and 6 of Zhang et al. 2023, with intervals and noise floors, which the paper does not have.
+After figures 1, 2, 5 and 6 of Zhang et al. 2023, with intervals and noise floors, which the paper does not have.
 """
 
 from __future__ import annotations
@@ -179,3 +179,55 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
         "chance alone gives at these numbers of images (tick), and the scores between words of one meaning (crosses)."
     )
     return Drawn("gep-scores", figure, "GEP scores", caption, wide=True)
+
+
+def draw_fit(
+    scores: Mapping[str, pd.DataFrame], fits: Mapping[str, pd.DataFrame], first: str, second: str, source: str
+) -> Drawn | None:
+    """Draw every model's GEP score against how well its images fit their prompts, a panel a setting.
+
+    Parameters
+    ----------
+    scores, fits : mapping of str to DataFrame
+        ``tables/gep_score`` and ``tables/gep_clip_score`` by the name of the model; those without the latter are left
+        out.
+    first, second, source : str
+        As for `draw_vectors`.
+    """
+    rows = []
+    for name, fit in fits.items():
+        table = scores[name]
+        mine = table[(table["source"] == source) & (table["first"] == first) & (table["second"] == second)]
+        for row in mine.to_dict("records"):
+            own = fit[(fit["setting"] == row["setting"]) & fit["indicator"].isin([first, second])]
+            if own["n_images"].sum():
+                clip = float(np.average(own["clip_score"], weights=own["n_images"]))
+                rows.append({**row, "model": name, "clip": clip})
+    if not rows:
+        return None
+    settings = list(dict.fromkeys(row["setting"] for row in rows))
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    with style():
+        figure = new_figure(DOUBLE, 2.6)
+        panels = figure.subplots(1, len(settings), squeeze=False)[0]
+        for axes, setting in zip(panels, settings):
+            for row in rows:
+                if row["setting"] == setting:
+                    number = models.index(row["model"])
+                    color = PALETTE[number % len(PALETTE)]
+                    axes.vlines(row["clip"], row["low"], row["high"], color=color, lw=1)
+                    axes.plot(
+                        row["clip"], row["score"], "os^vD"[number % 5], color=color, label=label(row["model"])
+                    )
+            axes.set_ylim(bottom=0)
+            axes.set_title(setting, loc="left")
+            axes.set_xlabel("CLIPScore")
+        panels[0].set_ylabel("GEP score")
+        handles = dict(zip(*reversed(panels[0].get_legend_handles_labels())))
+        figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=len(models))
+    caption = (
+        f"GEP score between {label(first)} and {label(second)} prompts as read by {label(source)}, with the interval "
+        "of the score without what its own error adds, against how well images fit their prompts by CLIP: a model that "
+        "draws little of what it is asked for has a small score, too (after Zhang et al. 2023, figure 1)."
+    )
+    return Drawn("gep-fit", figure, "GEP and CLIPScore", caption, wide=True)

@@ -322,6 +322,7 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert (between["difference"] == 0).all() and (between["low_all"] <= 0).all()
     there = {file.name for file in out.iterdir()}
     assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
+    assert "feminine-masculine-gep-fit.png" in there
     assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
     mixed = pd.read_csv(out / "artificial.csv")
     assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
