@@ -90,6 +90,7 @@ def page(
         **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
         **sections.readers(**options),
+        **sections.groups(**options),
     }
     return render(
         "statistics",
@@ -131,6 +132,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
         "Beyond the floor": rates["floors"],
         "Shares set right for a reader's errors": rates["readers"],
+        "Professions that do not differ": rates["groups"],
     }
 
 

@@ -30,6 +30,7 @@ COMPARISON = (
     *("bias score of detections, bca", "odds ratio, images independent"),
     *("mean gap, Student's t", "mean gap of all prompts, envelope"),
     *("share, Fieller", "share, bca", "the undecided left out"),
+    "one attribute of all words, images independent",
     *(f"{k} against {k}, 3 of the reference, plain gap" for k in (2, 3, 5)),
 )
 
