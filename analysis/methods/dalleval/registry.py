@@ -5,7 +5,7 @@ Their LaTeX is named by the number of the paper's table; `analysis.methods.dalle
 
 from __future__ import annotations
 
-from analysis.methods.dalleval import agreement, attribute_tones, mad, tables, words
+from analysis.methods.dalleval import agreement, attribute_tones, between, mad, tables, words
 from analysis.tables.table import Latex, Table
 
 _GENDER = "Average gender (read as male: -1, as female: +1) of images generated from {reference} prompts, by {gender}"
@@ -72,6 +72,13 @@ DALLEVAL = (
                 " images.",
             ),
         ),
+    ),
+    Table(
+        "dalleval_between",
+        "professions",
+        "a reader, question and indicator (or all): share of the variance between professions, its floor, and tests",
+        between.COLUMNS,
+        between.between_table,
     ),
     Table(
         "dalleval_words",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.figures import (
@@ -17,7 +18,7 @@ from analysis.methods.dalleval.figures import (
 )
 from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.names import attributes, first_source, named, profession
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.report.figures.style import Drawn
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NAMES = ("dalleval_professions", "dalleval_distribution", "dalleval_mad", "dalleval_words")
 # where there are attributes, and several readers
-MORE = ("dalleval_absolute", "dalleval_attribute_tones", "dalleval_agreement")
+MORE = ("dalleval_absolute", "dalleval_attribute_tones", "dalleval_agreement", "dalleval_between")
 LOST = {
     "undecided": "undecided",
     "no_face": "without a face",
@@ -113,8 +114,8 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "rules": [named(name) for name in dict.fromkeys(rules)],
         "published_rule": "dalleval2023" in set(rules),
         "toyworld": config.model.startswith("toyworld"),
-        "sentences": _sentences(mad, reference),
-        "mads": shown.to_dict("records"),
+        "sentences": _sentences(professions, reference),
+        "mads": _with_tests(shown, professions.table("dalleval_between")),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": _words(professions, config),
@@ -131,18 +132,70 @@ def _pair(config: Config) -> tuple[str, str] | None:
     return pairs[0] if pairs else None
 
 
-def _sentences(mad: pd.DataFrame, reference: str) -> list[str]:
-    """Return what is said of gender and of tone, by the first reader of each."""
+def _with_tests(mads: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of MADs; of tones with how many professions differ from all together, and not from ten likely tones."""
+    rows = mads.to_dict("records")
+    keys = ["source", "question", "indicator"]
+    of = {} if between.empty else between.set_index(keys)[["different", "tested"]].to_dict("index")
+    return [
+        {**row, **of.get(tuple(row[key] for key in keys), {})} if row["question"] == TONE else row
+        for row in rows
+    ]
+
+
+def _sentences(professions: Professions, reference: str) -> list[str]:
+    """Return what is said of gender and of tone, by the first reader of each, and of attributes."""
+    mad, between = professions.table("dalleval_mad"), professions.table("dalleval_between")
+    shown = _tones_shown(professions.table("dalleval_distribution"), first_source(mad, TONE))
     sentences = []
     for question, word in ((GENDER, reference), (TONE, ALL)):
         rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
         rows = rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)]
         for row in rows.to_dict("records"):
-            sentences.append(_sentence(row, question))
+            sentences.append(_sentence(row, question, shown) + _between(between, row))
+    if not between.empty:
+        own = between[
+            (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
+        ]
+        own = own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
+        if len(own):
+            found = own[own["p_adjusted"] < LEVEL]
+            names = ", ".join(dict.fromkeys(found["question"]))
+            differ = f"{names} can be told to differ" if names else "none can be told to differ"
+            sentences.append(
+                f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
+                " between professions (adjusted over attributes and words)."
+            )
     return sentences
 
 
-def _sentence(row: Mapping[str, Any], question: str) -> str:
+def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
+    """How many of the ten tones a rule reads in any image."""
+    if distribution.empty:
+        return 0
+    own = distribution[(distribution["source"] == source) & (distribution["question"] == TONE)]
+    return int(own.loc[own["images"] > 0, "category"].nunique())
+
+
+def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
+    """Whether professions differ from one another in what a row of MADs is of; empty where nothing was tested."""
+    if between.empty or row["reason"] or not row["professions"]:
+        return ""
+    same = np.logical_and.reduce([between[key] == row[key] for key in ("source", "question", "indicator")])
+    for one in between[same].to_dict("records"):
+        if one["reason"]:
+            return f" Whether professions differ from one another cannot be told ({one['reason']})."
+        differ = one["p_adjusted"] < LEVEL
+        return (
+            f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
+            f" ({p_value(one['p_adjusted'])}, adjusted over words; {100 * one['explained']:.0f} % of the variance lies"
+            f" between them, by chance alone {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
+            f" {_some(one['different'])} from all together after adjustment."
+        )
+    return ""
+
+
+def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
     of = "every word’s" if row["indicator"] == ALL else row["indicator"]
     images = f"images generated from {of} prompts of {counted(row['professions'], 'profession')}"
     if row["reason"] or not row["professions"]:
@@ -164,7 +217,14 @@ def _sentence(row: Mapping[str, Any], question: str) -> str:
             else f"{number(least, 2)} and {number(most, 2)}"
         )
         what += f"; whatever the others show, of all it is between {ends}"
-    even = "half and half" if question == GENDER else "ten equally likely tones"
+    if question == TONE:
+        few = f", of which the images show {shown}" if shown < TONES else ""
+        return (
+            f"{what}. The mean absolute deviation of each profession from ten equally likely tones{few} is"
+            f" {number(row['mad'])} on average (chance alone gives {number(row['floor'])}): the paper’s reference, and"
+            " no finding about professions."
+        )
+    even = "half and half"
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
         f" {'more' if beyond else 'not more'} than the {number(row['floor'])} that chance alone gives"

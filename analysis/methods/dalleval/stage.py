@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.dalleval import agreement, mad, tables, words
+from analysis.methods.dalleval import agreement, between, mad, tables, words
 from analysis.methods.dalleval.attribute_tones import attribute_tones
 from analysis.methods.dalleval.readings import read_all, require_readers
 from analysis.methods.dalleval.registry import DALLEVAL
@@ -34,6 +34,7 @@ def measure_professions(run: Run) -> None:
         "dalleval_mad": mad.mad_table(
             readings, professions, compared.main, measure, options.bare, paired=paired
         ),
+        "dalleval_between": between.between_table(readings, compared.main, measure, options.bare),
         "dalleval_words": words.word_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_agreement": agreement.agreement_table(readings, measure),

@@ -83,7 +83,7 @@ def word_table(
             frames.append(own.assign(first=first, second=second, kind=kind))
         frames += [
             frame.assign(first=first, second=second, kind=kind)
-            for family in _families(there)
+            for family in families(there)
             for frame in (_overall(family, first, second, measure, bare, paired),)
         ]
     if not frames:
@@ -91,8 +91,8 @@ def word_table(
     return pd.concat(frames, ignore_index=True)[list(WORD_COLUMNS)]
 
 
-def _families(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
+def families(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Return readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
     families: dict[tuple[str, str], list[Reading]] = {}
     for one in readings:
         alone = one.question in (GENDER, TONE)
@@ -228,7 +228,7 @@ def absolute_table(
         `analysis.stats.attribute_swaps`).
     """
     frames = []
-    for family in _families([one for one in readings if one.question not in (GENDER, TONE)]):
+    for family in families([one for one in readings if one.question not in (GENDER, TONE)]):
         for first, second, kind in chosen:
             if {first, second} <= {*family[0].words}:
                 frame = _absolute([with_bare(one, bare) for one in family], first, second, measure, paired)

@@ -94,6 +94,7 @@ def page(
         **sections.readers(**options),
         **sections.readings(**intervals),
         **of_probes,
+        **sections.groups(**options),
     }
     return render(
         "statistics",
@@ -143,6 +144,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Lean between two words' readings": rates["readings"],
         "Equivalence of a lean, at its bound": rates["reading_claims"],
         "Linear probes": rates["probes"],
+        "Professions that do not differ": rates["groups"],
     }
 
 

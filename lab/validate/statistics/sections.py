@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from lab.validate.statistics.groups import group_rejections
 from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
@@ -73,6 +74,11 @@ def one_prompt(*, simulations: int, resamples: int, seed: int) -> dict[str, Rate
 def readers(*, simulations: int, seed: int) -> dict[str, Rates]:
     """Return rates of shares that are set right for a reader's errors."""
     return {"readers": Rates(reader_coverage(simulations=few(simulations), seed=seed), COVERAGE)}
+
+
+def groups(*, simulations: int, seed: int) -> dict[str, Rates]:
+    """Return rates of the test whether professions differ from one another."""
+    return {"groups": Rates(group_rejections(simulations=few(simulations), seed=seed), REJECTION)}
 
 
 def few(simulations: int) -> int:

@@ -75,6 +75,27 @@ def test_the_latex_of_a_run(audit):
     assert "neutral prompts, by the toyworld checker" in made["dalleval_table23_attributes"]
 
 
+def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_other(shown, audit):
+    _, said, text = shown
+    gender, tone, attributes = said["sentences"]
+    distribution = audit.table("dalleval_distribution")
+    own = distribution[(distribution["source"] == "ita") & (distribution["images"] > 0)]
+    assert own["category"].nunique() < 10
+    assert f"ten equally likely tones, of which the images show {own['category'].nunique()} is" in tone
+    assert "the paper’s reference, and no finding about professions" in tone and "from ten equally" in tone
+    assert "differ from ten" not in text and "differs from ten" not in text
+    between = audit.table("dalleval_between").set_index(["source", "question", "indicator"])
+    row = between.loc[("toyworld-checker", "gender", "neutral")]
+    differ = "differ from one another" if row["p_adjusted"] < 0.05 else "cannot be told to differ"
+    assert f"Professions {differ}" in gender and f"{100 * row['explained']:.0f} % of the variance" in gender
+    assert attributes.startswith("Of 3 attributes by the toyworld checker, ")
+    assert attributes.endswith(
+        "can be told to differ between professions (adjusted over attributes and words)."
+    )
+    in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
+    assert in_mads["different"] == between.loc[("ita", "tone", "(all)"), "different"]
+
+
 @pytest.mark.parametrize("read", ["tone", "attributes", "nothing decided"])
 def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
     run = write_audit(
@@ -113,14 +134,14 @@ def test_a_share_of_few_decided_images_says_so_and_how_far_the_others_could_move
     row = {"question": "gender", "source": "blip2", "indicator": "neutral", "professions": 1, "reason": ""}
     row |= {"average": 1.0, "decided": 3, "asked": 13, "average_least": -7 / 13, "average_most": 1.0}
     row |= {"mad": 0.5, "floor": 0.2, "excess": 0.3, "p_value": 0.2, "tested": 1, "different": 0}
-    said = section._sentence(row, "gender")
+    said = section._sentence(row, "gender", 0)
     assert said.startswith(
         "100 % of the 3 that were decided of 13 images generated from neutral prompts of 1 profession were read as "
         "female"
     )
     assert "whatever the others show, of all it is between 23 % and 100 %" in said
-    assert "whatever" not in section._sentence(row | {"decided": 13}, "gender")
-    tones = section._sentence(row | {"average": 5.0, "average_least": 2.0, "average_most": 9.0}, "tone")
+    assert "whatever" not in section._sentence(row | {"decided": 13}, "gender", 0)
+    tones = section._sentence(row | {"average": 5.0, "average_least": 2.0, "average_most": 9.0}, "tone", 3)
     assert "between 2.000 and 9.000" in tones or "between 2.00 and 9.00" in tones
 
 

@@ -388,6 +388,23 @@ def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run)
     assert single["difference"].notna().all() and table["p_value"].notna().any()
 
 
+def test_professions_are_held_against_one_another_by_word_and_over_words(run, images):
+    found = rows(run, "dalleval_between", source="toyworld-vqa", question="hat").set_index("indicator")
+    assert list(found.index) == ["neutral", "feminine", "masculine", tables.ALL]
+    for word in ("neutral", "feminine", "masculine"):
+        own = images[(images["question"] == "hat") & (images["indicator"] == word)]
+        total = ((own["value"] - own["value"].mean()) ** 2).sum()
+        means = own.groupby("profession")["value"].transform("mean")
+        if total:
+            expected = ((means - own["value"].mean()) ** 2).sum() / total
+            assert found.loc[word, "explained"] == pytest.approx(expected)
+        assert found.loc[word, "images"] == len(own) == 28 and found.loc[word, "professions"] == 7
+    gender = rows(run, "dalleval_between", question="gender", source="toyworld-checker")
+    assert set(gender["professions"]) == {6}  # without the prompt that names none
+    told = found["reason"] == ""
+    assert (found.loc[told, "p_adjusted"] >= found.loc[told, "p_value"]).all()
+
+
 def test_the_plan_of_the_made_up_run():
     assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}
 
