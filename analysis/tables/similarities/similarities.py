@@ -209,7 +209,10 @@ class TidySimilarities(Similarities):
         for (space, metric), rows in table.groupby(["space", "metric"], observed=True, sort=False):
             if rows.duplicated(["pair", "triplet", "seed", "site", "step"]).any():
                 raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
-            pairs, columns = list(rows["pair"].unique()), rows[["site", "step"]].drop_duplicates()
+            places, pairs = rows[["site", "step"]].drop_duplicates(), list(rows["pair"].unique())
+            columns = pd.DataFrame(
+                {"site": places["site"].to_numpy(object), "step": places["step"].to_numpy(np.int64)}
+            )
             values = rows.pivot(index=["pair", "triplet", "seed"], columns=["site", "step"], values="value")
             values = values.reindex(
                 index=pd.MultiIndex.from_product([pairs, prompts, seeds]),
@@ -219,7 +222,7 @@ class TidySimilarities(Similarities):
             yield Family(
                 str(space),
                 str(metric),
-                columns.astype({"site": object, "step": np.int64}).reset_index(drop=True),
+                columns,
                 [str(name) for name in pairs],
                 prompts,
                 [values.to_numpy(np.float64).reshape(shape)],
