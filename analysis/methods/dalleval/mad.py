@@ -90,12 +90,16 @@ def mad_table(
     rows = []
     for one in with_pooled(readings, main):
         kept = with_bare(one, bare)
+        if not len(kept.professions):
+            continue  # the prompt without a profession alone
         by_word = dict(list(professions[_of(professions, kept)].groupby("indicator", sort=False)))
         of_noises = noise_counts(kept, shared=paired)
         rows += [
             _mad_row(kept, word, of_noises[:, number], by_word[word], measure)
             for number, word in enumerate(kept.words)
         ]
+    if not rows:
+        return pd.DataFrame(columns=list(MAD_COLUMNS))
     table = pd.DataFrame(rows)
     families = table["question"].where(table["question"].isin([GENDER, TONE]), "attributes")
     alone = table.index.to_series().where(families != "attributes", -1)

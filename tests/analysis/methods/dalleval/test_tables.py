@@ -16,6 +16,7 @@ from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.noise_floor import mad_floor
 from lab.papers.tables import FOLDER
 from probes.config.schema import Measure
+from probes.prompts.diagnostic import NONE
 from probes.runs.store import Run
 from tests.analysis.dalleval_parts import (
     ATTRIBUTES,
@@ -377,6 +378,16 @@ def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
         (row,) = mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").to_dict("records")
         assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
         assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
+
+
+def test_the_prompt_without_a_profession_alone_has_no_mad():
+    """As `dalleval.yaml --limit 1` draws it: where it does not count, no profession is left to differ."""
+    values = np.array([[[1.0, -1.0, 1.0]]])
+    status = np.full(values.shape, DECIDED, dtype=object)
+    one = Reading(values, status, (NONE,), ("neutral",), "gender", "blip2")
+    table = tables.profession_table([one], ["neutral"], MEASURE)
+    assert mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").empty
+    assert len(mad.mad_table([one], table, ["neutral"], MEASURE, "all")) == 1
 
 
 def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
