@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from transformers import AutoTokenizer
 
+from analysis.methods.tracing.logits import LogitSettings, logits
 from analysis.observe.checkpoints import find, read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.skin.trust import FILES, Trust
@@ -47,6 +49,7 @@ READ = {
         "blip-2",
     ),
     "observe.captions.model": ({"engine": "toyworld-checker"}, "blip"),
+    "measure.logits.classifier": (None, "logits"),  # of traced images
 }
 DESCRIBED = {  # what stands beside a checkpoint, without which it is not read
     "observe.detector": {**DETECTOR, "text_encoder": None},
@@ -196,13 +199,17 @@ def test_a_checkpoint_that_is_a_pickle(drawn, tmp_path, capsys, path, ending):
 
 
 @pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is None])
-def test_readers_of_libraries_that_may_be_absent(tmp_path, path):
+def test_readers_that_are_called_by_themselves(tmp_path, path):
+    """Where a library may be absent, or images are traced ones."""
     marker = tmp_path / "ran"
     folder = evil_folder(tmp_path / "evil", marker, "evil")
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=path if path.startswith("measure") else None):
         if path.endswith("trust"):
             assert all((folder / name).is_file() for name in FILES)
             Trust(str(folder), "cpu").load()
+        elif path.startswith("measure"):
+            settings = LogitSettings("", ("a woman", "a man"), str(folder), (0, 1), ("cpu", "cpu"))
+            logits("classifier", [Image.new("RGB", (64, 64))], settings)
         else:
             read_weights(find(str(folder / "model.pth"), path), path)
     assert not marker.exists()

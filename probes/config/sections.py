@@ -223,7 +223,13 @@ class Logits(Section):
     texts: Annotated[Unique[Text], Field(min_length=2, max_length=2)] | None = None
     classifier: Model | None = None
     classes: Annotated[
-        list[Annotated[int, Field(ge=0, le=10**6)] | Text], Field(min_length=2, max_length=2)
+        list[
+            Annotated[
+                Annotated[int, Field(ge=0, le=10**6)] | Text,
+                Field(description="the number or the name of a class"),
+            ]
+        ],
+        Field(min_length=2, max_length=2),
     ] = Field([0, 1])
 
 

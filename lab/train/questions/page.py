@@ -38,7 +38,8 @@ _READERS = {
     "`toyworld-checker`": ("toyworld's exact checker; of `gender`, the verdict", "posterior of `gender`"),
     "`human`": (
         "people: `triptych questions sheet RUN`, then `labels RUN labels.csv`; what more than half of them"
-        " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet: their median",
+        " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet: their median;"
+        " of a run whose prompts ask for skills what the skill is ([paintskills.md](paintskills.md))",
         "their share",
     ),
 }
