@@ -19,6 +19,7 @@ from analysis.report.findings import summaries
 from analysis.report.objects import read_objects, section
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HOLDS
+from analysis.tables.registry import read
 from analysis.tables.similarities.stored import timesteps
 from lab.templates import render
 from probes.runs.store import Run
@@ -40,7 +41,7 @@ def claims(run: Run) -> dict:
         ``cards``, that on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words;
         ``small``: cards that claim that nothing larger than δ is there; ``objects``: said to differ.
     """
-    tables = [run.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [read(run, name) for name in ("gap", "specifications", "agreement")]
     shown = [atlas_rows(tables[0], contrast) for contrast in contrasts(run.config)]
     cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
     objects, differing = read_objects(run), 0
