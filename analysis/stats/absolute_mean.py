@@ -75,7 +75,7 @@ def absolute_mean(
     >>> result.low, result.score < result.raw < result.high
     (0.0, True)
     """
-    v, errors = _checked(differences, covariance)
+    v, errors = checked_differences(differences, covariance)
     if not len(v):
         return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
     count, size, sigma = len(v), np.abs(v), np.sqrt(np.diag(errors))
@@ -86,9 +86,9 @@ def absolute_mean(
     # where signs are unsure errors do not cancel as their covariances say
     spread = max(spread, float(np.sqrt((sigma**2).sum())) / count)
     half = float(stats.t.ppf((1 + level) / 2, freedom)) * spread
-    score = max(raw - float(_added(size, sigma).mean()), 0.0)
+    score = max(raw - float(added_by_errors(size, sigma).mean()), 0.0)
     return AbsoluteMean(
-        score, max(raw - float(_added(nearest, sigma).mean()) - half, 0.0), raw + half, raw, count
+        score, max(raw - float(added_by_errors(nearest, sigma).mean()) - half, 0.0), raw + half, raw, count
     )
 
 
@@ -128,7 +128,7 @@ def inverted_mean(
     >>> result.low, bool(abs(result.high - 0.296) < 0.01)
     (0.0, True)
     """
-    v, errors = _checked(differences, covariance)
+    v, errors = checked_differences(differences, covariance)
     if not len(v):
         return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
     size, variance, signs = np.abs(v), np.diag(errors), np.where(v < 0, -1.0, 1.0)
@@ -146,7 +146,7 @@ def inverted_mean(
     reach = raw + 8 * float(sigma.mean())
     low = _first(lambda score: (raws(score) >= raw - slack).mean() >= tail, reach)
     high = _first(lambda score: (raws(score) <= raw + slack).mean() < tail, reach)
-    factor = _first(lambda c: float((c * size + _added(c * size, sigma)).mean()) >= raw - slack, 1.0)
+    factor = _first(lambda c: float((c * size + added_by_errors(c * size, sigma)).mean()) >= raw - slack, 1.0)
     return AbsoluteMean(float(np.clip(factor * raw, low, high)), low, high, raw, len(v))
 
 
@@ -193,16 +193,17 @@ def _error_draws(n: int, freedom: float) -> NDArray[np.float64]:
     return np.concatenate([drawn, -drawn], axis=1)
 
 
-def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+def added_by_errors(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what an error adds to an absolute difference on average: the folded normal's mean less the distance."""
     ratio = np.divide(distance, sigma, out=np.full(len(sigma), np.inf), where=sigma > 0)
     finite = np.minimum(ratio, 1e3)  # beyond it both terms are 0
     return 2 * sigma * (stats.norm.pdf(finite) - finite * stats.norm.cdf(-finite))
 
 
-def _checked(
+def checked_differences(
     differences: ArrayLike, covariance: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return estimates and the covariance of their errors as arrays, or raise ValueError where they do not fit."""
     v, errors = np.asarray(differences, float), np.asarray(covariance, float)
     if v.ndim != 1 or errors.shape != (len(v), len(v)):
         raise ValueError(

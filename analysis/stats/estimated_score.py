@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
+
+from analysis.stats.absolute_mean import added_by_errors, checked_differences
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,7 @@ def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: flo
     >>> found.low, found.score, found.high
     (0.375, 0.375, 0.375)
     """
-    v, errors = np.asarray(differences, float), np.asarray(covariance, float)
-    if v.ndim != 1 or errors.shape != (len(v), len(v)):
-        raise ValueError(
-            f"covariance: expected shape (n, n) for n differences, got {errors.shape} for {v.shape}"
-        )
-    if np.isnan(v).any() or np.isnan(errors).any():
-        raise ValueError("differences: expected numbers, got NaN: leave these out")
+    v, errors = checked_differences(differences, covariance)
     if not len(v):
         return EstimatedScore(*[np.nan] * 4, 0, np.nan, np.nan)
     size, signs, variance = np.abs(v), np.sign(v), np.diag(errors)
@@ -84,14 +80,7 @@ def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: flo
     spread = np.sqrt(max(float(signs @ errors @ signs), float(variance.sum()))) / len(v)
     half = float(stats.norm.ppf((1 + level) / 2) * spread)
     score, least, most = (
-        raw - float(_added(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
+        raw - float(added_by_errors(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
     )
     ends = max(least - half, 0.0), most + half
     return EstimatedScore(max(score, 0.0), *ends, raw, len(v), least, most)
-
-
-def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what an error adds to an absolute difference on average."""
-    ratio = np.divide(distance, sigma, out=np.full(len(sigma), np.inf), where=sigma > 0)
-    ratio = np.minimum(ratio, 1e3)  # beyond it nothing is added
-    return sigma * (stats.foldnorm.mean(ratio) - ratio)

@@ -104,7 +104,7 @@ def page(
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
         widths=sections.widths(**intervals),
-        **{"columns": columns, "tables": tables, "families": families, "resamples": resamples, "runs": runs},
+        **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
         **{"seed": seed, "simulations": simulations, "few": sections.few(simulations), "cover": cover},
         **{"fewer": sections.fewer(simulations)},
         **{
