@@ -187,6 +187,7 @@ def draw(content: Content) -> dict[str, Drawn]:
         _drawn_pairs(content.people, content.reference),
         content.config.unit,
         content.config.measure.primary,
+        paired=content.config.paired,
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:
@@ -233,9 +234,9 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         n_units=int(samples["triplet" if config.unit == "prompt" else "seed"].nunique()),
         summaries=content.summaries,
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
-        paired=config.images is None or config.images.paired,
+        paired=config.paired,
         taken=content.meta.get("taken_in"),
-        shared=wording_prompts.shared_sentence(samples),
+        shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),
         table=disparity_table(
             content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
@@ -362,7 +363,7 @@ def _sheet(content: Content) -> Drawn | None:
         if set(names) <= set(members.index):
             label = f"{members.loc[names[0], 'prompt']} (seed {seed})"
             rows.append((label, [content.images[members.loc[name, "sample_id"]] for name in names]))
-    return draw_triplets(rows, names)
+    return draw_triplets(rows, names, content.config.paired)
 
 
 def _drawn_pairs(people: Sequence[Member], reference: str) -> list[str]:

@@ -13,7 +13,7 @@ ARTICLES = ("a", "an")
 PERSON = "{person}"
 
 
-def shared_sentence(samples: pd.DataFrame) -> str:
+def shared_sentence(samples: pd.DataFrame, paired: bool = True) -> str:
     """Say what the members of a triplet share, and in what they differ.
 
     Parameters
@@ -21,6 +21,8 @@ def shared_sentence(samples: pd.DataFrame) -> str:
     samples : DataFrame
         ``triplet``, ``indicator``, ``template``, ``word``, ``prompt`` and ``words`` of every image; a free caption has
         no template.
+    paired : bool
+        Whether the images of a triplet and seed start from the same noise.
 
     Examples
     --------
@@ -35,6 +37,11 @@ def shared_sentence(samples: pd.DataFrame) -> str:
     if free.empty:
         article = " and its article" if article_warning(samples) else ""
         differs = "differ" if article else "differs"
+        if not paired:
+            return (
+                "Every image has its own noise; members of a triplet share the prompt but for the word for the "
+                f"person{article}."
+            )
         return (
             f"Members of a triplet share prompt and noise; only the word for the person{article} {differs}."
         )
@@ -45,18 +52,16 @@ def shared_sentence(samples: pd.DataFrame) -> str:
             other = next(number for number, rest in enumerate(rests) if rest != rests[0])
             separate.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
     n = free["triplet"].nunique()
+    noise = "Members of a triplet share the noise." if paired else "Every image has its own noise."
     whole = prompts["triplet"].nunique()
     which = (
         "Their captions were" if n == whole else f"The captions of {n} of {counted(whole, 'triplet')} were"
     )
     if not separate:
-        return (
-            f"Members of a triplet share the noise. {which} written freely; only the word for the person and its "
-            f"article differ."
-        )
+        return f"{noise} {which} written freely; only the word for the person and its article differ."
     shown = ", ".join(f"“{prompt}”" for prompt in separate[0])
     return (
-        f"Members of a triplet share the noise. {which} written freely: in {len(separate)} of {counted(n, 'triplet')} "
+        f"{noise} {which} written freely: in {len(separate)} of {counted(n, 'triplet')} "
         f"more than the word for the person and its article differs ({shown})."
     )
 

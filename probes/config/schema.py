@@ -205,6 +205,13 @@ class Config(Section):
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
+    def paired(self) -> bool:
+        """Return whether the images of a triplet and seed start from the same noise."""
+        if self.images is not None:
+            return self.images.paired
+        return self.sampler.noise != "independent"
+
+    @property
     def model_name(self) -> str:
         """Name of the model in pages and tables: as given, of a file or a folder its last part."""
         return self.model if self.images is not None else name_of(self.model)

@@ -73,9 +73,9 @@ class Sampler(Section):
     guidance_scale: Annotated[float, Field(ge=0)] | None = None
     scheduler: str | None = None
     negative_prompt: str = ""
-    noise: Literal["own", "shared"] = (
-        "own"  # own: each prompt and seed its own noise; shared: one for each seed
-    )
+    # own: each prompt and seed its own noise, shared by the words of a triplet; shared: one for each seed;
+    # independent: each image its own
+    noise: Literal["own", "shared", "independent"] = "own"
     height: Pixels | None = None
     width: Pixels | None = None
 

@@ -1,7 +1,8 @@
 """The plan: from the prompts of ``triplets.yaml`` to a table of samples, one row an image.
 
 A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are
-added); a *draw* is a triplet with one seed, the group of images that share every random number. Words and
+added); a *draw* is a triplet with one seed, the group of images that share every random number (with
+`sampler.noise: independent` each has its own). Words and
 their token positions come from the offsets of the model's own fast tokenizer.
 """
 
@@ -190,10 +191,11 @@ def plan(
         ]
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
-            samples += [
-                Sample(f"t{triplet:05d}-s{seed}-{before[3]}", *before, seed, noise, *after)
-                for before, after in common
-            ]
+            for before, after in common:
+                name = before[3]
+                if sampler.noise == "independent":
+                    noise = noise_seed(f"{key}\n{name}", seed)
+                samples.append(Sample(f"t{triplet:05d}-s{seed}-{name}", *before, seed, noise, *after))
     return samples
 
 

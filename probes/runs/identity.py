@@ -91,7 +91,7 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
     fields["edit"] = config.get("edit")  # as a whole: without one, and with one, are two models
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
-    if not (captions and fields.get("sampler.noise") == "own"):
+    if not (captions and fields.get("sampler.noise") in ("own", "independent")):
         fields.pop("reference", None)
     return fields
 

@@ -22,7 +22,7 @@ def measure_professions(run: Run) -> None:
         return
     config, options = run.config, run.config.dalleval
     compared, measure = comparison(config), config.measure
-    paired = config.images is None or config.images.paired
+    paired = config.paired
     chosen = words.compared(compared)
     professions = tables.profession_table(
         readings, compared.main, measure, correct=options.correct, paired=paired

@@ -43,8 +43,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     table = samples.merge(pd.DataFrame({"attribute": order}, dtype=object), how="cross")
     table = table.merge(said, on=["sample_id", "attribute"], how="left").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]
-    pictures = run.config.images
-    noise = run.config.sampler.noise if pictures is None or pictures.paired else "unpaired"
+    noise = run.config.sampler.noise if run.config.paired else "unpaired"
     found = []
     for setting in SETTINGS:
         rows = table[table["setting"] == setting]

@@ -35,7 +35,8 @@ class Audit:
         What read the images: ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ...
     noise : {"own", "shared", "unpaired"}
         Whether images of one number have a noise of their own at each prompt, which the words share (``own``); one that
-        all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``, images of another program).
+        all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``: `sampler.noise` is
+        ``independent``, or images of another program).
     """
 
     values: NDArray[np.float64]

@@ -35,6 +35,7 @@ def draw_figures(
     pairs: list[str],
     unit: str = "prompt",
     primary: str = "z0",
+    paired: bool = True,
 ) -> dict[str, Drawn]:
     """Draw every figure that the tables have something for.
 
@@ -56,6 +57,8 @@ def draw_figures(
         What intervals are over.
     primary : str
         Key of the headline metric whose specifications are drawn.
+    paired : bool
+        Whether the images of a triplet start from the same noise.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def draw_figures(
         *(draw_atlas(gap, timesteps, contrast, reference) for contrast in contrasts),
         draw_text_layers(gap, contrasts, reference, unit),
         draw_steps(gap, timesteps, contrasts, reference, unit),
-        draw_similarity(disparity, timesteps, pairs, unit),
+        draw_similarity(disparity, timesteps, pairs, unit, paired),
         draw_decoder(gap, contrasts, reference),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}

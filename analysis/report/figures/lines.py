@@ -97,8 +97,8 @@ def draw_steps(
         _name_gap(figure, panels[0], contrasts)
     caption = (
         f"Gap along the steps ({_signs(contrasts, reference)}), with bootstrap intervals {over(unit)}; each "
-        f"panel has its own scale. Early latents are mostly the shared noise: the x₀ prediction is the one "
-        f"to read. {_FILLED}"
+        f"panel has its own scale. Early latents are mostly noise: the x₀ prediction is the one to read. "
+        f"{_FILLED}"
     )
     return Drawn("gap-steps", figure, "Gap along the denoising steps", caption, wide=True)
 
@@ -120,7 +120,11 @@ def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Dra
 
 
 def draw_similarity(
-    disparity: pd.DataFrame, timesteps: dict[int, float], pairs: list[str], unit: str = "prompt"
+    disparity: pd.DataFrame,
+    timesteps: dict[int, float],
+    pairs: list[str],
+    unit: str = "prompt",
+    paired: bool = True,
 ) -> Drawn | None:
     """Draw the similarity of pairs along the steps, each with a colour and a dash of its own."""
     drawn = pairs if len(pairs) <= MOST_PAIRS else pairs[:MOST_PAIRS]
@@ -148,8 +152,12 @@ def draw_similarity(
         panels[0].set_ylabel("cosine similarity")
         _legend(figure, panels[0], columns=int(np.ceil(len(drawn) / legend_rows)))
     caption = (
-        f"Similarity of each pair along the steps, mean {over(unit)} with bootstrap intervals. All members of "
-        "a triplet start from the same noise, so every latent begins at similarity 1."
+        f"Similarity of each pair along the steps, mean {over(unit)} with bootstrap intervals. "
+        + (
+            "All members of a triplet start from the same noise, so every latent begins at similarity 1."
+            if paired
+            else "Every image has its own noise, so latents begin at similarity 0."
+        )
         + (
             f" The first {len(drawn)} of {len(pairs)} pairs; the others are in tables/disparity."
             if drawn != pairs

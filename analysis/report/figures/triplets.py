@@ -14,7 +14,9 @@ NARROW = 0.8  # inches: in narrower columns names stand upright
 LONGEST_PROMPT = 110  # characters: five lines beside an image
 
 
-def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str]) -> Drawn | None:
+def draw_triplets(
+    rows: list[tuple[str, list[Image.Image]]], columns: list[str], paired: bool = True
+) -> Drawn | None:
     """Draw images, one row a prompt and seed.
 
     Parameters
@@ -23,6 +25,8 @@ def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str])
         Label of a row and its images, one an indicator.
     columns : list of str
         Names of the indicators.
+    paired : bool
+        Whether the images of a row start from the same noise.
     """
     if not rows:
         return None
@@ -46,7 +50,8 @@ def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str])
             axes.set_title(
                 label(name, 20) if narrow else textwrap.fill(label(name), 12), rotation=90 * narrow
             )
-    caption = "Images generated from the same sentence and the same noise; only the indicator differs."
+    noise = "and the same noise; only the indicator differs" if paired else "each with its own noise"
+    caption = f"Images generated from the same sentence {noise}."
     return Drawn(
         "triplets", figure, "Triplets: one row a prompt and seed, one column an indicator", caption, wide=True
     )

@@ -144,6 +144,11 @@ def resolved(
     """
     path = find(images, folder)
     sampler = dict(data.get("sampler") or {})
+    if sampler.get("noise") == "independent":
+        raise UserError(
+            "sampler.noise: expected own or shared beside `images`, got independent: write "
+            "`images: {seed: null}` where no two images start from the same noise"
+        )
     said, first = _said(images, path, words, reference, sampler.get("noise") == "own", prompts)
     sampler.setdefault("noise", "shared" if said.shared else "own")
     measure = dict(data.get("measure") or {})

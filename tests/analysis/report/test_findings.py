@@ -285,6 +285,8 @@ def test_an_article_of_its_own_is_named():
     assert "and its article differ." in shared_sentence(people)
     assert article_warning(samples(["person", "man", "figure"])) == ""
     assert shared_sentence(samples(["person", "man"])).endswith("only the word for the person differs.")
+    assert "share the noise" not in shared_sentence(samples(["person", "man"]), paired=False)
+    assert shared_sentence(people, paired=False).startswith("Every image has its own noise")
     old = ["an old person", "an old individual"]
     assert article_warning(samples(["person", "individual"], "an old {person}", old)) == ""
 

@@ -153,3 +153,22 @@ def test_every_tokenizer_must_take_the_prompt(tokenizer):
 def test_a_control_token_in_a_prompt_is_refused(tokenizer):
     with pytest.raises(UserError, match="can spell"):
         planned(tokenizer, prompts=["a {person} <|endoftext|> dog"])
+
+
+def test_noise_of_its_own_for_each_image(tokenizer):
+    """Shared within a triplet by default; with `independent` no two images start from one noise, the same each time."""
+    prompts = ["a {person} in a hat", "a {person} in a coat"]
+    fields = {"prompts": prompts, "seeds": [0, 1]}
+
+    def seeds(noise):
+        found = planned(tokenizer, **fields, sampler={"noise": noise})
+        return {(sample.triplet, sample.seed, sample.indicator): sample.noise_seed for sample in found}
+
+    own, independent = seeds("own"), seeds("independent")
+    assert len(set(own.values())) == 4 and len(set(independent.values())) == len(independent) == 12
+    assert not set(own.values()) & set(independent.values())
+    assert independent == seeds("independent")
+    one = planned(tokenizer, prompts=prompts[1:], seeds=[1], sampler={"noise": "independent"})
+    assert {sample.noise_seed for sample in one} == {
+        seed for (triplet, number, _), seed in independent.items() if (triplet, number) == (1, 1)
+    }
