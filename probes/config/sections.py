@@ -330,6 +330,7 @@ class Gep(Section):
 
 
 class Report(Section):
-    """The page: how many triplets the gallery shows."""
+    """The page: how many triplets its gallery shows, and whether ``gallery/`` is written, which shows all of them."""
 
     gallery: Annotated[int, Field(ge=0, le=10_000)] = 24
+    all_triplets: bool = True
