@@ -16,6 +16,7 @@ from scipy import stats
 
 from analysis.methods.gep.evaluation import GROUP_IMAGES, SCALES
 from analysis.methods.gep.examples import TYPES
+from analysis.methods.gep.inference import CONTEXTS, CROSSED, IMAGES
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.tables import LABELS
@@ -31,6 +32,7 @@ ESTIMATES = ("C", "CC", "CLS")
 BASE = ("detected", *ESTIMATES)  # estimates without their variants
 TAU_MCC = ("tau", "mcc")
 NAMED = {"checker": "the checker", "human": "people", "detected": "the detector"}
+_SWAPPED = {CONTEXTS: "a context", IMAGES: "a noise", CROSSED: "a context and seed"}  # by the unit of a score
 LONGEST_CAPTION = 2_000  # characters; one names every context
 Tables = Mapping[str, pd.DataFrame]
 Rows = list[dict[str, Any]]  # of a table, by columns
@@ -113,6 +115,7 @@ def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, st
         "first": audits.first,
         "second": audits.second,
         "reference": reference,
+        "unit": " or ".join(_SWAPPED[unit] for unit in audits.distinct("gep_score", "unit")),
         "contexts": "; ".join(f"{number}: {name}" for number, name in contexts) + ".",
     }
     for row in GEP if audits.labels else ():
@@ -120,7 +123,7 @@ def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, st
             heads, rows = _BODIES[entry.name](audits)
             if rows:
                 caption = Raw(escaped(entry.caption.format(**said), LONGEST_CAPTION))
-                yield entry.name, latex(caption, heads, rows, entry.label, entry.note)
+                yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
 
 
 def _by_setting(audits: AttributeAudits) -> Body:

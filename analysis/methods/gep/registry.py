@@ -8,7 +8,7 @@ from __future__ import annotations
 from analysis.methods.gep import artificial, clip, powered, readings, tables
 from analysis.tables.table import Latex, Table
 
-_BESIDE = "The paper's scores have no floor: {floor} is the mean score if the words of a context could change places."
+_BESIDE = "The paper's scores have no floor: it is the mean score if the words of {unit} could change places."
 _TAU_MCC = "Kendall's tau-b / Matthews' correlation of signs, in which a difference of 0 counts as positive."
 _PAIR = "images generated from {first} and {second} prompts"
 
@@ -54,7 +54,7 @@ GEP = (
                 "gep_table03_scores",
                 "gep-scores",
                 f"GEP scores between {_PAIR}, by {{labels}}; CS: mean CLIPScore of these.",
-                _BESIDE.format(floor="the floor"),
+                _BESIDE,
             ),
             Latex(
                 "gep_table06_estimates",

@@ -34,7 +34,7 @@ def tables():
     """What the paper prints, as a run of each model would hold it."""
     frequencies = published("table11_12_frequencies").rename(columns={"gender": "indicator"})
     vectors = published("table13_14_gep_vectors").assign(source="human", **WORDS)
-    scores = published("table6_scores").assign(floor=0.01, **WORDS)
+    scores = published("table6_scores").assign(floor=0.01, unit="contexts", **WORDS)
     lawyers = published("table10_lawyer").melt("prompt", ["gep_human", "gep_cls"], value_name="score")
     lawyers = lawyers.assign(
         source=lawyers["variable"].map({"gep_human": "human", "gep_cls": "CLS"}),
@@ -42,6 +42,7 @@ def tables():
         first="neutral",
         kind="reference",
         setting="neutral",
+        unit="images",
     )
     contexts = published("table15_by_context").assign(source="human", **WORDS)
     contexts = contexts.rename(columns={"gep_human": "score", "context_number": "context"})
