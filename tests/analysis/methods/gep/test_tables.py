@@ -278,6 +278,24 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert "with intervals over contexts." in figures["gep-vectors"].caption
 
 
+def test_values_of_single_images_are_those_that_were_read(made):
+    run, seen = made
+    table = run.table("gep_predictions")
+    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}  # and no variants
+    truth = long(run, seen).set_index(["sample_id", "attribute"])
+    checked = table[table["source"] == "checker"].set_index(["sample_id", "attribute"])
+    assert len(checked) == len(truth) and checked.index.is_unique
+    same = checked.join(truth, rsuffix="_true")
+    assert (same["value"] == same["value_true"]).all() and (same["context"] == same["context_true"]).all()
+    cls = clip.clip_readings(run)["CLS"].set_index(["sample_id", "attribute"])["value"]
+    read = table[table["source"] == "CLS"].set_index(["sample_id", "attribute"])["value"]
+    pd.testing.assert_series_equal(read.sort_index(), cls.loc[read.index].sort_index())
+    ratio = run.table("gep_ratio").set_index(["source", "attribute"])
+    assert set(ratio.index.get_level_values("source")) == {"C", "CC", "CLS"}
+    with_tie = same[(same["value"] == 1) & (same.index.get_level_values("attribute") == "tie")]
+    assert ratio.loc[("CLS", "tie"), "n_first"] == (with_tie["indicator"] == "feminine").sum()
+
+
 def test_captions_name_the_unit_of_an_audit_of_one_context(made):
     run, seen = made
     one = next(audit for audit in read_audits(run, seen) if audit.source == "checker").of_contexts([0])
