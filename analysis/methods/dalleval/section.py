@@ -115,7 +115,7 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "published_rule": "dalleval2023" in set(rules),
         "toyworld": config.model.startswith("toyworld"),
         "sentences": _sentences(professions, reference),
-        "mads": _with_tests(shown, professions.table("dalleval_between")),
+        "mads": shown.assign(p_value=shown["p_value"].mask(shown["question"] == TONE)).to_dict("records"),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": _words(professions, config),
@@ -130,17 +130,6 @@ def _pair(config: Config) -> tuple[str, str] | None:
     """The first contrast, as differences are taken."""
     pairs = [(first, second) for first, second, kind in compared(comparison(config)) if kind == "contrast"]
     return pairs[0] if pairs else None
-
-
-def _with_tests(mads: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of MADs; of tones with how many professions differ from all together, and not from ten likely tones."""
-    rows = mads.to_dict("records")
-    keys = ["source", "question", "indicator"]
-    of = {} if between.empty else between.set_index(keys)[["different", "tested"]].to_dict("index")
-    return [
-        {**row, **of.get(tuple(row[key] for key in keys), {})} if row["question"] == TONE else row
-        for row in rows
-    ]
 
 
 def _sentences(professions: Professions, reference: str) -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
-from analysis.methods.gep.inference import CROSSED, IMAGES
+from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.tables import LABELS
@@ -119,7 +119,7 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     -------
     dict
         ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
-        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables.
+        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables; ``over_units``: what intervals are over.
     """
     score = attributes.tables["gep_score"]
     order = {name: place for place, name in enumerate(ORDER)}
@@ -140,6 +140,8 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
         "powered": _powered(attributes),
         "auc": mean.to_dict("records"),
         "labels": bool(_labels(score)),
+        "over_units": over_units(shown["unit"]),
+        "several_contexts": bool((score["n_contexts"] > 1).any()),
     }
 
 
