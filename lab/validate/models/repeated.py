@@ -147,9 +147,9 @@ def rate(hits: int, n: int) -> dict:
 def null_picture(runs: Sequence[Run]) -> bytes | None:
     """Return the atlas of the first run of the null world as a small PNG; None where there is none."""
     for run in runs:
-        if run.config.model != NULL or not run.config.contrasts:
+        if run.config.model != NULL or not run.config.contrasts or "gap" not in run.tables():
             continue
-        drawn = draw_atlas(run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
+        drawn = draw_atlas(read(run, "gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
         if drawn is None:
             continue
         image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")
