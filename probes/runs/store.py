@@ -15,6 +15,8 @@
       box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
       traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
+      report.html        the page, with figures/
+      README.md          a dataset card, by which `datasets` loads the run; overlays.parquet: images with objects drawn
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
 of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
@@ -58,7 +60,8 @@ from probes.storage.locations import link_of, remove, run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
-_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html")  # what a stage may name as written
+# what a stage may name as written
+_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
 
 
 class Run:
