@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -75,6 +76,7 @@ __all__ = [
     "Trace",
     "build_config",
     "load_config",
+    "load_data",
     "prompt_id",
     "schema_text",
 ]
@@ -290,11 +292,30 @@ def load_config(
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    context = {"folder": Path(path).parent, "loaded": [] if loaded is None else loaded}
-    data = {"name": Path(path).stem, **source.data}
-    with naming(Config, source, options or {}):
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
+
+
+def load_data(
+    source: YamlSource,
+    folder: Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+) -> Config:
+    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
+
+    Raises
+    ------
+    UserError
+        As of `load_config`.
+    """
+    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
+    data, options = dict(source.data), dict(options or {})
+    if ("images",) in options:  # they say what other fields are
+        data["images"] = options.pop(("images",))[1]
+    with naming(Config, source, options):
         if data.get("images") is not None:
-            data = foreign.configured(data, source, options or {}, context, build_config)
+            data = foreign.configured(data, source, options, context, build_config)
         return build_config(data, source, options, context)
 
 
