@@ -92,17 +92,30 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
     "expected a table, got 'gap': there is none"
     """
     names = list(known)
-    found = f"expected a {what}, got {got!r:.60}"
-    lowered: dict[str, str] = {}
-    for name in names:
-        lowered.setdefault(name.lower(), name)
-    close = difflib.get_close_matches(str(got).lower(), lowered, 3, 0.5)
-    if close:
-        return f"{found}: did you mean {' or '.join(lowered[name] for name in close)}?"
+    found = f"expected {'an' if what[0] in 'aeiou' else 'a'} {what}, got {got!r:.60}"
+    if close := near(str(got), names):
+        return f"{found}: did you mean {' or '.join(close)}?"
     if not names:
         return f"{found}: there is none"
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"{found}: {remedy}: {', '.join(names[:12])}{more}"
+
+
+def near(got: str, known: Iterable[str]) -> list[str]:
+    """Return the names, at most three, that are spelled most like what was given; none where none is like it.
+
+    Examples
+    --------
+    >>> near("unet.midd", ["unet.mid", "unet.mid.attn.0", "text.final"]), near("x", ["unet.mid"])
+    (['unet.mid'], [])
+    """
+    lowered: dict[str, str] = {}
+    for name in known:
+        lowered.setdefault(name.lower(), name)
+    got = got.lower()
+    close = difflib.get_close_matches(got, lowered, 3, 0.5)
+    ratios = [difflib.SequenceMatcher(None, name, got).ratio() for name in close]
+    return [lowered[name] for name, ratio in zip(close, ratios, strict=True) if ratio > 0.9 * ratios[0]]
 
 
 class UserError(Exception):

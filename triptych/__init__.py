@@ -30,7 +30,7 @@ require_packages()
 
 if TYPE_CHECKING:
     from analysis.report.notebook import LoadedRun, load_run
-    from analysis.studies.compare.summary import Comparison
+    from analysis.studies.compare.summary import RunComparison
     from hooks.intervention import Intervention
     from hooks.patch import Patch
     from hooks.probe import Probe
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _PLACES = {
-    "Comparison": "analysis.studies.compare.summary",
+    "RunComparison": "analysis.studies.compare.summary",
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
     "LoadedRun": "analysis.report.notebook",
@@ -57,13 +57,13 @@ _PLACES = {
 }
 
 __all__ = [
-    "Comparison",
     "Config",
     "Intervention",
     "LoadedRun",
     "Patch",
     "Plan",
     "Probe",
+    "RunComparison",
     "UserError",
     "__version__",
     "compare",

@@ -21,7 +21,7 @@ from triptych.request_configuration import Chosen, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.studies.compare.summary import Comparison
+    from analysis.studies.compare.summary import RunComparison
 
 Configuration = str | os.PathLike[str] | Mapping[str, Any] | Config | LoadedRun
 
@@ -141,7 +141,7 @@ def compare(
     *more: LoadedRun | str | os.PathLike[str],
     every: bool = False,
     **options: Any,
-) -> Comparison:
+) -> RunComparison:
     """Compare two or more measured runs on the same prompts, paired by prompt; every two of them are compared.
 
     Parameters

@@ -7,6 +7,7 @@ twice or a value of another kind than expected is a :class:`~probes.errors.UserE
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,7 +50,7 @@ from probes.config.types import (
     require_printable,
     shown,
 )
-from probes.config.yaml import YamlSource, read_yaml
+from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
@@ -227,6 +228,13 @@ class Config(Section):
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """Show as YAML what is not a default."""
+        return f"<pre>{html.escape(yaml_text(self.model_dump(mode='json', exclude_defaults=True)))}</pre>"
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain data that :meth:`Config.model_validate` takes again."""

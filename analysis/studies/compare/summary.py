@@ -75,7 +75,7 @@ def summary(differences: pd.DataFrame, text_readout: str) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class RunComparison:
     """Runs on the same prompts, every two compared, paired by prompt.
 
     Attributes
@@ -142,11 +142,11 @@ class Comparison:
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
 
 
-def compared(runs: Sequence[Run], *, every: bool = False, **options) -> Comparison:
+def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:
     """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
     read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
     values, differences = compare(read, **options)
-    return Comparison(runs, differences, values)
+    return RunComparison(runs, differences, values)
 
 
 def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
