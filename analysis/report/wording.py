@@ -272,6 +272,8 @@ def _against_words(
             why = "one control word gives no pair of controls to compare (it takes two)"
         else:
             why = _reason(row, controls=True)
+        if verdict.state == "no gap" and row.get("n_controls"):
+            return f"Against words: {DASH}, {why}: there is no gap to hold against them."
         return (
             f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
             f"differ somewhere), and by itself it does not speak of bias."

@@ -157,6 +157,11 @@ def test_what_so_few_prompts_cannot_show_is_said():
             "",
         ),
         ({"gap": 0.0}, "No gap:", ""),
+        (
+            {"gap": 0.0, "p_control": NAN, "reason": "the same; controls: neither words nor prompts differ"},
+            "No gap:",
+            "neither words nor prompts differ: there is no gap to hold against them.",
+        ),
     ],
 )
 def test_what_is_not_claimed_says_why(changes, claim, against):
