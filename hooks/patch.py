@@ -111,13 +111,11 @@ class Patch:
         given = [repr(self.site)]
         for one in fields(self)[1:]:
             value = getattr(self, one.name)
-            if one.name == "addresses" or value is None or value in (one.default, (one.default,)):
-                continue
-            if one.name == "direction":
-                value = f"<{' x '.join(map(str, torch.as_tensor(value).shape))} numbers>"
-            elif one.name == "steps":
-                value = sorted(value)
-            given.append(f"{one.name}={value if one.name == 'direction' else repr(value)}")
+            if one.name == "direction" and value is not None:
+                shape = torch.as_tensor(value).shape
+                given.append(f"direction=<{' x '.join(map(str, shape))} numbers>")
+            elif one.name != "addresses" and value is not None and value not in (one.default, (one.default,)):
+                given.append(f"{one.name}={sorted(value) if one.name == 'steps' else value!r}")
         return f"Patch({', '.join(given)})"
 
     def _addresses(self) -> list[str]:

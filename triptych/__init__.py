@@ -29,7 +29,7 @@ from triptych.shadowing import require_packages
 require_packages()
 
 if TYPE_CHECKING:
-    from analysis.report.notebook import LoadedRun, load_run
+    from analysis.loaded_run import LoadedRun, load_run
     from analysis.studies.compare.summary import RunComparison
     from hooks.intervention import Intervention
     from hooks.patch import Patch
@@ -44,14 +44,14 @@ _PLACES = {
     "RunComparison": "analysis.studies.compare.summary",
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
-    "LoadedRun": "analysis.report.notebook",
+    "LoadedRun": "analysis.loaded_run",
     "Patch": "hooks.patch",
     "Plan": "triptych.api",
     "Probe": "hooks.probe",
     "UserError": "probes.errors",
     "compare": "triptych.api",
     "load_pipeline": "triptych.api",
-    "load_run": "analysis.report.notebook",
+    "load_run": "analysis.loaded_run",
     "plan": "triptych.api",
     "run": "triptych.api",
 }

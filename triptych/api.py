@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from analysis.report.notebook import LoadedRun, load_run
+from analysis.loaded_run import LoadedRun, load_run
 from probes.config.schema import Config
 from probes.errors import UserError
 from triptych.request import STAGES, Command

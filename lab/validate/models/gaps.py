@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from analysis.loaded_run import load_run
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.report.notebook import load_run
 from analysis.stats.effects import prompt_means
 from analysis.stats.multiplicity import gatekept
 from analysis.stats.sign_flips import sign_flip_test

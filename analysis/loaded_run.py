@@ -1,4 +1,4 @@
-"""A finished run in a notebook: its tables as tidy DataFrames, its pictures, and a page that sums it up."""
+"""A run in Python and in a notebook: its tables, findings, images and figures, and a page that sums it up."""
 
 from __future__ import annotations
 
