@@ -344,7 +344,7 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
     Parameters
     ----------
     row : mapping
-        A row of ``tables/gap``; nothing is said where it has no interval over words.
+        A row of ``tables/gap``; nothing is said where it has no error over words.
     verdict : GapVerdict
     metric : Metric
     alpha : float
@@ -356,15 +356,13 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
         One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
         `analysis.stats.word_power.GapDesign`.
     """
-    ends = [_float(row.get(name)) for name in ("word_low", "word_high")]
+    error = _float(row.get("word_error"))
     shares = [_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]
     prompts = _int(row.get("n_prompts"))
-    if verdict.state not in ("open", "words") or not all(map(defined, (*ends, *shares))) or prompts < 2:
+    if verdict.state not in ("open", "words") or not all(map(defined, (error, *shares))) or prompts < 2:
         return []
     one, two, references = verdict.counts
-    design = GapDesign.of(
-        *ends, shares, words=(one, two), references=references, prompts=prompts, level=1 - alpha
-    )
+    design = GapDesign.of(error, shares, words=(one, two), references=references, prompts=prompts)
     found, delta = design.detectable(alpha=alpha), _float(row.get("delta"))
     if not defined(found):
         return []

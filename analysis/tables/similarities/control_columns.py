@@ -65,7 +65,16 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
 
 
 WORD_COLUMNS = (
-    *("word_gap", "word_correction", "word_low", "word_high", "p_control", "p_permutation", "p_floor"),
+    *(
+        "word_gap",
+        "word_correction",
+        "word_low",
+        "word_high",
+        "word_error",
+        "p_control",
+        "p_permutation",
+        "p_floor",
+    ),
     *("share_words", "share_references", "share_prompts"),
 )
 COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
@@ -178,7 +187,7 @@ def _against_words(
             *sides, np.array(others) if others else None, within=within, shared=gaps, level=level
         )
         found = (
-            *(result.gap, result.correction, result.low, result.high),
+            *(result.gap, result.correction, result.low, result.high, result.error),
             *(result.p_value, result.p_permutation, result.p_floor),
             *(result.share_words, result.share_references, result.share_prompts),
             *(len(first), len(second), len(references), result.freedom),

@@ -226,10 +226,7 @@ def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
     ]
     result = word_test(*sides, within=within)
     assert (row["p_control"], row["word_gap"]) == pytest.approx((result.p_value[0], result.gap[0]))
-    inside = [
-        wide[[f"{kind}0-{kind}1", f"{kind}0-{kind}2", f"{kind}1-{kind}2"]].to_numpy().mean() for kind in "mf"
-    ]
-    assert row["word_correction"] == pytest.approx((inside[0] - inside[1]) / 2)
+    assert row["word_error"] == pytest.approx(result.error[0])
     assert row["word_gap"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]) - row["word_correction"])
     assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
     means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
@@ -327,7 +324,15 @@ def test_sides_that_spread_unequally_are_corrected_and_warned_of_only_where_they
     ]
     odd = table.assign(value=table["value"].mask(inside[0], 0.2).mask(inside[1], 0.9))
     row = gap_of(odd, **options).iloc[0]
-    assert row["word_correction"] == pytest.approx((0.2 - 0.9) / 2)
+    near = odd.pivot(index="triplet", columns="pair", values="value")
+    medians = [
+        np.median(
+            [near[[f"r0-{kind}{v}", f"r0-{kind}{w}"]].mean(axis=1) for v, w in ((0, 1), (0, 2), (1, 2))],
+            axis=0,
+        )
+        for kind in "mf"
+    ]
+    assert row["word_gap"] == pytest.approx((medians[0] - medians[1]).mean() - (0.2 - 0.9) / 2)
     assert "spread unequally" not in row["warning"]
     missing = odd[odd["pair"] != "m0-m2"]  # not all words of a side were compared with each other
     row = gap_of(missing, **options).iloc[0]
