@@ -13,7 +13,7 @@ from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, dr
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
 from analysis.methods.gep.inference import CROSSED, IMAGES
 from analysis.methods.gep.latex import documents
-from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
@@ -34,17 +34,7 @@ MORE = (
     "gep_artificial_agreement",
     "gep_frequencies",
 )  # shown where they are
-ORDER = ("checker", POWERED, "human", "detected", "CLS", "CC", "C")  # figures show the first there is
 EXAMPLES = 4  # images of each attribute and word
-SOURCES = {
-    "checker": "the toyworld checker",
-    "human": "people",
-    "detected": "the object detector",
-    POWERED: "a few labels and an estimate together (PP)",
-    "CLS": "classifiers trained on CLIP’s text embeddings (CLS)",
-    "CC": "CLIP similarity less that of a reference string (CC)",
-    "C": "CLIP similarity (C)",
-}
 LEVEL = 0.05  # below which p is called more than chance
 
 
