@@ -47,6 +47,12 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
+    "this installation": (
+        CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
+        CommandRow(
+            "doctor", "triptych.cli.doctor", "versions, devices, optional parts, what an image costs here"
+        ),
+    ),
 }
 COMMANDS = {row.name: row for rows in GROUPS.values() for row in rows}
 EXAMPLES = {
