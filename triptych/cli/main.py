@@ -47,6 +47,14 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
+    "for others": (
+        CommandRow(
+            "export",
+            "triptych.cli.export",
+            "write a run as COCO, FiftyOne, image folder, CSV; upload it to the Hub",
+        ),
+        CommandRow("card", "triptych.cli.card", "write model card and evaluation records of a run"),
+    ),
     "this installation": (
         CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
         CommandRow(

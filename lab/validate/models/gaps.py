@@ -24,7 +24,7 @@ QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
     """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap``."""
-    gap = load_run(run.path).gap
+    gap = load_run(run.path).gap()
     gap = gap[gap["contrast"] == contrast]
     rows = []
     for (space, site, metric), label in QUANTITIES.items():
