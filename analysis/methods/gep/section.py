@@ -19,7 +19,7 @@ from analysis.methods.gep.example_figures import (
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
-from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
@@ -41,18 +41,8 @@ MORE = (
     "gep_frequencies",
     "gep_ratio",
 )  # shown where they are
-ORDER = ("checker", POWERED, "human", "detected", "CLS", "CC", "C")  # figures show the first there is
 JEANS = "jeans"  # of the paper's figure 7
 EXAMPLES = 4  # images of each attribute and word
-SOURCES = {
-    "checker": "the toyworld checker",
-    "human": "people",
-    "detected": "the object detector",
-    POWERED: "a few labels and an estimate together (PP)",
-    "CLS": "classifiers trained on CLIP’s text embeddings (CLS)",
-    "CC": "CLIP similarity less that of a reference string (CC)",
-    "C": "CLIP similarity (C)",
-}
 LEVEL = 0.05  # below which p is called more than chance
 
 
