@@ -33,6 +33,7 @@ BELOW = {
     "tables": ("metrics", "stats", "study"),
     "report": ("tables", "metrics", "stats", "study"),
     "studies": ("report", "tables", "metrics", "stats", "study"),
+    "export": ("studies", "report", "tables", "metrics", "stats", "study"),
     "methods": ("studies", "report", "tables", "metrics", "stats", "study", "observe"),
 }
 FILES = sorted(

@@ -305,10 +305,13 @@ class _Work:
         """Write the report of the run; gives a line on where it stands."""
         config = self.plan.config
         _load("report", config, self.team)
+        from analysis.export.cards.dataset import write_dataset_card
         from analysis.report.page import report
 
         began = monotonic()
         self.request.say("report: drawing figures")
         page = report(self.run, team=self.team, processes=workers.report_workers(config))
+        if left := write_dataset_card(self.run):
+            self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)
         return f"report: {page}"

@@ -114,4 +114,4 @@ def _page(triplets: Sequence[GalleryTriplet], word: str) -> str:
     from analysis.report.environment import environment  # what draws figures, too
 
     values: Mapping[str, Any] = {"triplets": triplets, "word": word, "thumbnail": THUMBNAIL}
-    return environment().get_template("gallery.html.j2").render(**values)
+    return environment().get_template("notebook_gallery.html.j2").render(**values)

@@ -31,6 +31,12 @@ COMMANDS = {
             "say which findings depend on choices made in measuring",
         ),
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
+        CommandRow(
+            "export",
+            "triptych.cli.export",
+            "write a run as COCO, FiftyOne, image folder, CSV; upload it to the Hub",
+        ),
+        CommandRow("card", "triptych.cli.card", "write model card and evaluation records of a run"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow(
             "questions",

@@ -204,7 +204,9 @@ def parser() -> command_line.Parser:
         "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
     )
     look.add_argument("--model", help="what the report calls the model (default: the folder)")
-    look.add_argument("--clip", help="CLIP that reads the images, one of observe.features (default: clip)")
+    look.add_argument(
+        "--clip", help="CLIP that reads the images, one of observe.features (default: see gep.clip)"
+    )
     look.add_argument("--weights", help="weights of CLIP: a file, a folder, a hub id, or toyworld")
     look.add_out("runs/gep", "directory of the run")
     look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
-from analysis.methods.gep.inference import CROSSED, IMAGES
+from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.tables import LABELS
@@ -119,7 +119,7 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     -------
     dict
         ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
-        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables.
+        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables; ``over_units``: what intervals are over.
     """
     score = attributes.tables["gep_score"]
     order = {name: place for place, name in enumerate(ORDER)}
@@ -140,14 +140,26 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
         "powered": _powered(attributes),
         "auc": mean.to_dict("records"),
         "labels": bool(_labels(score)),
+        "over_units": over_units(shown["unit"]),
+        "several_contexts": bool((score["n_contexts"] > 1).any()),
     }
 
 
 def _sentences(attributes: Attributes) -> list[str]:
     """Return what the score of each setting says, as read by the section's source."""
+    return [_sentence(row) for row in said_scores(attributes)]
+
+
+def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
+    """Return the rows of ``tables/gep_score`` of which a sentence speaks."""
     score = attributes.tables["gep_score"]
     own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
-    return [_sentence(row) for row in own.to_dict("records")]
+    return own.to_dict("records")
+
+
+def more_than_chance(row: Mapping[str, Any]) -> bool:
+    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
+    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -158,7 +170,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         if row["reason"].startswith("no difference"):
             return f"{place} no attribute differs {pair} ({row['reason']})."
         return f"{place} nothing can be said of differences {pair}: {row['reason']}."
-    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    more = "more" if more_than_chance(row) else "not more"
     said = (
         f"{place} attributes differ {pair} by {number(row['score'])} on average, {more} "
         f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."

@@ -31,11 +31,21 @@ MOST_PAIRS = 12  # more lines are not distinguished
 Contrasts = list[tuple[str, str]]
 
 
+def line_rows(gap: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of ``tables/gap`` whose points each figure of lines may draw, by the name of the figure."""
+    cosine, stepwise = gap["metric"] == "cosine", [site for _, sites in STEP_PANELS for site in sites]
+    return {
+        "gap-text-layers": gap[(gap["space"] == "prompt") & gap["metric"].str.startswith("cosine_")],
+        "gap-steps": gap[cosine & (gap["step"] >= 0) & gap["site"].isin(stepwise)],
+        "gap-decoder": gap[cosine & (gap["space"] == "image")],
+    }
+
+
 def draw_text_layers(
     gap: pd.DataFrame, contrasts: Contrasts, reference: str, unit: str = "prompt"
 ) -> Drawn | None:
     """Draw the gap along the layers of the text encoder, a panel a readout."""
-    rows = gap[(gap["space"] == "prompt") & gap["metric"].str.startswith("cosine_")]
+    rows = line_rows(gap)["gap-text-layers"]
     readouts = [name for name in READOUTS if (rows["metric"] == f"cosine_{name}").any()]
     if not readouts:
         return None
@@ -70,7 +80,7 @@ def draw_steps(
     unit: str = "prompt",
 ) -> Drawn | None:
     """Draw the gap of latents, noise predictions and x0 predictions along the steps."""
-    rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)]
+    rows = line_rows(gap)["gap-steps"]
     present = [(title, [s for s in sites if (rows["site"] == s).any()]) for title, sites in STEP_PANELS]
     present = [(title, sites) for title, sites in present if sites]
     if not present:
@@ -164,7 +174,7 @@ def draw_sites(
 
 def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Drawn | None:
     """Draw the gap along the blocks of the image decoder."""
-    rows = gap[(gap["space"] == "image") & (gap["metric"] == "cosine")]
+    rows = line_rows(gap)["gap-decoder"]
     sites = sorted(rows["site"].unique(), key=place)
     if len(sites) < 2:
         return None
