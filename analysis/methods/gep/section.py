@@ -17,7 +17,7 @@ from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -143,6 +143,34 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     }
 
 
+def lead(attributes: Attributes, config: Config) -> Lead | None:
+    """Return the first screen: what the score of the first setting says, for a run whose prompts are an audit's."""
+    score = attributes.tables["gep_score"]
+    own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
+    pair = _contrast(score)
+    if pair is None:
+        return None
+    question = f"Do attributes differ between images generated from {pair[0]} and {pair[1]} prompts?"
+    figures = ("gep-scores", "gep-vectors")
+    if own.empty:
+        return Lead(question, "No contrast was asked for, so no score was tested.", figures)
+    row = own.iloc[0].to_dict()
+    place = f"In the {row['setting']} setting"
+    if np.isnan(row["p_value"]):
+        none = row["reason"].startswith("no difference")
+        answer = (
+            "no attribute differs" if none else "nothing can be said of differences; the reason stands below"
+        )
+        return Lead(question, f"{place} {answer}.", figures)
+    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    answer = (
+        f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
+        f"chance alone gives ({p_value(row['p_value'])})"
+    )
+    few = "; too few were drawn for a p below 0.05" if row["p_smallest"] > LEVEL else ""
+    return Lead(question, f"{answer}{few}.", figures)
+
+
 def _sentences(attributes: Attributes) -> list[str]:
     """Return what the score of each setting says, as read by the section's source."""
     score = attributes.tables["gep_score"]
@@ -233,6 +261,7 @@ REPORTED = ReportedMethod(
         context=section,
         anchor="attributes",
         title="Attributes",
+        lead=lead,
     ),
     documents=documents,
 )
