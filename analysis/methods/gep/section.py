@@ -167,7 +167,7 @@ def lead(attributes: Attributes, config: Config) -> Lead | None:
         f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
         f"chance alone gives ({p_value(row['p_value'])})"
     )
-    few = "; too few were drawn for a p below 0.05" if row["p_smallest"] > LEVEL else ""
+    few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
     return Lead(question, f"{answer}{few}.", figures)
 
 

@@ -315,10 +315,11 @@ def lead(traced: TraceSection, config: Config) -> Lead:
             "shares of it can be stated."
         )
     elif len(sites):
-        best = sites.loc[sites["sufficiency"].idxmax()]
+        best, beyond = sites.loc[sites["sufficiency"].idxmax()], int((sites["p_adjusted"] < LEVEL).sum())
+        held = "do more than a synonym" if sites["floor_donor"].iloc[0] else "can be told from 0"
         answer = (
-            f"Of the total effect on the {name}, {number(total['total'], 2)}, the largest share is that of "
-            f"{patch_name(best)}: {_joint(best, 'sufficiency')}; {_beyond(sites).split(' (')[0]}."
+            f"The largest share of the total effect is that of {patch_name(best)}: {_joint(best, 'sufficiency')}; "
+            f"{beyond} of {len(sites)} places {held}."
         )
     else:
         answer = f"The total effect of the words on the {name} is {_with_ends(total, 'total', 2)}."

@@ -54,7 +54,7 @@ UNNAMED = """() => [...document.querySelectorAll("img, svg")]
   .filter((one) => !(one.getAttribute("alt") || one.getAttribute("aria-label") || "").trim())
   .map((one) => one.outerHTML.slice(0, 80))"""
 CLIPPED = """() => [...document.querySelectorAll(".scroll")]
-  .filter((one) => one.checkVisibility() && one.querySelector("table") && one.scrollWidth > one.clientWidth + 1)  // a pixel of rounding
+  .filter((one) => one.checkVisibility() && one.querySelector("table") && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.getAttribute("aria-label"))"""
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 WORDS = "document.body.innerText.split(/\\s+/).filter(Boolean).length"
