@@ -160,10 +160,9 @@ def test_everything_is_reached_by_keyboard(open_page):
     page.keyboard.press("Escape")
     assert not page.is_visible(f"#{target}")
     page.focus("#measures tbody a")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("Enter")  # a link to what is folded unfolds it
-    assert page.is_visible("#measures .cards article")
-    outline = page.evaluate("getComputedStyle(document.querySelector('#measures tbody a')).outlineStyle")
-    assert outline != "none"
+    page.wait_for_selector("#measures .cards article", state="visible")
 
 
 def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
