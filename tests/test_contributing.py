@@ -252,10 +252,10 @@ def extended(tmp_path_factory):
         "from analysis.report.figures.prompt_numbers import draw_prompt_numbers\n",
     )
     inserted(
-        figures / "__init__.py", "        draw_headline(gap, metrics", "        draw_prompt_numbers(gap),\n"
+        figures / "__init__.py", "        draw_headline(_with_ends", "        draw_prompt_numbers(gap),\n"
     )
     inserted(
-        copy / "analysis/report/templates/report.html.j2",
+        copy / "analysis/report/templates/gap.html.j2",
         '{% if "headline" in figures %}',
         '{{ figure(figures["prompt_numbers"]) }}\n',
     )

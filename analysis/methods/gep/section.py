@@ -23,7 +23,7 @@ from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -183,6 +183,32 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     }
 
 
+def lead(attributes: Attributes, config: Config) -> Lead | None:
+    """Return the first screen: what the score of the first setting says, for a run whose prompts are an audit's."""
+    said, pair = said_scores(attributes), _contrast(attributes.tables["gep_score"])
+    if pair is None:
+        return None
+    question = f"Do attributes differ between images generated from {pair[0]} and {pair[1]} prompts?"
+    figures = ("gep-scores", "gep-vectors")
+    if not said:
+        return Lead(question, "No contrast was asked for, so no score was tested.", figures)
+    row = said[0]
+    place = f"In the {row['setting']} setting"
+    if np.isnan(row["p_value"]):
+        none = row["reason"].startswith("no difference")
+        answer = (
+            "no attribute differs" if none else "nothing can be said of differences; the reason stands below"
+        )
+        return Lead(question, f"{place} {answer}.", figures)
+    more = "more" if more_than_chance(row) else "not more"
+    answer = (
+        f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
+        f"chance alone gives ({p_value(row['p_value'])})"
+    )
+    few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
+    return Lead(question, f"{answer}{few}.", figures)
+
+
 def _sentences(attributes: Attributes) -> list[str]:
     """Return what the score of each setting says, as read by the section's source."""
     return [_sentence(row) for row in said_scores(attributes)]
@@ -289,6 +315,7 @@ REPORTED = ReportedMethod(
         context=section,
         anchor="attributes",
         title="Attributes",
+        lead=lead,
     ),
     documents=documents,
 )
