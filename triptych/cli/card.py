@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.cards.records import NOT_STATED, RELATIONSHIPS
-from analysis.export.cards.writing import write_cards
+from analysis.export.registry import NOT_STATED, RELATIONSHIPS
 from probes import command_line
 
 
@@ -46,6 +45,8 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.export.cards.writing import write_cards
+
     options = vars(arguments)
     run, out = options.pop("run"), options.pop("out")
     options.pop("stages")

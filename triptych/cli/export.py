@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.exporting import export_run
 from analysis.export.registry import FORMATS, HUB
 from probes import command_line
 
@@ -37,6 +36,8 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.export.exporting import export_run
+
     done = export_run(
         arguments.run, arguments.to, arguments.out, repo=arguments.repo, public=arguments.public
     )
