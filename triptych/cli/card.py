@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.cards.evaluator import NOT_STATED, RELATIONSHIPS
+from analysis.export.registry import NOT_STATED, RELATIONSHIPS
 from probes import command_line
 
 
