@@ -8,14 +8,13 @@ on δ, words, prompts, what read the images and the hash of the weights stand be
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from analysis.export.cards.facts import Facts, heading, sentences
+from analysis.export.cards.record_form import RECORD
 from analysis.export.registry import NOT_STATED
 from analysis.report.format import counted
 from analysis.report.verdict import defined
@@ -104,8 +103,7 @@ def _digest(facts: Facts) -> str:
 def every_eval_ever(run: Run, facts: Facts, evaluator: Evaluator) -> dict[str, Any]:
     """Return a run as a record of Every Eval Ever, schema 0.2, valid by it.
 
-    The schema is that of the package every-eval-ever (0.2.3rc1, MIT), which stands beside this file. Nothing in it
-    depends on when it is written: its times are those of the run.
+    Nothing in it depends on when it is written: its times are those of the run.
 
     Raises
     ------
@@ -135,17 +133,14 @@ def every_eval_ever(run: Run, facts: Facts, evaluator: Evaluator) -> dict[str, A
 
 
 def validate(record: Mapping[str, Any]) -> None:
-    """Hold a record against the schema of Every Eval Ever.
+    """Hold a record against `analysis.export.cards.record_form`.
 
     Raises
     ------
-    jsonschema.ValidationError
+    pydantic.ValidationError
         It does not fit: the program is at fault.
     """
-    import jsonschema
-
-    schema = json.loads((files("analysis.export.cards") / "eval.schema.json").read_text("utf-8"))
-    jsonschema.validate(record, schema, cls=jsonschema.Draft7Validator)
+    RECORD.validate_python(record)
 
 
 def require_scores(run: Run, own: list[AbsoluteGap]) -> list[AbsoluteGap]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
-from jsonschema import ValidationError
+from pydantic import ValidationError
 from scipy import stats
 
 from analysis.export.cards import records
