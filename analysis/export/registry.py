@@ -1,12 +1,10 @@
-"""Formats that a run is exported in, a row each, and what cards are told of who evaluates."""
+"""Formats that a run is exported in, a row each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 HUB = "hub"
-RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")  # of who evaluates to the model
-NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)

@@ -303,7 +303,8 @@ class Gep(Section):
     """An audit of attributes (GEP, Zhang et al. 2023), of prompts that have a ``context`` among their levels.
 
     ``attributes`` are names with their phrases (``dress: in a dress``); none: those that the prompts name, else the
-    paper's 15. Estimates are made with ``clip``, one of ``observe.features``: C and CC from the attribute's name
+    paper's 15. Estimates are made with ``clip``, one of ``observe.features`` (none: the paper's ``clip_vit_l_14`` where
+    ``observe.feature_weights`` or ``observe.features`` names it, else ``clip``): C and CC from the attribute's name
     without its preposition and ``reference``; CLS from classifiers trained on sentences of ``subjects``, phrases and
     ``contexts`` (none: the run's), put together by ``template``, and ``negative`` sentences (none: the same without
     the phrase), ``ensemble`` of them an attribute. ``variants`` are further ways to make CC and CLS, by name, read
@@ -315,7 +316,7 @@ class Gep(Section):
     """
 
     attributes: Annotated[dict[Word, Word], Field(min_length=1)] | None = None
-    clip: str = "clip"
+    clip: str | None = None
     reference: str = "an object"
     template: SentenceTemplate = "{subject} {attribute} {context}"
     subjects: Annotated[list[Word], Field(min_length=1)] = Field(["A man", "A woman", "A person"])
@@ -330,6 +331,7 @@ class Gep(Section):
 
 
 class Report(Section):
-    """The page: how many triplets the gallery shows."""
+    """The page: how many triplets its gallery shows, and whether ``gallery/`` is written, which shows all of them."""
 
     gallery: Annotated[int, Field(ge=0, le=10_000)] = 24
+    all_triplets: bool = True

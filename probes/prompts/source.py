@@ -21,6 +21,7 @@ from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
+from probes.toyworld import MODELS
 
 STORED, DATASETS = "triplets", "datasets"
 
@@ -35,9 +36,11 @@ class PromptSource(BaseModel):
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
-    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), by default all; ``profession``
-    lists others than the 83 of ``dalleval``. ``skill`` and ``object`` are those that are taken of ``paintskills``,
-    objects others than its 15 among them; its ``split`` (by default ``test``) says how many seeds each prompt has.
+    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), by default all; ``written`` says whether its
+    sentences have a capital and a full stop, as in the paper (``paper``), or neither (``plain``, the default of bundled
+    models, whose captions have neither); ``profession`` lists others than the 83 of ``dalleval``. ``skill`` and
+    ``object`` are those that are taken of ``paintskills``, objects others than its 15 among them; its ``split`` (by
+    default ``test``) says how many seeds each prompt has.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -49,6 +52,7 @@ class PromptSource(BaseModel):
     column: str | None = None
     split: str | None = None
     setting: str | None = None
+    written: Literal["paper", "plain"] | None = None
     profession: Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None = None
     skill: Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None = None
     object: Annotated[list[Word], Field(min_length=1)] | None = None
@@ -88,7 +92,7 @@ class NoFileError(UserError):
 
 @uncollected
 def load(
-    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path
+    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:
     """Return the prompts of a source.
 
@@ -101,6 +105,8 @@ def load(
         The indicator that is put before no profession.
     folder : pathlib.Path
         Where a relative path begins.
+    model : str
+        Which draws the images: how sentences are written where `source` does not say.
 
     Raises
     ------
@@ -109,12 +115,18 @@ def load(
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
     _require_skills(source, of_set and source.from_ in sets.of_skills())
+    if source.written is not None and not (of_set and source.from_ in sets.of_grids()):
+        listed = ", ".join(sets.of_grids())
+        raise UserError(
+            f"prompts.written: expected a set of sentences ({listed}), got {source.from_!r}: take it out, or name that"
+        )
     if of_set:
         prompts = sets.prompts(
             source.from_,
             words,
             reference,
             articles=source.articles,
+            written=source.written or ("plain" if model in MODELS else "paper"),
             setting=source.setting,
             professions=source.profession,
             skills=source.skill,
@@ -218,7 +230,8 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}
-    loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
+    folder = Path(context.get("folder", ""))
+    loaded = load(source, words, info.data["reference"], folder, info.data.get("model", ""))
     context.get("loaded", []).append(loaded)
     return loaded.prompts
 

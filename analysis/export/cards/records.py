@@ -15,8 +15,8 @@ from datetime import datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from analysis.export.cards.evaluator import NOT_STATED
 from analysis.export.cards.facts import Facts, heading, sentences
-from analysis.export.registry import NOT_STATED
 from analysis.report.format import counted
 from analysis.report.verdict import defined
 from analysis.report.wording import Finding

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from analysis.export.cards import records
+from analysis.export.cards.evaluator import NOT_STATED, RELATIONSHIPS
 from analysis.export.cards.facts import reportable_facts
 from analysis.export.cards.markdown import rendered
-from analysis.export.registry import NOT_STATED, RELATIONSHIPS
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
@@ -40,7 +40,7 @@ def write_cards(
     model_id : str
         The model as on the Hub (``owner/name``); by default as the run names it.
     organization, relationship : str
-        Who evaluated, and its relationship to the model, one of `analysis.export.registry.RELATIONSHIPS`.
+        Who evaluated, and its relationship to the model, one of `evaluator.RELATIONSHIPS`.
     benchmark, task : str
         Dataset of the Hub that is a benchmark, and its task: writes ``.eval_results/triptych.yaml``.
     url : str
