@@ -28,6 +28,7 @@ from probes.runs import completeness
 from probes.runs.store import KINDS, Run
 
 if TYPE_CHECKING:
+    from analysis.export.exporting import Export
     from analysis.report.figures import Drawn
     from analysis.report.wording import Finding
     from hooks.prompt.wordmap import WordMap
@@ -56,8 +57,9 @@ class LoadedRun:
 
     Numbers: `gap` and `disparity` of sites, steps and metrics; `finding` of a headline measure in words, `z0`, `ssim`
     and `diff_pix` for short; `table` any other table that `tables` lists; `pairs` single similarities. Images: `image`,
-    `triplet`, `gallery`, `word_map`. Figures: `plot_atlas`, `plot_gap`, `plot_forest`. What a run does not hold (yet),
-    and a name that it does not know, is a `probes.errors.UserError`, which names what is near.
+    `triplet`, `gallery`, `word_map`. Figures: `plot_atlas`, `plot_gap`, `plot_forest`. For other programs: `export`.
+    What a run does not hold (yet), and a name that it does not know, is a `probes.errors.UserError`, which names what
+    is near.
 
     Attributes
     ----------
@@ -448,6 +450,61 @@ class LoadedRun:
         return self._drawn(
             draw_headline(self._table("gap"), self._metrics(), pairs, config.reference, config.unit)
         )
+
+    def export(
+        self,
+        to: str,
+        out: str | Path | None = None,
+        *,
+        repo: str = "",
+        public: bool = False,
+        token: str | None = None,
+    ) -> Export:
+        """Write the run in a format of other programs; return the place, and Python that opens it.
+
+        Parameters
+        ----------
+        to : str
+            ``"coco"``, ``"fiftyone"``, ``"imagefolder"``, ``"csv"`` or ``"hub"``.
+        out : str or Path, optional
+            The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
+        repo, public, token
+            Of ``"hub"`` alone, as of `push_to_hub`; without `repo` nothing leaves this machine.
+
+        Raises
+        ------
+        UserError
+            There is no such format, the folder is not empty, or the Hub refuses.
+
+        Examples
+        --------
+        >>> run.export("coco", "first-light-coco")  # doctest: +SKIP
+        """
+        from analysis.export.exporting import export_run
+        from analysis.export.registry import FORMATS
+
+        if to not in FORMATS:
+            raise self._unknown("format", to, FORMATS)
+        return export_run(self.path, to, out, repo=repo, public=public, token=token)
+
+    def push_to_hub(self, repo: str, *, public: bool = False, token: str | None = None) -> Export:
+        """Upload the run to the Hugging Face Hub as a dataset; return its address, and Python that loads it.
+
+        Parameters
+        ----------
+        repo : str
+            ``user/name``.
+        public : bool
+            Whether a repository that is made for it can be seen by everybody; one that is there stays as it is.
+        token : str, optional
+            Of the Hub; by default the one that `huggingface_hub` finds.
+
+        Raises
+        ------
+        UserError
+            The Hub refuses, or is not reached.
+        """
+        return self.export("hub", repo=repo, public=public, token=token)
 
     def headline(self) -> pd.DataFrame:
         """Return the paper's table: pairs with the reference, at the end of each space.

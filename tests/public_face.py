@@ -32,6 +32,7 @@ def face(path: Path) -> None:
     triplet: dict[str, Image.Image] = run.triplet(0)
     overlay: Image.Image = run.word_map("t00000-s0-neutral", "dog").overlay()
     atlas: Drawn = run.plot_atlas()
+    place: str = run.export("coco", path / "coco").place
     saved: Path = run.gallery(2, word="dog").save(path / "gallery.html")
     differences: pd.DataFrame = triptych.compare(run, path).differences
     pipe = triptych.load_pipeline("toyworld")
@@ -40,7 +41,18 @@ def face(path: Path) -> None:
     with triptych.Intervention(pipe, [triptych.Patch("unet.mid", source=1, into=0)]):
         pass
     print(
-        images, gap, claim, interval, picture, triplet, overlay, atlas, saved, differences, probe.similarity
+        images,
+        gap,
+        claim,
+        interval,
+        picture,
+        triplet,
+        overlay,
+        atlas,
+        saved,
+        place,
+        differences,
+        probe.similarity,
     )
 
 

@@ -159,6 +159,12 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"triptych {metadata.version('triptych')}\n"
 
 
+def test_the_door_of_analysis_is_the_command():
+    line = [sys.executable, "-m", "analysis", "power", "--seed", "-1"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (2, "") and "--seed: expected a whole number" in done.stderr
+
+
 def test_help_in_colour_on_a_terminal_alone(capsys, monkeypatch):
     assert main(["--help"]) == 0
     plain = capsys.readouterr().out

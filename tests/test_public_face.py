@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import subprocess
 import sys
 
@@ -25,7 +26,7 @@ TASKS = (
         "own model folder",
         "probe",
     ),
-    *("images of another program",),
+    *("images of another program", "export"),
 )
 MOST_CALLS = 3
 SECONDS = 0.3  # of a processor, for the import alone
@@ -176,6 +177,16 @@ def test_images_of_another_program_have_the_same_gap(tasks, run):
     assert not tasks.names["foreign"].run.parts("captures")
 
 
+def test_what_was_exported_is_read_by_another_program(tasks, run):
+    folder = tasks.names["folder"] / "coco"
+    assert tasks["export"].place == str(folder)
+    (index,) = [one for one in folder.rglob("*.json") if "instances" in one.name]
+    found = json.loads(index.read_text())
+    assert len(found["images"]) == 6
+    detected = run.objects["object"] >= 0
+    assert len(found["annotations"]) == len(run.objects[detected].drop_duplicates(["sample_id", "object"]))
+
+
 # What is no name of a run
 
 
@@ -189,12 +200,13 @@ def test_images_of_another_program_have_the_same_gap(tasks, run):
         (lambda run: run.finding("z1"), "expected a measure, got 'z1': did you mean z0?"),
         (lambda run: run.table("gaps"), "such as gap"),
         (lambda run: run.image("t00000-s0-femnine"), "t00000-s0-feminine"),
-        (lambda run: run.image(0, "female"), "expected an indicator, got 'female': did you mean feminine?"),
+        (lambda run: run.image(0, "femine"), "expected an indicator, got 'femine': did you mean feminine?"),
         (lambda run: run.image(7), "expected a triplet and a seed of this run, got triplet 7, seed any"),
         (lambda run: run.triplet(0, 5), "its seeds 0"),
         (lambda run: run.word_map(1, "umbrela"), "expected a word, got 'umbrela': did you mean umbrella?"),
         (lambda run: run.word_map(1, "umbrella", occurrence=1), "expected a number below the 1"),
         (lambda run: run.gallery(word="umbrela"), "did you mean umbrella?"),
+        (lambda run: run.export("coca"), "expected a format, got 'coca': did you mean coco?"),
         (lambda run: run.gallery(prompt="beech"), "expected a text of a prompt"),
         (lambda run: run.gallery(sort="size"), "expected a sort, got 'size'"),
         (lambda run: run.pairs(site="unet.midd"), "did you mean unet.mid?"),

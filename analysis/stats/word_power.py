@@ -132,8 +132,7 @@ def gap_found(
         else (np.full(len(quantile), variance), degrees)
         for variance, degrees, quantile in zip(variances, freedom, quantiles)
     )
-    words = first[0] + second[0]
-    parts = error_parts(words, [first, second], (*references, references[0]), prompts)
+    parts = error_parts([first, second], (*references, references[0]), prompts)
     return observed**2 >= crossed_bound(alpha, parts)
 
 

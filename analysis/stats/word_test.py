@@ -123,16 +123,16 @@ def word_test(
 
     - :math:`V_p`, of the gaps of the single prompts, over n; with ``within`` the larger of two, of the medians over
       pairs of words and of their means;
-    - :math:`V_w = s_1^2 / k_1 + s_2^2 / k_2`, of the words' means around their side's, less what word and prompt leave
-      unexplained, which :math:`V_p` holds; nothing is taken off for a side of two words ``within`` which there is one
-      pair: which of them left the other cannot be seen;
+    - :math:`V_w = s_1^2 / k_1 + s_2^2 / k_2`, of the words' means around their side's, each less what word and prompt
+      leave unexplained, which :math:`V_p` holds; nothing is taken off for a side of two words ``within`` which there is
+      one pair: which of them left the other cannot be seen;
     - :math:`V_r`, of the gaps of the single reference words, over R, less what reference word and prompt leave
       unexplained; 0 where there is one reference word, and the claim is then about it alone.
 
     None is below 0. The p-value is that of :math:`g / \sqrt{V_p + V_w + V_r}` by Student's t with Satterthwaite's
-    degrees of freedom: the parts' own are n − 1, Welch's of both sides' words, and R − 1; the part of the reference
-    words weighs as much as before it was lessened. Parts with too few degrees of freedom to be added up keep the
-    quantile of their own (Banerjee): the words' with :math:`f = k_1 + k_2 - 2` where a side has two, and the
+    degrees of freedom: the parts' own are n − 1, those of either side's words (Welch), and R − 1; the part of the
+    reference words weighs as much as before it was lessened. Parts with too few degrees of freedom to be added up keep
+    the quantile of their own (Banerjee): the words' with :math:`f = k_1 + k_2 - 2` where a side has two, and the
     references' where there are two,
 
     .. math:: g^2 = V_p\, t_{n-1}(\alpha)^2 + V_w\, t_f(\alpha)^2 + V_r\, t_1(\alpha)^2
@@ -336,39 +336,36 @@ def _variances(
         share = [1 / side.shape[1] for side in sides]
         if len(groups) < 2:  # stands for the other side too
             share = [sum(share)]
-        squares, left = zip(*(_words(group, part, n) for group, part in zip(groups, share)))
-        of_sides = [(square, group.shape[1] - 1) for square, group in zip(squares, groups)]
-        noise = sum(part for part, (_, freedom) in zip(left, of_sides) if freedom > 1 or robust is None)
-        words = np.maximum(sum(squares) - noise, nothing)
+        of_sides = [
+            (_words(group, part, n, lessened=group.shape[1] > 2 or robust is None), group.shape[1] - 1)
+            for group, part in zip(groups, share)
+        ]
         lean = np.array([exact_sum(gaps - whole) / n for gaps in single])
         square = (lean**2).sum(axis=0) / max(references - 1, 1) / references
         rest = sum(exact_sum((gaps - whole - own) ** 2) for gaps, own in zip(single, lean))
         reference = np.maximum(square - rest / max(references - 1, 1) / (n - 1) / n / references, nothing)
     weight = np.where(reference > 0, square, 0.0)
-    parts = error_parts(words, of_sides, (reference, references - 1, weight), (prompts, n - 1))
-    return gap, [words, reference, prompts], parts
+    parts = error_parts(of_sides, (reference, references - 1, weight), (prompts, n - 1))
+    return gap, [sum(words for words, _ in of_sides), reference, prompts], parts
 
 
-def error_parts(words: NDArray[np.float64], of_sides: Parts, references: tuple, prompts: tuple) -> Parts:
+def error_parts(words: Parts, references: tuple, prompts: tuple) -> Parts:
     """Return the variances of a gap by degrees of freedom, as `analysis.stats.crossed.crossed_bound` takes them.
 
     Parameters
     ----------
-    words : ndarray of float64
-        Variance of the gap by the words.
-    of_sides : sequence of (ndarray, int)
-        The same of the words of each side, before it is lessened, and its degrees of freedom.
+    words : sequence of (ndarray, int)
+        Variance of the gap by the words of each side, and its degrees of freedom.
     references : (ndarray, int, ndarray)
         Variance of the gap, its degrees of freedom, and what stands for it where these are added up.
     prompts : (ndarray, degrees of freedom)
         Variance of the gap.
     """
     together, alone = [prompts], []
-    degrees = [freedom for _, freedom in of_sides]
-    if min(degrees) > 1:
-        together.append((words, satterthwaite(of_sides)[1]))
+    if min(freedom for _, freedom in words) > 1:
+        together += words
     else:
-        alone.append((words, sum(degrees)))
+        alone.append((sum(variance for variance, _ in words), sum(freedom for _, freedom in words)))
     if references[1] > 1:
         together.append(references)
     elif references[1] == 1:
@@ -376,17 +373,19 @@ def error_parts(words: NDArray[np.float64], of_sides: Parts, references: tuple, 
     return [satterthwaite(together), *alone]
 
 
-def _words(group: NDArray[np.float64], share: float, n: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
-    """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
+def _words(
+    group: NDArray[np.float64], share: float, n: NDArray[np.int64], *, lessened: bool
+) -> NDArray[np.float64]:
+    """Variance of words' means around their group's, less what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
-    freedom = max(group.shape[1] - 1, 1)
     over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
     mean = _mean_of(over_references)
     for word in over_references:
         deviation = word - mean
         centre = exact_sum(deviation) / n
         squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
-    return squares / freedom * share, left / freedom / (n - 1) / n * share
+    rest = left / (n - 1) / n if lessened else 0.0
+    return np.maximum(squares - rest, 0.0) / max(group.shape[1] - 1, 1) * share
 
 
 def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -39,6 +39,8 @@ class MeanSquares:
         By means over words.
     words, references, prompts, words_prompts, references_prompts, words_references, all_three : (ndarray, int)
         Mean squares, with their degrees of freedom; of words pooled over both sides.
+    lessened_words : list of (ndarray, int)
+        Of the words of each side, less what word and prompt leave.
     """
 
     def __init__(self, drawn: DrawnWords) -> None:
@@ -50,15 +52,18 @@ class MeanSquares:
         counts = [side.shape[1] for side in sides]
         share, degrees = sum(1 / k for k in counts), sum(counts) - 2
 
-        def squares(axes: tuple[int, ...]) -> NDArray[np.float64]:
-            """Sum of squares of what the factors kept have together, means over the others; words within sides."""
-            total = 0.0
+        def of_sides(axes: tuple[int, ...]) -> list[NDArray[np.float64]]:
+            """Sums of squares of what the factors kept have together, means over the others, by side."""
+            sums = []
             for side in sides:
                 part = side.mean(axis=axes, keepdims=True)
                 for axis in {0, 1, 2} - set(axes):
                     part = part - part.mean(axis=axis, keepdims=True)
-                total = total + (part**2).sum(axis=(0, 1, 2))
-            return total * share
+                sums.append((part**2).sum(axis=(0, 1, 2)))
+            return sums
+
+        def squares(axes: tuple[int, ...]) -> NDArray[np.float64]:
+            return sum(of_sides(axes)) * share
 
         single = sides[0].mean(axis=1) - sides[1].mean(axis=1)  # (references, prompts, columns)
         whole, own = single.mean(axis=0), single.mean(axis=1)
@@ -68,6 +73,10 @@ class MeanSquares:
         self.words = squares((0, 2)) / degrees, degrees
         self.references = own.var(axis=0, ddof=1) / references, fewer
         self.prompts = whole.var(axis=0, ddof=1) / n, before
+        self.lessened_words = [
+            (np.maximum(square - rest / before / n, 0) / (k - 1) / k, k - 1)
+            for square, rest, k in zip(of_sides((0, 2)), of_sides((0,)), counts)
+        ]
         self.words_prompts = squares((0,)) / degrees / before / n, degrees * before
         self.words_references = squares((2,)) / degrees / fewer / references, degrees * fewer
         self.references_prompts = (rest**2).sum(axis=(0, 1)) / fewer / before / n / references, fewer * before
@@ -104,13 +113,9 @@ def quasi_f(found: MeanSquares) -> NDArray[np.float64]:
 
 def means_over_pairs(found: MeanSquares) -> NDArray[np.float64]:
     """P-values of the parts that the project's test adds up, of the mean over pairs of words and not the median."""
-    (words, freedom), (references, fewer) = found.words, found.references
+    references, fewer = found.references
     left = np.maximum(references - found.references_prompts[0], 0)
-    parts = [
-        found.prompts,
-        (np.maximum(words - found.words_prompts[0], 0), freedom),
-        (left, fewer, np.where(left > 0, references, 0)),
-    ]
+    parts = [found.prompts, *found.lessened_words, (left, fewer, np.where(left > 0, references, 0))]
     return _student(found.gap, parts)
 
 

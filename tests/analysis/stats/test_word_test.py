@@ -53,24 +53,22 @@ def by_anova(sides, others=None, robust=None, level=0.95):
     share = [1 / side.shape[1] for side in sides]
     share = share if len(groups) > 1 else [sum(share)]
     sizes = [group.shape[1] for group in groups]
-    square, left, below = 0.0, 0.0, 0.0
+    of_words = []
     for group, part, size in zip(groups, share, sizes):
-        words, rest = (value * part / n for value in mean_squares(group.mean(axis=0)))
-        square, below = square + words, below + words**2 / (size - 1)
-        left += rest if robust is None or size > 2 else 0.0
+        square, rest = (value * part / n for value in mean_squares(group.mean(axis=0)))
+        of_words.append(max(square - (rest if robust is None or size > 2 else 0.0), 0.0))
     reference = of_reference = 0.0
     if references > 1:
         of_reference, rest = (
             value / n / references for value in mean_squares(sides[0].mean(axis=1) - sides[1].mean(axis=1))
         )
         reference = max(of_reference - rest, 0.0)
-    words = max(square - left, 0.0)
     weight = of_reference if reference else 0.0
     together, alone = [(prompts, prompts, n - 1)], []
     if min(sizes) > 2:
-        together.append((words, words, square**2 / below))
+        together += [(words, words, size - 1) for words, size in zip(of_words, sizes)]
     else:
-        alone.append((words, sum(sizes) - len(sizes)))
+        alone.append((sum(of_words), sum(sizes) - len(sizes)))
     if references > 2:
         together.append((reference, weight, references - 1))
     elif references == 2:
