@@ -220,7 +220,7 @@ def extended(tmp_path_factory):
     (copy / "probes/prompts/sets/trades.yaml").write_text(PROMPTS, "utf-8")
     (copy / "triptych/cli/greet.py").write_text(COMMAND, "utf-8")
     row = '        CommandRow("greet", "triptych.cli.greet", "say hello"),\n'
-    inserted(copy / "triptych/cli/main.py", "        *(method.command for method in METHODS", row)
+    inserted(copy / "triptych/cli/main.py", '        CommandRow("power",', row)
     (copy / "analysis/observe/brightness.py").write_text(OBSERVER, "utf-8")
     registry = copy / "analysis/observe/registry.py"
     inserted(
@@ -252,10 +252,10 @@ def extended(tmp_path_factory):
         "from analysis.report.figures.prompt_numbers import draw_prompt_numbers\n",
     )
     inserted(
-        figures / "__init__.py", "        draw_headline(gap, metrics", "        draw_prompt_numbers(gap),\n"
+        figures / "__init__.py", "        draw_headline(_with_ends", "        draw_prompt_numbers(gap),\n"
     )
     inserted(
-        copy / "analysis/report/templates/report.html.j2",
+        copy / "analysis/report/templates/gap.html.j2",
         '{% if "headline" in figures %}',
         '{{ figure(figures["prompt_numbers"]) }}\n',
     )

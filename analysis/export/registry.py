@@ -1,10 +1,12 @@
-"""Formats that a run is exported in, a row each."""
+"""Formats that a run is exported in, a row each, and what cards are told of who evaluates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 HUB = "hub"
+RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")  # of who evaluates to the model
+NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from analysis.report.verdict import (
     judge,
 )
 from analysis.stats.word_power import GapDesign
+from analysis.tables.similarities.side_shares import SideShares
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
@@ -37,6 +38,7 @@ UNSHOWN = (  # of so few prompts that there is nothing but the value
 )
 MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a card proposes
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
+LONGEST_ANSWER = 30  # words
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Finding:
 
     ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over the
     headline measures where it is ``adjusted``; ``specified``: the range of the gap over specifications; ``remarks`` are
-    further sentences of the card.
+    further sentences of the card; ``answer`` is the claim in at most `LONGEST_ANSWER` words, never a stronger one;
+    ``shares`` the gap as a share of the distance between the sides, where that was read.
     """
 
     metric: Metric
@@ -69,6 +72,8 @@ class Finding:
     specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
+    answer: str = ""
+    shares: SideShares = field(default_factory=SideShares)
 
     @property
     def direction(self) -> int:
@@ -186,7 +191,55 @@ def finding(
         specified=specified,
         primary=primary,
         remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
+        answer=_answer(row, verdict, metric, reference, contrast, alpha),
     )
+
+
+def _answer(
+    row: dict, verdict: GapVerdict, metric: Metric, reference: str, contrast: tuple[str, str], alpha: float
+) -> str:
+    """The claim in one sentence of at most `LONGEST_ANSWER` words, with its hedge."""
+    first, second = contrast
+    alone = "For this prompt alone: " if row.get("unit") == "seed" else ""
+    thing = f"{metric.noun} {reference} prompts"
+    whether = f"whether {thing} are nearer to those of {first} or of {second} prompts"
+    state, more = verdict.state, ""
+    if state == "direction":
+        near, far = contrast if verdict.direction > 0 else (second, first)
+        one, two, references = verdict.counts
+        nearer = f"{thing} are nearer to those of {near} than of {far} prompts"
+        hint = {
+            "claim": "",
+            "two words": "About these two words alone: ",
+            "hint": f"A hint, from {counted(one, 'word')} against {two}, {counted(references, 'reference')}: ",
+        }[verdict.licence]
+        text = f"{alone}{hint}{nearer}" if alone or hint else _capital(nearer)
+        more = "" if hint else ", by more than words of one meaning differ"
+    elif state == "small":
+        delta = _amount(row.get("delta"), metric)
+        as_near = f"{thing} are as near to those of {first} as of {second} prompts"
+        text = f"{alone}No difference larger than δ = {delta}: {as_near}"
+        more = ", to within δ"
+    elif state == "no gap":
+        text = f"{alone}No gap: {thing} are as near to those of {first} as of {second} prompts"
+    elif state == "open":
+        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        text = f"{alone}Open, since the interval holds 0: {whether}"
+        more = f"; a gap beyond {_amount(_upward(bound, metric), metric)} is excluded"
+    elif state == "words":
+        text = f"{alone}Not known: {whether}"
+        more = "; these words and all words point opposite ways"
+        if not verdict.turned:
+            adjusted = "after adjustment, " if _float(row.get("p_control")) < alpha else ""
+            more = f"; {adjusted}the gap is no more than synonyms differ"
+    elif state == "untested":
+        text, more = f"{alone}Not known without a test against words: {whether}", ""
+    elif state == "no interval":
+        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        text = f"{alone}Not known from {counted(n, unit)}: {whether}"
+    else:
+        text = f"{alone}Undefined: {whether}"
+    return f"{text}{more if len(f'{text}{more}'.split()) <= LONGEST_ANSWER else ''}."
 
 
 def _claim(
@@ -272,6 +325,8 @@ def _against_words(
             why = "one control word gives no pair of controls to compare (it takes two)"
         else:
             why = _reason(row, controls=True)
+        if verdict.state == "no gap" and row.get("n_controls"):
+            return f"Against words: {DASH}, {why}: there is no gap to hold against them."
         return (
             f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
             f"differ somewhere), and by itself it does not speak of bias."
@@ -342,7 +397,7 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
     Parameters
     ----------
     row : mapping
-        A row of ``tables/gap``; nothing is said where it has no interval over words.
+        A row of ``tables/gap``; nothing is said where it has no error over words.
     verdict : GapVerdict
     metric : Metric
     alpha : float
@@ -354,15 +409,13 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
         One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
         `analysis.stats.word_power.GapDesign`.
     """
-    ends = [_float(row.get(name)) for name in ("word_low", "word_high")]
+    error = _float(row.get("word_error"))
     shares = [_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]
     prompts = _int(row.get("n_prompts"))
-    if verdict.state not in ("open", "words") or not all(map(defined, (*ends, *shares))) or prompts < 2:
+    if verdict.state not in ("open", "words") or not all(map(defined, (error, *shares))) or prompts < 2:
         return []
     one, two, references = verdict.counts
-    design = GapDesign.of(
-        *ends, shares, words=(one, two), references=references, prompts=prompts, level=1 - alpha
-    )
+    design = GapDesign.of(error, shares, words=(one, two), references=references, prompts=prompts)
     found, delta = design.detectable(alpha=alpha), _float(row.get("delta"))
     if not defined(found):
         return []

@@ -136,9 +136,8 @@ def cost(config: Config, source: Source) -> Cost:
         ) from None
     per_image = per_call * config.sampler.steps * (2 if guided(config, source) else 1) + decoding
     threads = workers.threads(parameters(pipe), device.type)
-    with workers.deterministic(threads):
-        speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    return Cost(config, pipe, device, threads, per_call, per_image, speed)
+    reached = speed(device, config.generate.dtype, threads)
+    return Cost(config, pipe, device, threads, per_call, per_image, reached)
 
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
@@ -206,6 +205,12 @@ def processes(
 
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def speed(device: torch.device, dtype: str, threads: int) -> float:
+    """Return the operations a second that a device is taken to reach in a denoiser with the probe around it."""
+    with workers.deterministic(threads):
+        return _speed(device, getattr(torch, dtype)) * _SHARE
 
 
 @cache

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.cards.records import NOT_STATED, RELATIONSHIPS
-from analysis.export.cards.writing import write_cards
+from analysis.export.registry import NOT_STATED, RELATIONSHIPS
 from probes import command_line
 
 
@@ -16,7 +15,11 @@ def parser() -> command_line.Parser:
         description="Write what a finished run says of its model: model-card.md (Bias, Risks, and Limitations) and "
         "every-eval-ever.json; on demand results for the Hugging Face Hub. Never a number without interval, noise "
         "floor, smallest effect, words, prompts, reader's error and the hash of the weights.",
-        epilog="example: triptych card runs/first-light --organization 'My lab' --relationship third_party",
+        examples={
+            "triptych card runs/first-light --organization 'My lab' --relationship third_party": (
+                "model-card.md and every-eval-ever.json, in cards/"
+            )
+        },
     )
     main.add_run("directory of a finished run with two or more words a side")
     main.add_out("cards")
@@ -34,10 +37,15 @@ def parser() -> command_line.Parser:
         "--benchmark",
         default="",
         metavar="OWNER/NAME",
-        help="dataset of the Hub that is a benchmark: writes .eval_results/triptych.yaml as well",
+        help="dataset of the Hub that is a benchmark: writes .eval_results/triptych.yaml as well (default: none)",
     )
     main.add_argument("--task", default="default", metavar="ID", help="with --benchmark: its task")
-    main.add_argument("--url", default="", metavar="URL", help="with --benchmark: where the run can be seen")
+    main.add_argument(
+        "--url",
+        default="",
+        metavar="URL",
+        help="with --benchmark: address of the run (default: none)",
+    )
     main.add_argument(
         "--model-index", action="store_true", help="put the scores into the metadata of model-card.md as well"
     )
@@ -46,6 +54,8 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.export.cards.writing import write_cards
+
     options = vars(arguments)
     run, out = options.pop("run"), options.pop("out")
     options.pop("stages")

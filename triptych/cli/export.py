@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.exporting import export_run
 from analysis.export.registry import FORMATS, HUB
 from probes import command_line
 
@@ -15,8 +14,8 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych export",
         description="Write a run in a format of other programs, or upload it to the Hugging Face Hub.",
-        epilog=f"formats:\n{formats}\n\nexample: triptych export runs/first-light --to coco",
-        formatter_class=command_line.ExamplesHelp,
+        epilog=f"formats:\n{formats}",
+        examples={"triptych export runs/first-light --to coco": "images and instances, in first-light-coco/"},
     )
     main.add_run("directory of a run")
     main.add_argument("--to", choices=list(FORMATS), required=True, help="format, see below")
@@ -25,7 +24,7 @@ def parser() -> command_line.Parser:
         "--repo",
         default="",
         metavar="USER/NAME",
-        help=f"with --to {HUB}: dataset on the Hugging Face Hub to upload to; without, nothing leaves this machine",
+        help=f"with --to {HUB}: dataset on the Hub to upload to (default: none, nothing leaves this machine)",
     )
     main.add_argument(
         "--public",
@@ -37,6 +36,8 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.export.exporting import export_run
+
     done = export_run(
         arguments.run, arguments.to, arguments.out, repo=arguments.repo, public=arguments.public
     )

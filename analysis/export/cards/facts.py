@@ -128,7 +128,7 @@ class Facts:
             found["Gap of these words"] = (
                 f"{number(row['gap'], metric.digits, True)}{unit}, {percent} "
                 f"{interval(row['ci_low'], row['ci_high'], metric.digits)} {over(self.unit)} "
-                f"({counted(int(row['n_prompts']), self.unit)})"
+                f"({counted(int(row['n_prompts']), self.unit)}); above 0: nearer to {finding.contrast[0]}"
             )
         if all(defined(row.get(name)) for name in ("word_gap", "word_low", "word_high")):
             one, two, references = finding.verdict.counts

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from analysis.export.cards.facts import Facts, heading, sentences
+from analysis.export.registry import NOT_STATED
 from analysis.report.format import counted
 from analysis.report.verdict import defined
 from analysis.report.wording import Finding
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from probes.runs.store import Run
 
 SCHEMA_VERSION = "0.2.2"  # of Every Eval Ever
-RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
-NOT_STATED = "not stated"
 _OPEN = ("hub", "bundled")  # kinds of models whose weights everybody can have
 _METHOD = "t, over words, reference words and prompts as samples (analysis.stats.word_test)"
 

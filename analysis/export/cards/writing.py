@@ -8,6 +8,7 @@ from pathlib import Path
 from analysis.export.cards import records
 from analysis.export.cards.facts import reportable_facts
 from analysis.export.cards.markdown import rendered
+from analysis.export.registry import NOT_STATED, RELATIONSHIPS
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
@@ -21,7 +22,7 @@ def write_cards(
     out: str | Path,
     *,
     model_id: str = "",
-    organization: str = records.NOT_STATED,
+    organization: str = NOT_STATED,
     relationship: str = "other",
     benchmark: str = "",
     task: str = "default",
@@ -39,7 +40,7 @@ def write_cards(
     model_id : str
         The model as on the Hub (``owner/name``); by default as the run names it.
     organization, relationship : str
-        Who evaluated, and its relationship to the model, one of `records.RELATIONSHIPS`.
+        Who evaluated, and its relationship to the model, one of `analysis.export.registry.RELATIONSHIPS`.
     benchmark, task : str
         Dataset of the Hub that is a benchmark, and its task: writes ``.eval_results/triptych.yaml``.
     url : str
@@ -59,10 +60,8 @@ def write_cards(
     """
     from huggingface_hub import ModelCard, ModelCardData
 
-    if relationship not in records.RELATIONSHIPS:
-        raise UserError(
-            f"--relationship: expected one of {', '.join(records.RELATIONSHIPS)}, got {relationship!r}"
-        )
+    if relationship not in RELATIONSHIPS:
+        raise UserError(f"--relationship: expected one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
     run = Run.open(run_path)
     facts = reportable_facts(run)
     evaluator = records.Evaluator(model_id or _model_id(run), organization, relationship)

@@ -23,7 +23,7 @@ from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -184,6 +184,26 @@ def tests_between(between: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, An
     return next(iter(between[same].to_dict("records")), None)
 
 
+def lead(professions: Professions, config: Config) -> Lead:
+    """Return the first screen: how far professions deviate from half and half, by the first reader of gender."""
+    mad = professions.table("dalleval_mad")
+    question = (
+        f"How do images generated from {config.reference} prompts of professions deviate from half and half?"
+    )
+    rows = mad[(mad["source"] == first_source(mad, GENDER)) & (mad["question"] == GENDER)]
+    rows = rows[rows["indicator"] == config.reference]
+    figures = ("dalleval-gender",)
+    if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
+        return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
+    row = rows.iloc[0].to_dict()
+    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    answer = (
+        f"By {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone gives "
+        f"({p_value(row['p_value'])}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
+    )
+    return Lead(question, answer, figures)
+
+
 def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
     """How many of the ten tones a rule reads in any image."""
     if distribution.empty:
@@ -311,6 +331,7 @@ REPORTED = ReportedMethod(
         context=section,
         anchor="professions",
         title="Professions",
+        lead=lead,
     ),
     documents=documents,
 )

@@ -17,8 +17,8 @@ from scipy import stats
 from analysis.methods.gep.evaluation import GROUP_IMAGES, SCALES
 from analysis.methods.gep.examples import TYPES
 from analysis.methods.gep.inference import CONTEXTS, CROSSED, IMAGES
-from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.registry import GEP
+from analysis.methods.gep.sources import POWERED
 from analysis.methods.gep.tables import LABELS
 from analysis.report.format import LATEX_DASH
 from analysis.report.latex import Body, Raw, by_cells, cell, escaped, latex, spread

@@ -69,7 +69,7 @@ class Drawn:
     """A figure with its name, what it shows in words, and what a reader should know beside it. Jupyter shows it.
 
     ``figure`` is Matplotlib's; ``cells`` are the numbers of an atlas; ``links`` names the object behind each row that
-    has the id ``row-0``, …
+    has the id ``row-0``, …; ``alt`` is its text alternative, without one the title.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Drawn:
     wide: bool = False
     cells: dict | None = None
     links: list[str] | None = None
+    alt: str = ""
 
     def __post_init__(self) -> None:
         """Lay the figure out for good, so that PDF, PNG and page show the same."""
@@ -161,7 +162,7 @@ def inline_svg(drawn: Drawn) -> str:
     svg = svg.replace(INK, "currentColor")
     for index, color in enumerate(PALETTE):
         svg = svg.replace(color.lower(), f"var(--series-{index}, {color})")
-    label = drawn.title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    label = (drawn.alt or drawn.title).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head = f'<svg class="figure" role="img" aria-label="{label}" style="stroke-linejoin:round"'
     return svg.replace("<svg", head, 1).strip()
 

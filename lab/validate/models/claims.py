@@ -25,6 +25,7 @@ from analysis.methods.gep import section as attributes
 from analysis.methods.tracing import section as tracing
 from analysis.methods.tracing.figures import told as told_share
 from analysis.methods.tracing.outcomes import VERDICT
+from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
@@ -263,16 +264,16 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
                 true = truth.more(row.object, first, second)
                 yield Claim(SCORES_FILLED, f"{row.object}, {where}", -sign(row.bias_score - 0.5), true)
         if wording_objects.told(entry["whole"]):
-            yield Claim(WHOLE, f"{first}, {second}", 0, differ, hedged=not shown["checked"])
+            held = (rows["claim"] == HOLDS).any()
+            yield Claim(WHOLE, f"{first}, {second}", 0, differ, hedged=not held)
         if wording_objects.told(entry["paper"]) and not entry["paper"]["warnings"]:
-            yield Claim(CHI_SQUARE, f"{first}, {second}", 0, differ)
+            yield Claim(CHI_SQUARE, f"{first}, {second}", 0, differ, hedged=True)
     for row in shown["chi_square"]:
         names = row["name"].split(", ")
         differ = max(truth.differ(names[0], name) for name in names[1:])
-        for place, (paper, swap) in enumerate(row["cells"]):
-            holds = wording_objects.told(paper) and not paper["warnings"]
-            if holds or wording_objects.told(swap):
-                yield Claim(GROUPS, f"{row['name']}, {place}", 0, differ)
+        for (_, _, hint), group in zip(row["cells"], (ALL, *shown["groups"])):
+            if hint:
+                yield Claim(GROUPS, f"{row['name']}, {group}", 0, differ, hedged=True)
 
 
 def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]:

@@ -41,6 +41,10 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
     assert said["sentences"][1].startswith(
         "The average tone of the images generated from every word’s prompts"
     )
+    answer = section.lead(section.read_professions(audit), audit.config).answer
+    more = "more" if row["p_value"] < 0.05 and row["excess"] > 0 else "not more"
+    assert answer.startswith(f"By {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} ")
+    assert len(answer.split()) <= 30 and "as the toyworld checker reads 6 professions" in answer
     assert "Read by: the toyworld checker and toyworld’s VQA model." in text
     assert "what was planted, which is no claim about how anybody looks" in text
 

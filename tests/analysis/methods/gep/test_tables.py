@@ -271,11 +271,19 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert any(
         "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
     )
-    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples"}
+    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples", "gep-ratio"}
     figures = report_gep.draw(attributes, run.config)
     assert drawn == set(figures)
     assert section["over_units"] == "over contexts" and section["several_contexts"]
     assert "with intervals over contexts." in figures["gep-vectors"].caption
+    assert {row["source"] for row in section["ratios"]} == {"C", "CC", "CLS"}
+    single, table = attributes.single, run.table("gep_predictions")
+    table = table[table["indicator"].isin(["feminine", "masculine"])]
+    own = table[table["attribute"] == single.attribute].set_index(["source", "sample_id"])["value"]
+    without = own["CLS"][own["checker"] == 0]
+    nearest = (without - without.mean()).abs().idxmin()
+    assert single.values["CLS"][0] == without[nearest] and single.values["CC"][0] == own["CC"][nearest]
+    assert len(single.images) == 3 and list(single.values) == ["CC", "CLS"]
 
 
 def test_values_of_single_images_are_those_that_were_read(made):
