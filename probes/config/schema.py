@@ -112,7 +112,7 @@ class Config(Section):
     edit: Edit | None = None  # of the model, once it is loaded
     indicators: dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Word)]] = (
         Field(
-            {
+            default={
                 "neutral": Indicator(word="person"),
                 "feminine": Indicator(word="woman"),
                 "masculine": Indicator(word="man"),
@@ -126,7 +126,7 @@ class Config(Section):
     images: Annotated[Images | None, Alters("nothing")] = None
     prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
-    seeds: Annotated[Seeds, Alters("part")] = Field([0])
+    seeds: Annotated[Seeds, Alters("part")] = Field(default=[0])
     sampler: Sampler = Sampler()
     capture: Capture = Capture()
     generate: Generate = Generate()
