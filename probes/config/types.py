@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
@@ -35,6 +36,7 @@ FORMS = {  # what of a text each asks for
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
+TAKES = "takes"  # key of the JSON schema: what a place takes, in errors
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
@@ -74,6 +76,31 @@ class Section(BaseModel):
     """A section of the configuration: fields that are all named in it, each of just its kind."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
+    """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
+
+    From it come ``--help``, what editors show, and ``docs/configuration.md``.
+
+    Parameters
+    ----------
+    text
+        What the option does, and when to change it. The first sentence stands alone in ``--help``.
+    example
+        A value, as ``triplets.yaml`` holds it.
+    unit
+        Of a number.
+    null
+        What nothing (null) stands for, where that is the default.
+    """
+    more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
+    return Field(description=text, examples=[example], json_schema_extra=more)
+
+
+def takes(text: str) -> FieldInfo:
+    """Return what errors say that a value of one of several kinds may be, in the value's ``Annotated``."""
+    return Field(json_schema_extra={TAKES: text})
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
@@ -205,27 +232,26 @@ def _window(steps: list[int]) -> list[int]:
     return steps
 
 
-# Values of several kinds are pydantic's unions. Their description says what is expected, in errors and in editors that
-# know the JSON schema.
-Control = Annotated[bool | str, Field(description="true (the reference) or the name of an indicator")]
+# Values of several kinds are pydantic's unions: `takes` says what is expected, in errors.
+Control = Annotated[bool | str, takes("true (the reference) or the name of an indicator")]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
-_Texts = Annotated[Text | dict[str, Text], Field(description="a text")]
+_Texts = Annotated[Text | dict[str, Text], takes("a text")]
 Prompt = Annotated[
     Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
     | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
-    Field(description=f"a text with one {PERSON}"),
+    takes(f"a text with one {PERSON}"),
 ]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 Globs = Annotated[
     Literal["default"] | Annotated[list[str], Field(min_length=1)],
-    Field(description="`default` or a list of sites such as [unet.*, latent]"),
+    takes("`default` or a list of sites such as [unet.*, latent]"),
 ]
-AutoOrCount = Annotated[Literal["auto"] | Positive, Field(description="`auto` or an integer of at least 1")]
+AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]
 AutoOrWorkers = Annotated[
     Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
-    Field(description=f"`auto` or an integer from 1 to {WORKERS}"),
+    takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[
     str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
@@ -234,32 +260,39 @@ Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=devices.NAME)]
 _Window = Annotated[
     list[Step],
-    Field(min_length=2, max_length=2, description="the first step and the one after the last, as [0, 10]"),
+    Field(min_length=2, max_length=2),
+    takes("the first step and the one after the last, as [0, 10]"),
     AfterValidator(_window),
 ]
 Windows = Annotated[
     Points | list[_Window],
-    Field(description=f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
+    takes(f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
 _Pair = Annotated[
     Unique[Annotated[str, Field(min_length=1)]],
-    Field(min_length=2, max_length=2, description="two addresses of `sites`"),
+    Field(min_length=2, max_length=2),
+    takes("two addresses of `sites`"),
 ]
 Pairs = Annotated[
     Literal["all"] | list[_Pair],
-    Field(description="`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
+    takes("`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
 ]
 Permutations = Annotated[
     Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
-    Field(description=f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
+    takes(f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
 ]
 
 
 class SeedRange(Section):
     """Seeds of a given number, the first of which is `start`."""
 
-    count: Annotated[int, Field(ge=1, le=IMAGES)]
-    start: Seed = 0
+    count: Annotated[int, Field(ge=1, le=IMAGES), option("Number of seeds.", unit="seeds", example=5)]
+    start: Annotated[
+        Seed,
+        option(
+            "First of the seeds. Change it to get other images of the same prompts.", unit="seed", example=100
+        ),
+    ] = 0
 
 
 def _listed(value: list[int] | SeedRange) -> list[int]:
@@ -272,7 +305,7 @@ def _listed(value: list[int] | SeedRange) -> list[int]:
 
 _WrittenSeeds = Annotated[
     Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
-    Field(description="a list of integers or {count: N, start: S}"),
+    takes("a list of integers or {count: N, start: S}"),
     AfterValidator(_listed),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]

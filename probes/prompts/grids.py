@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.config.types import PERSON, fail, shown
+from probes.config.types import PERSON, fail, option, shown
 from probes.prompts.grammar.articles import mended
 
 PLACE = re.compile(r"{([^{}]*)}")
@@ -25,7 +25,15 @@ class Grid(BaseModel):
 
     model_config = ConfigDict(extra="allow", title="Grid")
 
-    grid: str = Field(min_length=1)
+    grid: Annotated[
+        str,
+        Field(min_length=1),
+        option(
+            "A sentence with {person} and a place in braces for each axis; every other key is an axis with its"
+            " levels, a list or phrases by name. Every combination is a prompt.",
+            example="a {person} {attribute} {context}",
+        ),
+    ]
 
 
 def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
