@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from probes.config.types import FORMS, HINT, TAKES, shown
+from probes.config.types import FORMS, HINT, TAKES, as_text, shown
 from probes.config.yaml import Loc, YamlSource, show
 from probes.errors import UserError
 
@@ -164,13 +164,13 @@ def _text(fault: _Fault, root: Node) -> str:
         case kind if _OTHER_KIND.fullmatch(kind) and TAKES in fault.node:
             expected, remedy = fault.node[TAKES], "choose one of them"
             if not isinstance(value, str) and _is_text(_kinds(fault.node, root)[0]):
-                remedy = _as_text(value)
+                remedy = as_text(value)
         case "too_short" | "too_long":
             return _entries(context)
         case "literal_error":
             expected, remedy = context["expected"], "choose one of them"
         case "string_type":
-            expected, remedy = "a text", _as_text(value)
+            expected, remedy = "a text", as_text(value)
         case kind if kind in _EXPECTED:
             expected, remedy = _EXPECTED[kind]
         case _:
@@ -181,11 +181,6 @@ def _text(fault: _Fault, root: Node) -> str:
 
 def _is_text(node: Node) -> bool:
     return node.get("type") == "string" and not {"enum", "const"} & set(node)
-
-
-def _as_text(value: Any) -> str:
-    """The remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not."""
-    return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
 def _entries(context: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from probes.config import checks, presets
+from probes.config import checks, presets, words
 from probes.config.checks import INDICATORS, prompt_id
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
@@ -81,7 +81,11 @@ _Written = Annotated[
     _Listed | PromptSource | Grid, takes("a list of prompts, {from: captions.json} or {grid: ...}")
 ]
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
-_Word = Annotated[Word | Indicator, takes("a word, or {word: ..., control: true}")]
+_Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
+_Words = Annotated[
+    Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
+    takes("a word, a list of a word and its synonyms, or {word: ..., control: true}"),
+]
 _Model = TypeVar("_Model", bound=Section)
 
 
@@ -148,11 +152,16 @@ class Config(Section):
         ),
     ] = None
     indicators: Annotated[
-        dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Word)]],
+        dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]],
         option(
             "The words for the person by names of your own: the reference and the sides that are held against each"
-            " other.",
-            example={"neutral": "person", "feminine": "woman", "masculine": "man"},
+            " other. A list is a word with its synonyms, which become controls of that side; with three words a side a"
+            " gap can be told from what any other word makes.",
+            example={
+                "neutral": ["person", "human"],
+                "feminine": ["woman", "lady"],
+                "masculine": ["man", "male"],
+            },
         ),
     ] = Field(
         {
@@ -288,7 +297,8 @@ class Config(Section):
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
-        return paintskills.defaults(presets.applied(data), sets.of_skills())
+        usual = cls.model_fields["reference"].default
+        return paintskills.defaults(words.expanded(presets.applied(data), usual), sets.of_skills())
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -329,10 +339,10 @@ class Config(Section):
         """
         values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
         values |= _present("config", resolved, cls)
-        words = values.get("indicators", {})
-        if not isinstance(words, Mapping):
-            raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
-        values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        stored = values.get("indicators", {})
+        if not isinstance(stored, Mapping):
+            raise ValueError(f"indicators: expected words by their names, got {shown(stored)}")
+        values["indicators"] = {name: _stored_indicator(name, value) for name, value in stored.items()}
         if "images" in values:
             values["images"] = Images.model_validate(values["images"])
         return _stored("config", values, cls)

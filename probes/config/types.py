@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -115,6 +116,17 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def as_text(value: Any) -> str:
+    """Return the remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not.
+
+    Examples
+    --------
+    >>> as_text(False), as_text(["woman"])
+    ('quote it', 'write a text')
+    """
+    return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
+
+
 def require_printable(data: Any) -> None:
     """Refuse control characters and lone surrogates in any text or key of plain data."""
     for at, text in _texts(data, ()):
@@ -159,7 +171,7 @@ def _captions(value: dict[str, Any]) -> dict[str, Any]:
     """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
     for key, text in value.items():
         if key != "levels" and not isinstance(text, str):
-            raise fail(f"expected a text, got {shown(text)}: quote it", at=(key,))
+            raise fail(f"expected a text, got {shown(text)}: {as_text(text)}", at=(key,))
     if len(value.get("id", "")) > 100:
         raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
     if has_template(value):
@@ -177,14 +189,30 @@ def one(place: str, noun: str) -> Callable[..., str]:
 
     def check(value: str, at: tuple = ()) -> str:
         if (count := value.count(place)) != 1:
-            raise fail(
-                f"expected a text with one {place}, got {count or 'none'} in {shown(value)}: write it where the {noun}"
-                " goes",
-                at=at,
+            found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
+            remedy = (
+                f"did you mean {place} for {near}" if (near := _nearest(place, value)) and not count else ""
             )
+            raise fail(f"{found}: {remedy or f'write it where the {noun} goes'}", at=at)
         return value
 
     return check
+
+
+def _nearest(place: str, text: str) -> str:
+    """What of a text looks like a place in braces that is written otherwise; empty where nothing does.
+
+    Examples
+    --------
+    >>> [_nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
+    ['{Person}', '{{ persn }}', '[person]', '']
+    """
+    name = place.strip("{}")
+    for match in re.finditer(r"[{\[<(]+\s*([^{}\[\]<>()]*?)\s*[}\]>)]+|\{\w+", text):
+        inner = (match[1] or match[0].strip("{ ")).casefold()
+        if difflib.get_close_matches(inner, [name, f"{name}s"], 1, 0.75):
+            return match[0]
+    return ""
 
 
 one_person = one(PERSON, "word")

@@ -110,8 +110,8 @@ def test_an_option_without_one_is_found(field, node, missing):
 def test_every_example_is_taken_and_is_not_the_default(place):
     field = FIELDS[place]
     (example,) = field.examples
-    if place == ("Config", "prompts"):  # which looks at other fields
-        Config(prompts=example)
+    if place in {("Config", "prompts"), ("Config", "indicators")}:  # which are taken with other fields alone
+        Config(**{"prompts": ["a {person}"], place[1]: example})
     else:
         TypeAdapter(Annotated[field.annotation, *field.metadata, None]).validate_python(example, strict=True)
     assert example != field.default or example in ("neutral", "clip", BLIP2_WEIGHTS)
