@@ -99,6 +99,9 @@ def parser() -> argparse.ArgumentParser:
         help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory",
     )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
+    which.add_argument(
+        "--samples", action="store_true", help="with --dry-run: list every image that is planned"
+    )
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
     which.add_argument("--schema", action=_Schema, help="print the JSON schema of triplets.yaml and exit")

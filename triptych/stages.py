@@ -57,7 +57,7 @@ def _planned_and_done(request: Request, team: Team) -> Config:
         observers, skipped = _observers(request, plan.config, primary)
     if request.dry:
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
-        print("\n".join([*plan.described(), *looking]))
+        print("\n".join([*plan.described(observers, samples=request.arguments.samples), *looking]))
         return plan.config
     _say_skipped(request, observers, skipped)
     signals.raise_from_here()

@@ -70,6 +70,7 @@ class Content:
     gaps: pd.DataFrame | None = None  # of triplets, by the primary measure
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
+    token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
 
     @property
     def people(self) -> list[Member]:
@@ -165,6 +166,7 @@ def read(run: Run) -> Content:
         objects=objects,
         more=more,
         gaps=gallery.primary_gaps(read_table(run, "gap_prompts"), run.config),
+        token_sentences=wording_prompts.token_sentences(run),
         not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
         sections=[
             (section, found)
@@ -238,6 +240,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),
+        token_sentences=content.token_sentences,
         table=disparity_table(
             content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
         ),
