@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # units of the script, measured beside it: of a process that begins a stage, of measuring an image, and of a report and
 # an image on it
 _STEP = 0.03  # a step's, where an observer's seconds are as stated: measured beside one another
-_START, _MEASURE_IMAGE, _REPORT, _REPORT_IMAGE = 20.0, 0.52, 300.0, 0.1
+_START, _MEASURE_IMAGE, _REPORT, _REPORT_IMAGE = 20.0, 0.6, 300.0, 0.1
 
 
 def seconds(config: Config, images: int, observers: Sequence[Observer], pace: Pace) -> dict[str, float]:
