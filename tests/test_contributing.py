@@ -220,7 +220,7 @@ def extended(tmp_path_factory):
     (copy / "probes/prompts/sets/trades.yaml").write_text(PROMPTS, "utf-8")
     (copy / "triptych/cli/greet.py").write_text(COMMAND, "utf-8")
     row = '        CommandRow("greet", "triptych.cli.greet", "say hello"),\n'
-    inserted(copy / "triptych/cli/main.py", "        *(method.command for method in METHODS", row)
+    inserted(copy / "triptych/cli/main.py", '        CommandRow("power",', row)
     (copy / "analysis/observe/brightness.py").write_text(OBSERVER, "utf-8")
     registry = copy / "analysis/observe/registry.py"
     inserted(

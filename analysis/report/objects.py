@@ -114,25 +114,31 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     """Draw the figures on objects, by name."""
     drawn: list[Drawn | None] = []
     for towards, away in contrasts(config):
-        pair = {"first": away, "second": towards}
         for name, (group, where) in SCORES.items():
-            scores = objects.rows("figure04_bias_scores", group=group, **pair)
-            tests = objects.rows("object_tests", group=group, **pair)
-            claims = objects.rows("object_claims", **pair)
-            holds, filled = claims["claim"] == HOLDS, FILLED_CLAIM.format(over=over(config.unit))
-            if group == ALL:
-                tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
-            else:  # of one word against one, by itself no claim
-                held = tests["object"].isin(claims.loc[holds, "object"])
-                tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
-                filled = f"{filled}, and in this group {FILLED}"
-            scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
+            scores = scored(objects, (towards, away), group)
+            filled = FILLED_CLAIM.format(over=over(config.unit))
+            filled += "" if group == ALL else f", and in this group {FILLED}"
             title = f"Bias scores of {where}, {away} and {towards}"
             name = f"{name}-{towards}-{away}"
             drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled, config.unit))
     names = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
     return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def scored(objects: Objects, contrast: tuple[str, str], group: str) -> pd.DataFrame:
+    """Return the bias scores of a contrast and dependency group with ``p_bh``, which is 1 where nothing is claimed."""
+    towards, away = contrast
+    pair = {"first": away, "second": towards}
+    tests, claims = objects.rows("object_tests", group=group, **pair), objects.rows("object_claims", **pair)
+    holds = claims["claim"] == HOLDS
+    if group == ALL:
+        tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+    else:  # of one word against one, by itself no claim
+        held = tests["object"].isin(claims.loc[holds, "object"])
+        tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
+    scores = objects.rows("figure04_bias_scores", group=group, **pair)
+    return scores.merge(tests[["object", "p_bh"]], on="object", how="left")
 
 
 def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:

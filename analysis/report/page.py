@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +19,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report import gallery, latex, record, wording_prompts
+from analysis.report import gallery, gallery_files, latex, record, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
@@ -31,13 +32,14 @@ from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
+from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
 from probes.config.schema import Config
+from probes.execution.team import Team
 from probes.runs import completeness
 from probes.storage.cache import cache_parts
 
 if TYPE_CHECKING:
-    from probes.execution.team import Team
     from probes.runs.store import Run
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
@@ -124,8 +126,8 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             return method.page(run, team, processes)
     content = read(run)
     figures = draw(content)
-    written = saved(figures, team, processes)
-    with run.writing("report"):
+    with nullcontext(team) if team else Team() as team, run.writing("report"):
+        written = saved(figures, team, processes)
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
@@ -134,6 +136,15 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
+        if content.config.report.all_triplets:
+            gallery_files.write(
+                run,
+                content.samples,
+                content.objects.tables["objects"] if content.objects else None,
+                content.gaps,
+                {"-".join(summary.contrast): summary.findings[0].direction for summary in content.summaries},
+                Sharing(run, team, processes),
+            )
     return run.path / "report.html"
 
 
@@ -237,6 +248,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         summaries=content.summaries,
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
         paired=config.paired,
+        all_triplets=config.report.all_triplets,
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),

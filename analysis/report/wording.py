@@ -8,12 +8,13 @@ prompts"), never about people or causes.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
-from analysis.report.format import DASH, counted, number
+from analysis.report.format import DASH, counted, interval, number, p_value
 from analysis.report.verdict import (
     ENOUGH,
     FEWEST_PROMPTS,
@@ -47,7 +48,7 @@ class SpecificationRange:
     high: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
@@ -73,6 +74,62 @@ class Finding:
     def direction(self) -> int:
         """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
         return self.verdict.direction
+
+    @property
+    def gap(self) -> float:
+        """Mean over prompts between the indicators' own words, in the metric's unit; positive towards the first."""
+        return _float(self.row.get("gap"))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends of the interval of `gap`; NaN of so few prompts that there is none."""
+        return _float(self.row.get("ci_low")), _float(self.row.get("ci_high"))
+
+    @property
+    def p(self) -> float:
+        """p-value of `gap` against 0."""
+        return _float(self.row.get("p_value"))
+
+    @property
+    def word_gap(self) -> float:
+        """Gap between all words of both sides; NaN where there is but one a side."""
+        return _float(self.row.get("word_gap")) if self._over_words else math.nan
+
+    @property
+    def word_interval(self) -> tuple[float, float]:
+        """Ends of the interval of `word_gap`, over words and prompts."""
+        row = self.row if self._over_words else {}
+        return _float(row.get("word_low")), _float(row.get("word_high"))
+
+    @property
+    def _over_words(self) -> bool:
+        return defined(self.row.get("p_control"))
+
+    def lines(self) -> list[str]:
+        """Return the numbers in a line or two, and the claim."""
+        (first, second), prompts = self.contrast, str(self.row.get("unit") or "prompt")
+        own = self._numbers(self.gap, self.interval, self.p, "0")
+        lines = [
+            f"{self.metric.symbol}, {first} − {second}: {own}, {counted(_int(self.row['n_prompts']), prompts)}"
+        ]
+        if self._over_words:
+            over_words = self._numbers(self.word_gap, self.word_interval, self.p_measures, "words")
+            lines.append(f"over all words: {over_words}")
+        return [*lines, self.claim]
+
+    def _numbers(self, gap: float, ends: tuple[float, float], p: float, against: str) -> str:
+        """A gap with its interval and p, as far as there are."""
+        metric, unit = self.metric, f" {self.metric.gap_unit}" if self.metric.unit else ""
+        shown = f" {interval(*ends, metric.digits)}" if defined(ends[0]) else ""
+        tested = f", {p_value(p)} against {against}" if defined(p) else ""
+        return f"gap {number(gap, metric.digits, signed=True)}{unit}{shown}{tested}"
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        *numbers, claim = map(html.escape, self.lines())
+        return f"<p>{'<br>'.join(numbers)}</p><p><i>{claim}</i></p>"
 
 
 def finding(
@@ -215,6 +272,8 @@ def _against_words(
             why = "one control word gives no pair of controls to compare (it takes two)"
         else:
             why = _reason(row, controls=True)
+        if verdict.state == "no gap" and row.get("n_controls"):
+            return f"Against words: {DASH}, {why}: there is no gap to hold against them."
         return (
             f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
             f"differ somewhere), and by itself it does not speak of bias."
@@ -285,7 +344,7 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
     Parameters
     ----------
     row : mapping
-        A row of ``tables/gap``; nothing is said where it has no interval over words.
+        A row of ``tables/gap``; nothing is said where it has no error over words.
     verdict : GapVerdict
     metric : Metric
     alpha : float
@@ -297,15 +356,13 @@ def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: flo
         One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
         `analysis.stats.word_power.GapDesign`.
     """
-    ends = [_float(row.get(name)) for name in ("word_low", "word_high")]
+    error = _float(row.get("word_error"))
     shares = [_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]
     prompts = _int(row.get("n_prompts"))
-    if verdict.state not in ("open", "words") or not all(map(defined, (*ends, *shares))) or prompts < 2:
+    if verdict.state not in ("open", "words") or not all(map(defined, (error, *shares))) or prompts < 2:
         return []
     one, two, references = verdict.counts
-    design = GapDesign.of(
-        *ends, shares, words=(one, two), references=references, prompts=prompts, level=1 - alpha
-    )
+    design = GapDesign.of(error, shares, words=(one, two), references=references, prompts=prompts)
     found, delta = design.detectable(alpha=alpha), _float(row.get("delta"))
     if not defined(found):
         return []

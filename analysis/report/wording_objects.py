@@ -234,7 +234,7 @@ def table_sentence(row: dict | None, pair: tuple[str, str], *, checked: bool = T
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"Whether the objects as a whole differ is open{reason}."
-    if row["p_value"] < SIGNIFICANT:
+    if told(row):
         if not checked:
             return (
                 f"As a whole, what was detected in images generated from {first} and from {second} prompts differs. "
@@ -249,6 +249,11 @@ def table_sentence(row: dict | None, pair: tuple[str, str], *, checked: bool = T
     return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
 
 
+def told(row: Mapping[str, Any] | None) -> bool:
+    """Tell whether the test of a row of ``tables/table_tests`` or ``tables/table07_chi_square`` rejects equality."""
+    return row is not None and bool(row["p_value"] < SIGNIFICANT)
+
+
 def chi_square_sentence(row: dict | None) -> str:
     """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``.
 
@@ -260,7 +265,7 @@ def chi_square_sentence(row: dict | None) -> str:
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"The paper’s chi-square test is undefined here{reason}."
-    says = "rejects equality" if row["p_value"] < SIGNIFICANT else "does not reject equality"
+    says = "rejects equality" if told(row) else "does not reject equality"
     if row["warnings"]:
         return f"The paper’s chi-square test of pooled detections {says}, but does not hold here: {row['warnings']}."
     return f"The paper’s chi-square test of pooled detections {says}; nothing seen speaks against its conditions."

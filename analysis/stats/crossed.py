@@ -14,6 +14,7 @@ unknown: below three there is no interval and no p-value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,6 +175,42 @@ def crossed_variances(
         left = left / ((n_seeds - 1) * (n - 1)) / n / n_seeds
         # what both hold is taken off once, and never so much that the sum falls below the seeds' part alone
         return prompts, np.maximum.reduce([seeds - left, seeds - prompts, np.zeros(len(n))])
+
+
+def satterthwaite(parts: Sequence[tuple]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return the sum of independent variances, and its degrees of freedom.
+
+    .. math:: f = \frac{(\sum V)^2}{\sum V^2 / f_V}
+
+    Parameters
+    ----------
+    parts : sequence of (ndarray, int or ndarray) or (ndarray, int or ndarray, ndarray)
+        Each variance, its degrees of freedom, and what stands for it in the denominator, where that is not itself. One
+        without degrees of freedom counts in the sum alone.
+
+    Returns
+    -------
+    (ndarray of float64, ndarray of float64)
+        One degree where all variances are 0.
+
+    Source
+    ------
+    Satterthwaite 1946, Eq. 17; Welch 1947 for two.
+
+    Examples
+    --------
+    Equal variances of 4 degrees each have 8 together.
+
+    >>> [float(value[0]) for value in satterthwaite([(np.ones(1), 4), (np.ones(1), 4)])]
+    [2.0, 8.0]
+    """
+    total, below = 0.0, 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for variance, degrees, *weight in parts:
+            weight = weight[0] if weight else variance
+            total = total + variance
+            below = below + np.where((weight > 0) & (np.asarray(degrees) > 0), weight**2 / degrees, 0.0)
+        return total, np.where(below > 0, total**2 / below, 1.0)
 
 
 def crossed_bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from scipy import special
 
 from analysis.stats.crossed import crossed_bound
 from analysis.stats.sample_size import NO_GAP, smallest_number
+from analysis.stats.word_test import error_parts
 
 WORD_POWER_COLUMNS = (
     "gap",
@@ -82,19 +83,20 @@ def word_gap_power(
     """
     if words < 2:
         return nan
-    sizes = [sd_word**2 * 2 / words, sd_reference**2 / references, spread**2 / n_prompts]
-    freedom = [2 * (words - 1), references - 1, n_prompts - 1]
+    of_side = sd_word**2 / words
+    sizes = [of_side, of_side, sd_reference**2 / references, spread**2 / n_prompts]
+    freedom = [words - 1, words - 1, references - 1, n_prompts - 1]
     draws = error_draws(simulations, seed=[seed, words, references])
     return float((gap_found(gap, sizes, freedom, draws, alpha=alpha)).mean())
 
 
 def error_draws(simulations: int, *, seed: int | list[int] = 0) -> tuple[NDArray, NDArray]:
-    """Return what `gap_found` makes errors of: normal numbers and quantiles, both of shape (3, simulations).
+    """Return what `gap_found` makes errors of: normal numbers and quantiles, both of shape (4, simulations).
 
     As quantiles, so that designs of different sizes are compared on the same draws.
     """
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((3, simulations)), rng.random((3, simulations))
+    return rng.standard_normal((4, simulations)), rng.random((4, simulations))
 
 
 def gap_found(
@@ -112,7 +114,7 @@ def gap_found(
     gap : float
         The true one.
     variances : sequence of float
-        Of the mean gap, by words, reference words and prompts.
+        Of the mean gap, by the words of the first side and of the second, reference words and prompts.
     freedom : sequence of float
         Their degrees of freedom; infinity for endlessly many prompts, 0 for a single reference word.
     draws : tuple of ndarray
@@ -124,12 +126,15 @@ def gap_found(
     """
     normal, quantiles = draws
     observed = gap + np.sqrt(np.asarray(variances)) @ normal
-    estimated = [
+    first, second, references, prompts = (
         (variance * special.chdtri(degrees, quantile) / degrees, degrees)
-        for variance, degrees, quantile in zip(variances, freedom, quantiles)
         if degrees > 0 and np.isfinite(degrees)
-    ]
-    return observed**2 >= crossed_bound(alpha, estimated)
+        else (np.full(len(quantile), variance), degrees)
+        for variance, degrees, quantile in zip(variances, freedom, quantiles)
+    )
+    words = first[0] + second[0]
+    parts = error_parts(words, [first, second], (*references, references[0]), prompts)
+    return observed**2 >= crossed_bound(alpha, parts)
 
 
 @dataclass(frozen=True)
@@ -152,35 +157,28 @@ class GapDesign:
 
     @classmethod
     def of(
-        cls,
-        low: float,
-        high: float,
-        shares: Sequence[float],
-        *,
-        words: tuple[int, int],
-        references: int,
-        prompts: int,
-        level: float = 0.95,
+        cls, error: float, shares: Sequence[float], *, words: tuple[int, int], references: int, prompts: int
     ) -> GapDesign:
-        """Return the errors that an interval and its shares of variance rest on, see `analysis.stats.word_test`.
+        """Return the errors of a gap with a standard error and its shares of variance, see `WordTest`.
 
         Examples
         --------
-        All of the variance is the prompts': 2.069 (t of 23 degrees) standard errors of 0.1 either way.
-
-        >>> run = GapDesign.of(-0.2069, 0.2069, (0, 0, 1), words=(3, 3), references=1, prompts=24)
-        >>> [round(variance**0.5, 3) for variance in run.variances]
-        [0.0, 0.0, 0.1]
+        >>> run = GapDesign.of(0.2, (0.25, 0, 0.75), words=(3, 3), references=1, prompts=24)
+        >>> [round(variance, 3) for variance in run.variances]
+        [0.01, 0.0, 0.03]
         """
-        single = cls(tuple(shares), words, references, prompts)
-        unit = crossed_bound(1 - level, list(zip(np.array(shares)[:, None], single.freedom)))[0]
-        total = ((high - low) / 2) ** 2 / unit
-        return cls(tuple(float(share * total) for share in shares), words, references, prompts)
+        return cls(tuple(float(share * error**2) for share in shares), words, references, prompts)
 
     @property
-    def freedom(self) -> tuple[int, int, int]:
-        """Degrees of freedom of words, reference words and prompts."""
-        return sum(self.words) - 2, self.references - 1, self.prompts - 1
+    def freedom(self) -> tuple[int, int, int, int]:
+        """Degrees of freedom of the words of either side, reference words and prompts."""
+        return self.words[0] - 1, self.words[1] - 1, self.references - 1, self.prompts - 1
+
+    @property
+    def _by_side(self) -> tuple[float, float, float, float]:
+        """The variances, those of words by side: as if the words of both differed alike."""
+        part = [self.variances[0] / k / sum(1 / k for k in self.words) for k in self.words]
+        return (*part, *self.variances[1:])
 
     def resized(self, *, words: int | None = None, prompts: int | None = None) -> GapDesign:
         """Return the design with so many words a side and reference words, or so many prompts."""
@@ -195,7 +193,7 @@ class GapDesign:
 
     def power(self, gap: float, draws: tuple[NDArray, NDArray], *, alpha: float = 0.05) -> float:
         """Return the share of runs of this design in which a gap is significant against words."""
-        return float(gap_found(gap, self.variances, self.freedom, draws, alpha=alpha).mean())
+        return float(gap_found(gap, self._by_side, self.freedom, draws, alpha=alpha).mean())
 
     def detectable(
         self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
@@ -210,7 +208,7 @@ class GapDesign:
         0.29
         """
         total = float(np.sqrt(sum(self.variances)))
-        if not total > 0 or self.freedom[0] < 1:
+        if not total > 0 or sum(self.words) < 3:
             return nan
         draws = error_draws(simulations, seed=seed)
         low, high = 0.0, total
@@ -230,8 +228,8 @@ class GapDesign:
         def power_at(prompts: int) -> float:
             return self.resized(prompts=prompts).power(gap, draws, alpha=alpha)
 
-        without = (*self.variances[:2], 0.0)
-        endless = gap_found(gap, without, (*self.freedom[:2], np.inf), draws, alpha=alpha).mean()
+        without = (*self._by_side[:3], 0.0)
+        endless = gap_found(gap, without, (*self.freedom[:3], np.inf), draws, alpha=alpha).mean()
         return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
 
 

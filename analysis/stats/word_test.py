@@ -23,12 +23,17 @@ with :math:`a \neq a'` different words of one side takes that off. It is half th
 the reference from the means of the two sides (as in energy distance and the maximum mean discrepancy), in which the
 spread of a side has no part. With distances for s, signed so that a higher value is nearer, it is the same difference
 of energy distances.
+
+A pair of words gives ½ s(r, a) + ½ s(r, a′) − ½ s(a, a′) at a prompt, and a side has the median over its pairs there.
+Where two words of one side both draw images that resemble nothing else, their pair stands farther from the reference,
+and so would the mean over pairs; of three pairs the median leaves one out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +45,7 @@ from analysis.stats.crossed import (
     crossed_bound,
     crossed_p_value,
     crossed_variances,
+    satterthwaite,
 )
 from analysis.stats.exact_sums import exact_sum
 from analysis.stats.resampling import NOTHING, ONE_PROMPT, column_blocks
@@ -58,9 +64,11 @@ class WordTest:
     gap, low, high : ndarray of float64
         Mean over prompts and reference words of the mean over the first side's words less that over the second's,
         less `correction`, with an interval for other prompts and other words of the same meaning.
+    error : ndarray of float64
+        Standard error of the gap.
     correction : ndarray of float64
-        Half the mean nearness of the first side's words to each other less half that of the second's; NaN without
-        ``within``.
+        What is taken off: half the nearness of the first side's words to each other less half that of the second's,
+        and by how much the median over pairs of words differs from their mean; NaN without ``within``.
     p_value : ndarray of float64
         Of the null hypothesis of this module; two-sided.
     p_permutation : ndarray of float64
@@ -83,6 +91,7 @@ class WordTest:
     """
 
     gap: NDArray[np.float64]
+    error: NDArray[np.float64]
     correction: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -110,23 +119,25 @@ def word_test(
 ) -> WordTest:
     r"""Test whether the reference is nearer to the words of one side than to those of the other.
 
-    With :math:`k_1, k_2` words, f degrees of freedom of the words, R reference words and n prompts, the gap g has the
-    variance :math:`V_w + V_r + V_p`:
+    The gap g over n prompts, R reference words and :math:`k_1, k_2` words has the variance :math:`V_p + V_w + V_r`:
 
-    - :math:`V_w = s_w^2 (1/k_1 + 1/k_2)`, from the words' means around their side's;
-    - :math:`V_r`, from the gaps of the single reference words around g, over R, less what their interaction with single
-      words leaves, which :math:`V_w` holds; 0 where there is one reference word, and the claim is then about it alone;
-    - :math:`V_p`, from the gaps of the single prompts, over n, less what word and prompt leave unexplained, which
-      :math:`V_w` holds.
+    - :math:`V_p`, of the gaps of the single prompts, over n; with ``within`` the larger of two, of the medians over
+      pairs of words and of their means;
+    - :math:`V_w = s_1^2 / k_1 + s_2^2 / k_2`, of the words' means around their side's, less what word and prompt leave
+      unexplained, which :math:`V_p` holds; nothing is taken off for a side of two words ``within`` which there is one
+      pair: which of them left the other cannot be seen;
+    - :math:`V_r`, of the gaps of the single reference words, over R, less what reference word and prompt leave
+      unexplained; 0 where there is one reference word, and the claim is then about it alone.
 
-    None is taken so low that the sum falls below one of the three before it was lessened. The p-value is the α that
-    solves
+    None is below 0. The p-value is that of :math:`g / \sqrt{V_p + V_w + V_r}` by Student's t with Satterthwaite's
+    degrees of freedom: the parts' own are n − 1, Welch's of both sides' words, and R − 1; the part of the reference
+    words weighs as much as before it was lessened. Parts with too few degrees of freedom to be added up keep the
+    quantile of their own (Banerjee): the words' with :math:`f = k_1 + k_2 - 2` where a side has two, and the
+    references' where there are two,
 
-    .. math:: g^2 = V_w\, t_f(\alpha)^2 + V_r\, t_{R-1}(\alpha)^2 + V_p\, t_{n-1}(\alpha)^2
+    .. math:: g^2 = V_p\, t_{n-1}(\alpha)^2 + V_w\, t_f(\alpha)^2 + V_r\, t_1(\alpha)^2
 
-    with the two-sided quantiles of Student's t, and the interval is :math:`g \pm` the root of the right side. Banerjee
-    has shown that this keeps its level however the variance is shared, where the usual approximation of the degrees of
-    freedom (Satterthwaite) rejects too often with two or three words a side.
+    and so do the seeds. The interval is :math:`g \pm` the root of the right side at 1 − level.
 
     Parameters
     ----------
@@ -135,11 +146,11 @@ def word_test(
         one of them is left out of that column.
     others : array_like of float, shape (n_words, n_prompts, n_columns), optional
         Nearness of the reference to further words that mean the same as each other, such as its own controls. Used for
-        :math:`s_w^2` only where neither side has two words: it is then assumed that words of all groups differ alike.
+        :math:`V_w` only where neither side has two words: it is then assumed that words of all groups differ alike.
     within : two of array_like of float, shape (n_words, n_words, n_prompts, n_columns), optional
         Nearness of the words of each side to each other, two words a side or more; the diagonal is not read. The gap
         is then the corrected one of this module: each word carries its jackknife pseudo-value of the correction, so
-        that :math:`s_w^2` holds the error of both. Two words a side have one pair, and their pseudo-value is the same.
+        that :math:`s_1^2, s_2^2` hold the error of both. Two words a side have one pair, and the same pseudo-value.
     shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
         Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words. Seeds
         are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value. To be corrected by
@@ -154,9 +165,9 @@ def word_test(
 
     Source
     ------
-    Banerjee 1960; Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples; Gretton et al. 2012,
-    Eq. 3 (the unbiased estimate), and Székely and Rizzo 2013 for the correction; Tukey's pseudo-values of a U-statistic
-    after Arvesen 1969.
+    Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples; Satterthwaite 1946, Welch 1947 and
+    Banerjee 1960 for the degrees of freedom; Gretton et al. 2012, Eq. 3 (the unbiased estimate), and Székely and Rizzo
+    2013 for the correction; Tukey's pseudo-values of a U-statistic after Arvesen 1969.
 
     Examples
     --------
@@ -185,7 +196,7 @@ def word_test(
             )
     _, _, rows, width = sides[0].shape
     freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
-    gap, correction, half, p_value, p_permutation = np.full((5, width), np.nan)
+    gap, error, correction, half, p_value, p_permutation = np.full((6, width), np.nan)
     shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
@@ -200,24 +211,29 @@ def word_test(
         n[block] = (~missing).sum(axis=0)
         means = [_word_means(side, n[block]) for side in cells[:2]]
         p_permutation[block] = word_permutation_test(*means)
+        robust = None
         if takes:
-            first_take, second_take = (_word_means(take[None], n[block]).mean(axis=0) for take in takes)
-            correction[block] = first_take - second_take
+            over = [_pair_medians(side, of_side[..., block]) for side, of_side in zip(cells, pairs)]
+            robust = over[0] - over[1]
             cells[:2] = [side - take for side, take in zip(cells, takes)]
         for side, word_means in enumerate(means):
             if len(word_means) > 1:
                 spread_of[side, block] = word_means.var(axis=0, ddof=1)
-        gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
+        gap[block], variances, parts = _variances(cells[:2], cells[2:], n[block], robust)
+        if takes:
+            correction[block] = means[0].mean(axis=0) - means[1].mean(axis=0) - gap[block]
         if seeds is not None:
             single = np.where(missing[:, None], np.nan, seeds[..., block])
-            variances.append((crossed_variances(single, n[block])[1], max(single.shape[1] - 1, 1)))
-        half[block] = np.sqrt(crossed_bound(1 - level, variances))
-        p_value[block] = crossed_p_value(gap[block] ** 2, variances)
-        total = sum(variance for variance, _ in variances)
+            of_seeds = crossed_variances(single, n[block])[1]
+            parts.append((of_seeds, max(single.shape[1] - 1, 1)))
+            variances[2] = variances[2] + of_seeds
+        half[block] = np.sqrt(crossed_bound(1 - level, parts))
+        p_value[block] = crossed_p_value(gap[block] ** 2, parts)
+        total = sum(variances)
+        error[block] = np.sqrt(total)
         reason[block] = np.where(total > 0, "", ALL_ALIKE)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares[:2, block] = [variance / total for variance, _ in variances[:2]]
-            shares[2, block] = sum(variance for variance, _ in variances[2:]) / total
+            shares[:, block] = [variance / total for variance in variances]
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
@@ -225,9 +241,12 @@ def word_test(
     if not freedom:
         reason[:] = NO_CONTROLS
     defined = reason == ""
-    p_value, half, *shares = (np.where(defined, array, np.nan) for array in (p_value, half, *shares))
+    p_value, half, error, *shares = (
+        np.where(defined, array, np.nan) for array in (p_value, half, error, *shares)
+    )
     return WordTest(
         gap=gap,
+        error=error,
         correction=correction,
         low=gap - half,
         high=gap + half,
@@ -281,58 +300,93 @@ def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.f
         return np.array([exact_sum(_mean_of(word)) / n for word in side.swapaxes(0, 1)])
 
 
+def _pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns).
+
+    Parameters
+    ----------
+    side : ndarray of float64, shape (n_references, n_words, n_prompts, n_columns)
+    near : ndarray, shape (n_words, n_words, n_prompts, n_columns)
+    """
+    word = [_mean_of(of_word) for of_word in side.swapaxes(0, 1)]
+    pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
+    return np.median(pairs, axis=0)
+
+
 def _variances(
     sides: list[NDArray[np.float64]],
     spread: list[NDArray[np.float64]],
     n: NDArray[np.int64],
-    freedom: int,
-) -> tuple[NDArray[np.float64], Parts]:
-    """The gap, and its variance over words, reference words and prompts, each with its degrees of freedom."""
-    references = len(sides[0])
-    share = 1 / sides[0].shape[1] + 1 / sides[1].shape[1]
+    robust: NDArray[np.float64] | None,
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], Parts]:
+    """The gap; its variances over words, reference words and prompts; and these as parts of its error.
+
+    ``robust``, of shape (n_prompts, n_columns), is the gap of each prompt by `_pair_medians`.
+    """
+    references, nothing = len(sides[0]), np.zeros(len(n))
     with np.errstate(invalid="ignore", divide="ignore"):
-        over_words = [[_mean_of(words) for words in side] for side in sides]  # of each reference word
-        single = [one - two for one, two in zip(*over_words)]
+        single = [_mean_of(one) - _mean_of(two) for one, two in zip(*sides)]  # of each reference word
         whole = _mean_of(single)
-        gap = exact_sum(whole) / n
-        prompts = exact_sum((whole - gap) ** 2) / (n - 1) / n
-        words, words_left = _words(spread or sides, n, freedom)
-        words, words_left = words * share, words_left * share
-        lean = np.array(
-            [exact_sum(mean - whole) / n for mean in single]
-        )  # of each reference word, around the gap
-        reference = (lean**2).sum(axis=0) / max(references - 1, 1) / references
-        both = _interaction(sides, over_words, n) / max((references - 1) * freedom, 1) * share / references
-        nothing = np.zeros(len(n))
-        reference = np.maximum.reduce([reference - both, reference - words, nothing])
-        prompts = np.maximum.reduce([prompts - words_left, prompts - words - reference, nothing])
-    return gap, [(words, freedom), (reference, references - 1), (prompts, n - 1)]
+        mean = exact_sum(whole) / n
+        gap, prompts = mean, exact_sum((whole - mean) ** 2) / (n - 1) / n
+        if robust is not None:
+            gap = exact_sum(robust) / n
+            prompts = np.maximum(prompts, exact_sum((robust - gap) ** 2) / (n - 1) / n)
+        groups = spread or [side for side in sides if side.shape[1] > 1] or sides
+        share = [1 / side.shape[1] for side in sides]
+        if len(groups) < 2:  # stands for the other side too
+            share = [sum(share)]
+        squares, left = zip(*(_words(group, part, n) for group, part in zip(groups, share)))
+        of_sides = [(square, group.shape[1] - 1) for square, group in zip(squares, groups)]
+        noise = sum(part for part, (_, freedom) in zip(left, of_sides) if freedom > 1 or robust is None)
+        words = np.maximum(sum(squares) - noise, nothing)
+        lean = np.array([exact_sum(gaps - whole) / n for gaps in single])
+        square = (lean**2).sum(axis=0) / max(references - 1, 1) / references
+        rest = sum(exact_sum((gaps - whole - own) ** 2) for gaps, own in zip(single, lean))
+        reference = np.maximum(square - rest / max(references - 1, 1) / (n - 1) / n / references, nothing)
+    weight = np.where(reference > 0, square, 0.0)
+    parts = error_parts(words, of_sides, (reference, references - 1, weight), (prompts, n - 1))
+    return gap, [words, reference, prompts], parts
 
 
-def _words(groups: list[NDArray[np.float64]], n: NDArray[np.int64], freedom: int) -> tuple[NDArray, NDArray]:
+def error_parts(words: NDArray[np.float64], of_sides: Parts, references: tuple, prompts: tuple) -> Parts:
+    """Return the variances of a gap by degrees of freedom, as `analysis.stats.crossed.crossed_bound` takes them.
+
+    Parameters
+    ----------
+    words : ndarray of float64
+        Variance of the gap by the words.
+    of_sides : sequence of (ndarray, int)
+        The same of the words of each side, before it is lessened, and its degrees of freedom.
+    references : (ndarray, int, ndarray)
+        Variance of the gap, its degrees of freedom, and what stands for it where these are added up.
+    prompts : (ndarray, degrees of freedom)
+        Variance of the gap.
+    """
+    together, alone = [prompts], []
+    degrees = [freedom for _, freedom in of_sides]
+    if min(degrees) > 1:
+        together.append((words, satterthwaite(of_sides)[1]))
+    else:
+        alone.append((words, sum(degrees)))
+    if references[1] > 1:
+        together.append(references)
+    elif references[1] == 1:
+        alone.append(references[:2])
+    return [satterthwaite(together), *alone]
+
+
+def _words(group: NDArray[np.float64], share: float, n: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
     """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
-    for group in groups:
-        if group.shape[1] < 2:
-            continue
-        over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
-        mean = _mean_of(over_references)
-        for word in over_references:
-            deviation = word - mean
-            centre = exact_sum(deviation) / n
-            squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
-    return squares / max(freedom, 1), left / (max(freedom, 1) * (n - 1)) / n
-
-
-def _interaction(sides, over_words, n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum of squares of what a reference word and a word have of their own together, means over prompts."""
-    total = np.zeros(len(n))
-    for side, word_means in zip(sides, over_words):
-        deviation = np.array(
-            [[exact_sum(word - mean) / n for word in words] for words, mean in zip(side, word_means)]
-        )
-        total += ((deviation - deviation.mean(axis=0)) ** 2).sum(axis=(0, 1))
-    return total
+    freedom = max(group.shape[1] - 1, 1)
+    over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
+    mean = _mean_of(over_references)
+    for word in over_references:
+        deviation = word - mean
+        centre = exact_sum(deviation) / n
+        squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
+    return squares / freedom * share, left / freedom / (n - 1) / n * share
 
 
 def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

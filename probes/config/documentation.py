@@ -72,8 +72,13 @@ class SectionText:
 
 @cache
 def shipped_schema() -> Mapping[str, Any]:
-    """Return the JSON schema that comes with the package."""
-    return json.loads((files(__package__) / "triplets.schema.json").read_text(encoding="utf-8"))
+    """Return the JSON schema that comes with the package; made anew where its file is damaged, to be printed again."""
+    try:
+        return json.loads((files(__package__) / "triplets.schema.json").read_text(encoding="utf-8"))
+    except ValueError:
+        from probes.config.schema import schema_text
+
+        return json.loads(schema_text())
 
 
 @cache
@@ -121,7 +126,7 @@ def _sections(place: str, node: Mapping[str, Any], root: Mapping[str, Any]) -> I
             _values(entry, root),
             entry.get("unit", ""),
             *_default(entry, at.rpartition(".")[2] in required, root),
-            yaml_text(next(iter(entry.get("examples", [])), None)),
+            flow_text(next(iter(entry.get("examples", [])), None)),
         )
         for at, entry in entries.items()
     ]
@@ -154,7 +159,7 @@ def _default(node: Mapping[str, Any], required: bool, root: Mapping[str, Any]) -
         return node.get("null", ""), False
     if isinstance(node["default"], Mapping) and any(not at for at, _ in _inside("", node, root)):
         return FIELDS, False
-    return yaml_text(_short(node["default"])), True
+    return flow_text(_short(node["default"])), True
 
 
 def _short(value: Any) -> Any:
@@ -173,7 +178,7 @@ def _values(node: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     if "anyOf" in node:
         return " or ".join(dict.fromkeys(_values(kind, root) for kind in node["anyOf"]))
     if "const" in node or "enum" in node:
-        return ", ".join(f"`{yaml_text(one)}`" for one in node.get("enum", [node.get("const")]))
+        return ", ".join(f"`{flow_text(one)}`" for one in node.get("enum", [node.get("const")]))
     match node.get("type"):
         case "integer" | "number" as kind:
             return " ".join(["an integer" if kind == "integer" else "a number", _range(node)]).strip()
@@ -208,18 +213,18 @@ def _range(node: Mapping[str, Any]) -> str:
     return " and ".join(f"{word} {node[name]:g}" for name, word in _BOUNDS.items() if name in node)
 
 
-def yaml_text(value: Any) -> str:
+def flow_text(value: Any) -> str:
     """Return a value as a line of YAML.
 
     Examples
     --------
-    >>> yaml_text({"count": 3}), yaml_text(["a {person}", 0.5]), yaml_text(None), yaml_text(True)
+    >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', '["a {person}", 0.5]', 'null', 'true')
     """
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {yaml_text(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {flow_text(one)}' for key, one in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(yaml_text, value))}]"
+        return f"[{', '.join(map(flow_text, value))}]"
     if isinstance(value, str):
         plain = re.fullmatch(r"[A-Za-z_/][\w./+*@ -]*(:\w[\w./+*@ -]*)*", value) and value.strip() == value
         return value if plain and value not in ("null", "true", "false", "yes", "no") else json.dumps(value)

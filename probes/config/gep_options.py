@@ -56,9 +56,13 @@ class Gep(Section):
         ),
     ] = None
     clip: Annotated[
-        str,
-        option("The feature of `observe.features` by which estimates are made.", example="clip"),
-    ] = "clip"
+        str | None,
+        option(
+            "The feature of `observe.features` by which estimates are made.",
+            null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
+            example="clip_vit_l_14",
+        ),
+    ] = None
     reference: Annotated[
         str,
         option(

@@ -7,8 +7,10 @@ twice or a value of another kind than expected is a :class:`~probes.errors.UserE
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -44,7 +46,7 @@ from probes.config.types import (
     shown,
     takes,
 )
-from probes.config.yaml import YamlSource, read_yaml
+from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
@@ -71,6 +73,7 @@ __all__ = [
     "Trace",
     "build_config",
     "load_config",
+    "load_data",
     "prompt_id",
     "schema_text",
 ]
@@ -379,6 +382,13 @@ class Config(Section):
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name
 
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """Show as YAML what is not a default."""
+        return f"<pre>{html.escape(yaml_text(self.model_dump(mode='json', exclude_defaults=True)))}</pre>"
+
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain data that :meth:`Config.model_validate` takes again."""
         return self.model_dump(mode="json")
@@ -443,11 +453,30 @@ def load_config(
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    context = {"folder": Path(path).parent, "loaded": [] if loaded is None else loaded}
-    data = {"name": Path(path).stem, **source.data}
-    with naming(Config, source, options or {}):
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
+
+
+def load_data(
+    source: YamlSource,
+    folder: Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+) -> Config:
+    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
+
+    Raises
+    ------
+    UserError
+        As of `load_config`.
+    """
+    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
+    data, options = dict(source.data), dict(options or {})
+    if ("images",) in options:  # they say what other fields are
+        data["images"] = options.pop(("images",))[1]
+    with naming(Config, source, options):
         if data.get("images") is not None:
-            data = foreign.configured(data, source, options or {}, context, build_config)
+            data = foreign.configured(data, source, options, context, build_config)
         return build_config(data, source, options, context)
 
 

@@ -238,3 +238,11 @@ class Report(Section):
             example=100,
         ),
     ] = 24
+    all_triplets: Annotated[
+        bool,
+        option(
+            "Whether `gallery/` is written beside the report, which shows every triplet. Turn it off to save disk, at"
+            " most 40 KB a triplet.",
+            example=False,
+        ),
+    ] = True

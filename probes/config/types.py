@@ -44,6 +44,7 @@ IMAGES = 500_000  # of a run: weeks of a GPU
 POINTS = 1000  # of a curve, windows: more than any sampler has steps
 EXACT = 10  # cross-attentions of which every subset is drawn: 1,024
 PERMUTATIONS = 1000
+LISTED = 4  # entries of a list that a repr shows
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,23 @@ class Section(BaseModel):
     """A section of the configuration: fields that are all named in it, each of just its kind."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Yield what is not a default: the rest goes without saying."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name, None)
+            if field.is_required() or value != field.get_default(call_default_factory=True):
+                yield name, _Shortened(value) if isinstance(value, list) and len(value) > LISTED else value
+
+
+class _Shortened:
+    """A long list as a repr shows it."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
 
 
 def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:

@@ -170,9 +170,8 @@ def cost(config: Config, source: Source, pace: Pace | None = None) -> Cost:
     threads = workers.threads(parameters(pipe), device.type)
     if pace is not None and device.type == "cpu" and threads == 1:
         return Cost(config, pipe, device, threads, per_call, per_image, pace.speed, pace.image, _PACED)
-    with workers.deterministic(threads):
-        speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    return Cost(config, pipe, device, threads, per_call, per_image, speed)
+    reached = speed(device, config.generate.dtype, threads)
+    return Cost(config, pipe, device, threads, per_call, per_image, reached)
 
 
 def estimate(
@@ -242,6 +241,12 @@ def processes(
 
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def speed(device: torch.device, dtype: str, threads: int) -> float:
+    """Return the operations a second that a device is taken to reach in a denoiser with the probe around it."""
+    with workers.deterministic(threads):
+        return _speed(device, getattr(torch, dtype)) * _SHARE
 
 
 @cache

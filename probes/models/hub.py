@@ -60,6 +60,22 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
     return f"hf download {identifier}{at} {included}"
 
 
+def cached(identifier: str) -> bool:
+    """Return whether the hub's cache on this machine holds the whole of a model; asks no network."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(identifier, INDEX)
+    if not isinstance(found, str):
+        return False
+    folder = Path(found).parent
+    source = Source(identifier, "hub", folder, folder)
+    try:
+        described, (_, layout) = description.read_index(source), description.read_kind(source)
+    except UserError:  # damaged, or of another architecture by now
+        return False
+    return not weight_files.missing_files(folder, described, layout, None, True)
+
+
 def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -> Source:
     """A model of the hub: from the cache where it is whole, else fetched.
 

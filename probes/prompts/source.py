@@ -21,6 +21,7 @@ from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
+from probes.toyworld import MODELS
 
 STORED, DATASETS = "triplets", "datasets"
 
@@ -65,6 +66,15 @@ class PromptSource(BaseModel):
     setting: Annotated[
         str | None,
         option("Setting of a set: neutral or explicit of gep.", null="all", example="neutral"),
+    ] = None
+    written: Annotated[
+        Literal["paper", "plain"] | None,
+        option(
+            "Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither"
+            " (`plain`).",
+            null="plain for the bundled models, whose captions have neither, else paper",
+            example="plain",
+        ),
     ] = None
     profession: Annotated[
         Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None,
@@ -132,7 +142,7 @@ class NoFileError(UserError):
 
 @uncollected
 def load(
-    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path
+    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:
     """Return the prompts of a source.
 
@@ -145,6 +155,8 @@ def load(
         The indicator that is put before no profession.
     folder : pathlib.Path
         Where a relative path begins.
+    model : str
+        Which draws the images: how sentences are written where `source` does not say.
 
     Raises
     ------
@@ -153,12 +165,18 @@ def load(
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
     _require_skills(source, of_set and source.from_ in sets.of_skills())
+    if source.written is not None and not (of_set and source.from_ in sets.of_grids()):
+        listed = ", ".join(sets.of_grids())
+        raise UserError(
+            f"prompts.written: expected a set of sentences ({listed}), got {source.from_!r}: take it out, or name that"
+        )
     if of_set:
         prompts = sets.prompts(
             source.from_,
             words,
             reference,
             articles=source.articles,
+            written=source.written or ("plain" if model in MODELS else "paper"),
             setting=source.setting,
             professions=source.profession,
             skills=source.skill,
@@ -262,7 +280,8 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}
-    loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
+    folder = Path(context.get("folder", ""))
+    loaded = load(source, words, info.data["reference"], folder, info.data.get("model", ""))
     context.get("loaded", []).append(loaded)
     return loaded.prompts
 

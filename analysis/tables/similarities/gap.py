@@ -54,6 +54,7 @@ GAP_COLUMNS = (
         "word_correction",
         "word_low",
         "word_high",
+        "word_error",
         "word_df",
         "n_words_first",
         "n_words_second",
@@ -97,8 +98,9 @@ def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
         or two words of one side), with ``control_high`` and ``control_low`` for it and its negative; ``n_controls``
         counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all words of a and all
         words of b, less ``word_correction``, and the test that it is more than these words differ among themselves, see
-        `analysis.stats.word_test.word_test`. ``word_correction`` is half the difference of how near the words of a and
-        those of b are to each other; NaN, and nothing is taken off, where a side has one word. The test rests on
+        `analysis.stats.word_test.word_test`; ``word_error`` is its standard error. ``word_correction`` is half the
+        difference of how near the words of a and those of b are to each other, and what the median over pairs of words
+        takes off; NaN, and nothing is taken off, where a side has one word. The test rests on
         ``n_words_first`` and ``n_words_second`` words of a and b, these among them, and on ``n_references`` words that
         stood as reference, each where it was compared; with one the claim is about that word alone. ``word_df``: words
         less one a group. ``share_words``, ``share_references`` and ``share_prompts``: shares of its variance, 1

@@ -131,6 +131,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Default design, gaps": rates["design"],
         "Default design, words": rates["design_words"].and_those_of(rates["spreads"]),
         "Words of one side odder": rates["odd"],
+        "Pictures": rates["other_tests"],
         "Equivalence where few prompts change": rates["rare"],
         "Noise that prompts share": rates["shared"],
         "Rejections over seeds of one prompt": rates["seeds"].and_those_of(rates["seeds_objects"]),

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from lab.validate.statistics.simulation import misses
+from lab.validate.statistics.word_tests import OTHER_TESTS
 
 Bounds = tuple[float, float]
 REJECTION: Bounds = (0.035, 0.065)
@@ -33,6 +34,7 @@ COMPARISON = (
     *("AUC, probes taken as given", "AUC, Nadeau and Bengio's factor", "raw reading"),
     "one attribute of all words, images independent",
     *(f"{k} against {k}, 3 of the reference, plain gap" for k in (2, 3, 5)),
+    *OTHER_TESTS,
 )
 
 

@@ -20,6 +20,7 @@ from lab.validate.statistics.shares import (
     selected_coverage,
     share_coverage,
 )
+from lab.validate.statistics.word_tests import other_powers, other_rejections
 from lab.validate.statistics.words import (
     LEANING,
     ODD_LEANING,
@@ -44,6 +45,8 @@ def default_design(*, simulations: int, resamples: int, seed: int) -> dict[str, 
         "design_words": Rates(design_rejections(**options), REJECTION),
         "odd": Rates(odd_rejections(**options), REJECTION),
         "odd_power": Rates(odd_rejections(ODD_LEANING, **options), ANY),
+        "other_tests": Rates(other_rejections(**options), REJECTION),
+        "other_powers": Rates(other_powers(**options), ANY),
         "spreads": Rates(spread_rejections(**options), REJECTION),
         "power": Rates(design_rejections(LEANING, sizes=POWER_SIZES, **options), ANY),
         "rare": Rates(rare_equivalence(resamples=resamples, **options), REJECTION),

@@ -38,6 +38,7 @@ class WordWorld:
     second: float | None = None  # own part of the second side's words; None: as the first's
     register: float = 0.0  # a part that the second word of every group shares with those of the others
     leaves: float = 0.0  # share of the prompts at which a word of the second side has another prompt's part
+    everyone: bool = False  # so have words of the first side and of the reference
     dimensions: int = DIMENSIONS
 
 
@@ -70,6 +71,20 @@ ODD_LEANING = (
     WordWorld("lean .4, own parts .2 and .2", 0.6, 0.2, 0.3, lean=0.4, reference=0.2, dimensions=MANY),
     WordWorld("lean .4, .2 and .4", 0.6, 0.2, 0.3, lean=0.4, reference=0.2, second=0.4, dimensions=MANY),
     WordWorld("lean .4, .4 and .2", 0.6, 0.4, 0.3, lean=0.4, reference=0.2, second=0.2, dimensions=MANY),
+)
+# As of runs: without a lean nearly all images of a prompt are one, or each is an image of its own.
+PICTURES = (
+    WordWorld("2 % of images differ", 0.0, 0.0, 0.01, leaves=0.02, everyone=True, dimensions=MANY),
+    WordWorld("10 % of images differ", 0.0, 0.0, 0.01, leaves=0.1, everyone=True, dimensions=MANY),
+    WordWorld("30 % of images differ", 0.0, 0.0, 0.01, leaves=0.3, everyone=True, dimensions=MANY),
+    WordWorld("all images differ", 0.0, 0.0, 0.01, leaves=1.0, everyone=True, dimensions=MANY),
+    WordWorld("sides, 10 % differ", 0.6, 0.1, 0.1, leaves=0.1, everyone=True, dimensions=MANY),
+    WordWorld("sides, all differ", 0.6, 0.2, 0.1, leaves=1.0, everyone=True, dimensions=MANY),
+)
+PICTURES_LEANING = (
+    WordWorld("lean .2, 10 % differ", 0.6, 0.05, 0.1, lean=0.2, leaves=0.1, everyone=True, dimensions=MANY),
+    WordWorld("lean .2, 30 % differ", 0.6, 0.05, 0.1, lean=0.2, leaves=0.3, everyone=True, dimensions=MANY),
+    WordWorld("lean .4, all differ", 0.6, 0.05, 0.1, lean=0.4, leaves=1.0, everyone=True, dimensions=MANY),
 )
 PLAIN = "plain gap"
 LEANING = (
@@ -142,11 +157,13 @@ def draw_words(
         return drawn / np.linalg.norm(drawn, axis=3, keepdims=True)
 
     single = world.own if references > 1 else 0.0
-    reference = vectors(centre, references, single if world.reference is None else world.reference)
+    all_leave = world.leaves if world.everyone else 0.0
+    own = single if world.reference is None else world.reference
+    reference = vectors(centre, references, own, all_leave)
     lengths = (world.own, world.own if world.second is None else world.second, world.own)
     drawn = [
         vectors(group, size, length, leaves)
-        for group, size, length, leaves in zip(groups, sizes, lengths, (0.0, world.leaves, 0.0))
+        for group, size, length, leaves in zip(groups, sizes, lengths, (all_leave, world.leaves, all_leave))
         if size
     ]
     return DrawnWords(

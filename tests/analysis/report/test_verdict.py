@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.metrics.registry import headline_metrics
@@ -157,6 +156,11 @@ def test_what_so_few_prompts_cannot_show_is_said():
             "",
         ),
         ({"gap": 0.0}, "No gap:", ""),
+        (
+            {"gap": 0.0, "p_control": NAN, "reason": "the same; controls: neither words nor prompts differ"},
+            "No gap:",
+            "neither words nor prompts differ: there is no gap to hold against them.",
+        ),
     ],
 )
 def test_what_is_not_claimed_says_why(changes, claim, against):
@@ -193,11 +197,11 @@ def test_a_gap_that_cannot_be_told_is_bounded_by_its_interval():
 
 
 def test_what_cannot_be_told_names_the_gap_that_would_be_found_and_the_next_design():
-    """All of the error is the prompts': 0.24 / t of 23 degrees each way, and power is that of Student's t."""
+    """All of the error is the prompts', and power is that of Student's t."""
     shares = {"share_words": 0.0, "share_references": 0.0, "share_prompts": 1.0}
-    row = {"p_control": 0.5, "word_low": -0.2, "word_high": 0.28, "delta": 0.1} | shares
+    row = {"p_control": 0.5, "word_error": 0.116, "delta": 0.1} | shares
     said = card(n_references=1, **row).remarks[-1]
-    sd = 0.24 / stats.t.isf(0.025, 23) * np.sqrt(24)
+    sd = 0.116 * np.sqrt(24)
     found = TTestPower().solve_power(nobs=24, power=0.8, alpha=0.05) * sd
     prompts = TTestPower().solve_power(effect_size=0.1 / sd, power=0.8, alpha=0.05)
     numbers = re.match(

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from analysis.methods.dalleval import latex, section
@@ -94,6 +95,8 @@ def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_o
     )
     in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
     assert in_mads["different"] == between.loc[("ita", "tone", "(all)"), "different"]
+    assert np.isnan(in_mads["p_value"])  # none is shown: ten likely tones are no hypothesis
+    assert all(row["p_value"] == row["p_value"] for row in said["mads"] if row["question"] == "gender")
 
 
 @pytest.mark.parametrize("read", ["tone", "attributes", "nothing decided"])

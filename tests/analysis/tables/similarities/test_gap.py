@@ -1,5 +1,7 @@
 """Gaps of the reference: against plain pandas and SciPy, by hand, and with planted answers."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,10 +98,27 @@ def test_no_gap_is_found_where_none_is_planted(tmp_path):
 
 def test_shared_noise_at_the_first_step_is_no_gap(run):
     row = run.table("gap").query("site == 'latent' and step == 0").iloc[0]
-    assert row["gap"] == 0 and row["reason"] == "no difference beyond rounding in any prompt"
+    assert row["gap"] == 0 and row["reason"].split("; ") == [
+        "no difference beyond rounding in any prompt",
+        "controls: neither words nor prompts differ",
+    ]
     assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
     noisy = small(1 - np.array([[[0, 6e-8]], [[0, 6e-8]], [[0, 1.2e-7]]]))
     assert gap_of(noisy).iloc[0]["reason"].startswith("no difference beyond rounding")
+
+
+def test_words_that_do_not_differ_are_the_reason_of_a_test_that_was_not_made():
+    """A null world with nine words of which each draws the same picture: no p, and it is said why."""
+    names = ["n", "m", "f", "n2", "m2", "f2"]
+    pairs = [pair_name(a, b, names) for a, b in combinations(names, 2)]
+    controls = {"n2": "n", "m2": "m", "f2": "f"}
+    alike = small(np.ones((8, 1, len(pairs))), metric="ssim", site="image", names=pairs)
+    row = gap_of(alike, indicators=names, controls=controls).iloc[0]
+    assert np.isnan(row["p_control"]) and row["n_controls"] == 3
+    assert row["reason"].split("; ")[-1] == "controls: neither words nor prompts differ"
+    one = (alike["triplet"] == 0) & (alike["pair"] == "n-m")  # of one prompt two images differ
+    apart = alike.assign(value=alike["value"].mask(one, 0.9))
+    assert "controls" not in gap_of(apart, indicators=names, controls=controls).iloc[0]["reason"]
 
 
 def test_sign_by_hand_also_where_lower_is_nearer():
@@ -207,10 +226,7 @@ def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
     ]
     result = word_test(*sides, within=within)
     assert (row["p_control"], row["word_gap"]) == pytest.approx((result.p_value[0], result.gap[0]))
-    inside = [
-        wide[[f"{kind}0-{kind}1", f"{kind}0-{kind}2", f"{kind}1-{kind}2"]].to_numpy().mean() for kind in "mf"
-    ]
-    assert row["word_correction"] == pytest.approx((inside[0] - inside[1]) / 2)
+    assert row["word_error"] == pytest.approx(result.error[0])
     assert row["word_gap"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]) - row["word_correction"])
     assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
     means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
@@ -308,7 +324,15 @@ def test_sides_that_spread_unequally_are_corrected_and_warned_of_only_where_they
     ]
     odd = table.assign(value=table["value"].mask(inside[0], 0.2).mask(inside[1], 0.9))
     row = gap_of(odd, **options).iloc[0]
-    assert row["word_correction"] == pytest.approx((0.2 - 0.9) / 2)
+    near = odd.pivot(index="triplet", columns="pair", values="value")
+    medians = [
+        np.median(
+            [near[[f"r0-{kind}{v}", f"r0-{kind}{w}"]].mean(axis=1) for v, w in ((0, 1), (0, 2), (1, 2))],
+            axis=0,
+        )
+        for kind in "mf"
+    ]
+    assert row["word_gap"] == pytest.approx((medians[0] - medians[1]).mean() - (0.2 - 0.9) / 2)
     assert "spread unequally" not in row["warning"]
     missing = odd[odd["pair"] != "m0-m2"]  # not all words of a side were compared with each other
     row = gap_of(missing, **options).iloc[0]

@@ -108,7 +108,7 @@ def make_plan(request: Request) -> RunPlan:
         result = _drawn(request)
     else:
         result = RunPlan(of_captions.as_planned(request.config, request.loaded))
-    if not request.arguments.overwrite:
+    if not request.command.overwrite:
         of_captions.require_unchanged(result.config, request.loaded)
     return result
 
@@ -158,7 +158,7 @@ def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
     from probes.models import description, loading, requirements
 
-    config, overwrite = request.config, request.arguments.overwrite
+    config, overwrite = request.config, request.command.overwrite
     source = loading.resolve(
         config.model,
         weights=request.includes("generate", "trace") and not request.dry,
@@ -168,8 +168,6 @@ def _source(request: Request) -> Source:
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, description.files(source), published)
-    flag = request.arguments.negative_prompt is not None
-    requirements.check_negative_prompt(
-        config, source, "--negative-prompt" if flag else request.place("sampler.negative_prompt")
-    )
+    place = request.place("sampler.negative_prompt")
+    requirements.check_negative_prompt(config, source, place)
     return source
