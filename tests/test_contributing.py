@@ -234,8 +234,8 @@ def extended(tmp_path_factory):
     inserted(definitions, "SELF_REFINED)}", "DECODER_MEAN, ")
     inserted(
         copy / "probes/config/sections.py",
-        "    gallery: Annotated[int, Field(ge=0",
-        "    author: Word | None = None\n",
+        "    gallery: Annotated[",
+        '    author: Annotated[Word | None, option("Who ran it.", null="nobody", example="Ada")] = None\n',
     )
     inserted(
         copy / "probes/config/question_options.py", '"toyworld-vqa", "toyworld-checker")', '"brightness", '
@@ -328,7 +328,7 @@ def test_a_definition_of_a_word_map_stands_in_one_file(run):
 def test_an_option_is_a_field_that_is_checked_recorded_and_in_the_schema(extended, run):
     assert run.meta["config"]["resolved"]["report"]["author"] == "Ada"
     schema = json.loads(command(extended, "run", "--schema").stdout)
-    assert "author" in schema["$defs"]["Report"]["properties"]
+    assert schema["$defs"]["Report"]["properties"]["author"]["description"] == "Who ran it."
 
 
 def test_a_question_reader_is_a_file_and_its_name(run):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from probes import command_line
+from probes.config.documentation import flag_help
 
 STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
 EXAMPLES = {
@@ -20,16 +21,22 @@ EXAMPLES = {
     ),
 }
 # of a command that goes through stages: what an option of `triptych run` says, where it has none
-STAGED = {"stage": None, "shard": None, "dry_run": False, "overwrite": False, "quiet": False}
+STAGED = {
+    "stage": None,
+    "shard": None,
+    "dry_run": False,
+    "overwrite": False,
+    "quiet": False,
+    "samples": False,
+}
 
 
 @dataclass(frozen=True)
 class _Option:
-    """A flag that overrides a field of ``triplets.yaml``."""
+    """A flag that overrides a field of ``triplets.yaml``; what it does is what the schema says of the field."""
 
     field: str  # its dotted place there
     kind: type
-    help: str
     metavar: str | None = None
     flag: str = ""  # where it is not the last name of the place
     several: bool = False
@@ -47,37 +54,34 @@ class _Option:
     def add(self, group: argparse._ArgumentGroup) -> None:
         """Let a parser take it."""
         group.add_argument(
-            self.written, nargs="+" if self.several else None, metavar=self.metavar, help=self.help
+            self.written,
+            nargs="+" if self.several else None,
+            metavar=self.metavar,
+            help=flag_help(self.field).replace("%", "%%"),
         )
 
 
-_MODELS = "toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt"
-_GUIDANCE = "classifier-free guidance (default: the model's own)"
-_SCHEDULERS = "ddim, euler, dpm, ... (default: the model's own)"
-_SIDE = "of the images (default: the model's own)"
-_WORKERS = "processes that generate, observe and measure, or auto"
-_RAY = "workers on Ray that generate and observe: auto, local, none or host:port"
 _FIELDS = {  # by the title of their group in --help
     "what to generate": (
-        _Option("model", str, _MODELS),
-        _Option("seeds", int, "seeds, e.g. --seeds 0 1 2", "N", several=True),
-        _Option("limit", int, "only the first N prompts", "N"),
+        _Option("model", str),
+        _Option("seeds", int, "N", several=True),
+        _Option("limit", int, "N"),
     ),
     "how to generate": (
-        _Option("sampler.steps", int, "denoising steps", "N"),
-        _Option("sampler.guidance_scale", float, _GUIDANCE, "X"),
-        _Option("sampler.scheduler", str, _SCHEDULERS, "NAME"),
-        _Option("sampler.negative_prompt", str, "what the images should not show", "TEXT"),
-        _Option("sampler.height", int, _SIDE, "PX"),
-        _Option("sampler.width", int, _SIDE, "PX"),
+        _Option("sampler.steps", int, "N"),
+        _Option("sampler.guidance_scale", float, "X"),
+        _Option("sampler.scheduler", str, "NAME"),
+        _Option("sampler.negative_prompt", str, "TEXT"),
+        _Option("sampler.height", int, "PX"),
+        _Option("sampler.width", int, "PX"),
     ),
     "where and with what": (
-        _Option("out", str, "run directory (default: runs/NAME)", "FOLDER"),
-        _Option("generate.device", str, "auto, cpu, cuda, cuda:1, mps"),
-        _Option("generate.dtype", str, "auto, float32, float16, bfloat16"),
-        _Option("generate.batch_triplets", int, "triplets a batch holds, or auto", "N"),
-        _Option("generate.workers", int, _WORKERS, "N"),
-        _Option("cluster.address", str, _RAY, "ADDRESS", flag="cluster"),
+        _Option("out", str, "FOLDER"),
+        _Option("generate.device", str),
+        _Option("generate.dtype", str),
+        _Option("generate.batch_triplets", int, "N"),
+        _Option("generate.workers", int, "N"),
+        _Option("cluster.address", str, "ADDRESS", flag="cluster"),
     ),
 }
 
@@ -103,6 +107,9 @@ def parser() -> command_line.Parser:
         help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory (default: all)",
     )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
+    which.add_argument(
+        "--samples", action="store_true", help="with --dry-run: list every image that is planned"
+    )
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
     which.add_argument(

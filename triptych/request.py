@@ -37,6 +37,8 @@ class Command:
         ``I/N``, a share of the run.
     dry, overwrite, quiet : bool
         Show the plan and write nothing; replace what is there; no progress bars and no remarks.
+    samples : bool
+        List every image in the plan.
     announce : bool
         Print where the report is, at the end.
     """
@@ -48,6 +50,7 @@ class Command:
     dry: bool = False
     overwrite: bool = False
     quiet: bool = False
+    samples: bool = False
     announce: bool = True
 
     @classmethod
@@ -61,6 +64,7 @@ class Command:
             arguments.dry_run,
             arguments.overwrite,
             arguments.quiet,
+            arguments.samples,
         )
 
     def say(self, text: str) -> None:

@@ -49,7 +49,7 @@ def planned(command: Command) -> tuple[RunPlan, list[str]]:
         primary = _primary(request)
         _require_possible(request)
         plan, observers, skipped = _planned(request, primary)
-        return plan, _described(plan, observers, skipped)
+        return plan, _described(command, plan, observers, skipped)
 
 
 def _planned(request: Request, primary: Metric) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
@@ -59,8 +59,11 @@ def _planned(request: Request, primary: Metric) -> tuple[RunPlan, Sequence[Obser
         return plan, *_observers(request, plan.config, primary)
 
 
-def _described(plan: RunPlan, observers: Sequence[Observer], skipped: Sequence[str]) -> list[str]:
-    return [*plan.described(), *(printable(f"observe: {line}") for line in (*observers, *skipped))]
+def _described(
+    command: Command, plan: RunPlan, observers: Sequence[Observer], skipped: Sequence[str]
+) -> list[str]:
+    looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
+    return [*plan.described(observers, samples=command.samples), *looking]
 
 
 def _run_once(request: Request, team: Team) -> Config:
@@ -75,7 +78,7 @@ def _planned_and_done(request: Request, team: Team) -> Config:
     _start_helpers(request, team)
     plan, observers, skipped = _planned(request, primary)
     if request.dry:
-        print("\n".join(_described(plan, observers, skipped)))
+        print("\n".join(_described(request.command, plan, observers, skipped)))
         return plan.config
     _say_skipped(request, observers, skipped)
     signals.raise_from_here()

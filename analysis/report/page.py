@@ -74,6 +74,7 @@ class Content:
     triplets: Sequence[first_screen.Shown] = ()
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
+    token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
 
     @property
     def people(self) -> list[Member]:
@@ -196,6 +197,7 @@ def read(run: Run) -> Content:
         more=more,
         gaps=gaps,
         triplets=triplets,
+        token_sentences=wording_prompts.token_sentences(run),
         not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
         sections=[
             (section, found)
@@ -281,6 +283,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),
+        token_sentences=content.token_sentences,
         table=table,
         triplets=content.triplets,
         spoken=_spoken(people),

@@ -18,5 +18,6 @@ def parser() -> command_line.Parser:
         {"triptych plan triplets.yaml --seeds 0 1 2": "what three seeds would take"},
         "triplets.yaml, or the folder of a run",
     )
+    main.add_argument("--samples", action="store_true", help="list every image that is planned")
     main.set_defaults(dry_run=True)
     return main

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from probes.config import words
 from probes.config.image_options import Images
 from probes.config.schema import Config, build_config
 from probes.config.yaml import YamlSource, read_yaml
@@ -77,7 +78,7 @@ def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {
         "name": name,
         **data,
-        **_among(asked, data["indicators"], there),
+        **_among(asked, words.expanded(data, asked.reference)["indicators"], there),
         "model": options.model or name,
         "images": images.model_dump(mode="json"),
         "gep": gep,

@@ -116,7 +116,7 @@ prompts:
     [
         ('{grid: "a {person} x"}', "prompts.grid: expected places such as {context}, each once, got none"),
         ('{grid: "a {person} {a} {a}", a: [b]}', "each once, got {a} twice: write them"),
-        ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got '{a}'"),
+        ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got none in '{a}'"),
         ('{grid: "a {person} {a}"}', "expected the levels of {a}, found none: add `a: [...]`"),
         (
             '{grid: "a {person} {a}", a: [b], c: [d]}',

@@ -12,7 +12,7 @@ from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
-from probes.config.sections import Trace
+from probes.config.trace_options import Trace
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
