@@ -18,7 +18,7 @@ form = with_config(ConfigDict(extra="forbid", strict=True))
 
 
 @form
-class Source(TypedDict):
+class RecordSource(TypedDict):
     """Who evaluated."""
 
     source_name: str
@@ -29,7 +29,7 @@ class Source(TypedDict):
 
 
 @form
-class Version(TypedDict):
+class RecordVersion(TypedDict):
     """A program and its version."""
 
     name: str
@@ -37,17 +37,17 @@ class Version(TypedDict):
 
 
 @form
-class Model(TypedDict):
+class RecordModel(TypedDict):
     """The model that generated the images."""
 
     name: str
     id: str
-    inference_engine: NotRequired[Version]
+    inference_engine: NotRequired[RecordVersion]
     additional_details: Details
 
 
 @form
-class Data(TypedDict):
+class RecordData(TypedDict):
     """The prompts, which are on no hub."""
 
     dataset_name: str
@@ -56,7 +56,7 @@ class Data(TypedDict):
 
 
 @form
-class Measure(TypedDict):
+class RecordMeasure(TypedDict):
     """A measure; what is continuous has a least and a largest value."""
 
     evaluation_description: str
@@ -73,7 +73,7 @@ class Measure(TypedDict):
 
 
 @form
-class Interval(TypedDict):
+class RecordInterval(TypedDict):
     """An interval, its level from 0 to 1."""
 
     lower: float
@@ -83,53 +83,53 @@ class Interval(TypedDict):
 
 
 @form
-class Uncertainty(TypedDict):
+class RecordUncertainty(TypedDict):
     """An interval and the number of prompts."""
 
-    confidence_interval: Interval
+    confidence_interval: RecordInterval
     num_samples: int
 
 
 @form
-class Score(TypedDict):
+class RecordScore(TypedDict):
     """A value with what must stand beside it."""
 
     score: float
     details: Details
-    uncertainty: Uncertainty
+    uncertainty: RecordUncertainty
 
 
 @form
-class Generation(TypedDict):
+class RecordGeneration(TypedDict):
     """How the images were generated."""
 
     additional_details: Details
 
 
 @form
-class Result(TypedDict):
+class RecordResult(TypedDict):
     """One gap."""
 
     evaluation_result_id: str
     evaluation_name: str
-    source_data: Data
-    metric_config: Measure
-    score_details: Score
-    generation_config: Generation
+    source_data: RecordData
+    metric_config: RecordMeasure
+    score_details: RecordScore
+    generation_config: RecordGeneration
 
 
 @form
-class Record(TypedDict):
+class EvaluationRecord(TypedDict):
     """A run."""
 
     schema_version: str
     evaluation_id: str
     evaluation_timestamp: str
     retrieved_timestamp: str
-    source_metadata: Source
-    eval_library: Version
-    model_info: Model
-    evaluation_results: list[Result]
+    source_metadata: RecordSource
+    eval_library: RecordVersion
+    model_info: RecordModel
+    evaluation_results: list[RecordResult]
 
 
-RECORD = TypeAdapter(Record)
+RECORD = TypeAdapter(EvaluationRecord)
