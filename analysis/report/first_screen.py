@@ -20,7 +20,7 @@ LARGEST = 192  # pixels of a picture's longer side
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownTriplet:
     """A triplet of the first screen: its prompt and seed, a cell for each of three indicators, and its gap.
 
     ``cells``: the second side, the reference and the first, so that right is nearer to the first; ``gap``: a row of
@@ -37,7 +37,7 @@ class Shown:
 
 def choose_triplets(
     samples: pd.DataFrame, gaps: pd.DataFrame, contrast: tuple[str, str], reference: str
-) -> list[Shown]:
+) -> list[ShownTriplet]:
     """Choose the triplets with the smallest, the middle and the largest gap of a contrast; ties go in order.
 
     Parameters
@@ -51,7 +51,7 @@ def choose_triplets(
 
     Returns
     -------
-    list of Shown
+    list of ShownTriplet
         In the order of their gaps, their cells without pictures; of a prompt its first seed. No more than there are.
     """
     first, second = contrast
@@ -81,15 +81,15 @@ def choose_triplets(
             for name in (second, reference, first)
         ]
         found.append(
-            Shown(int(triplet), int(seed), prompts[ids[reference]], names.get(place, ""), row, cells)
+            ShownTriplet(int(triplet), int(seed), prompts[ids[reference]], names.get(place, ""), row, cells)
         )
     return found
 
 
-def with_pictures(shown: Sequence[Shown], pictures: Mapping[str, Image.Image]) -> list[Shown]:
+def with_pictures(shown: Sequence[ShownTriplet], pictures: Mapping[str, Image.Image]) -> list[ShownTriplet]:
     """Return triplets with their pictures as ``data:`` addresses."""
     return [
-        Shown(
+        ShownTriplet(
             **{
                 **vars(one),
                 "cells": [

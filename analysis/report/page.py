@@ -71,7 +71,7 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
-    triplets: Sequence[first_screen.Shown] = ()
+    triplets: Sequence[first_screen.ShownTriplet] = ()
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
     token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
