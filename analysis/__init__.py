@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.dalleval.section import draw_professions
     from analysis.methods.gep.figures import draw_vectors as draw_gep_vectors
     from analysis.methods.tracing.section import draw_trace
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from analysis.metrics.registry import headline_metrics
     from analysis.metrics.skin_tone import monk_colours, read_skin
     from analysis.report.figures import draw_bias_scores
-    from analysis.report.notebook import LoadedRun, load_run
     from analysis.report.wording import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PLACES = {  # where a name stands, and what it is called there if otherwise
     "GROUPS": ("analysis.metrics.dependency",),
-    "LoadedRun": ("analysis.report.notebook",),
+    "LoadedRun": ("analysis.loaded_run",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
@@ -40,7 +40,7 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
-    "load_run": ("analysis.report.notebook",),
+    "load_run": ("analysis.loaded_run",),
     "monk_colours": ("analysis.metrics.skin_tone",),
     "objects_opening": ("analysis.report.wording_objects",),
     "prompts_for_gap": ("analysis.stats.power",),
@@ -82,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

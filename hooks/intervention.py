@@ -31,6 +31,7 @@ from hooks.errors import HookError
 from hooks.patch import Patch, patched
 from hooks.pooling import of_tokens
 from hooks.prompt.text import TextReader, select_runs
+from hooks.records import counted
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -82,6 +83,21 @@ class Intervention(HookedBlock):
 
     def __init__(self, pipe: Any, patches: Iterable[Patch]) -> None:
         self._pipe, self._patches = pipe, list(patches)
+
+    def __repr__(self) -> str:
+        state = {
+            "new": "to be used as `with intervention:`, around one call of the pipeline",
+            "inside": "writing",
+            "failed": "ended with an exception",
+        }
+        about = f"{type(self._pipe).__name__}, {counted(len(self._patches), 'patch')}"
+        if self._phase != "done":
+            return f"Intervention({about}; {state[self._phase]})"
+        lines = [
+            f"  {one.patch}: {counted(one.writes, 'write')}, largest change {one.largest_change:.4g}"
+            for one in self.written
+        ]
+        return "\n".join([f"Intervention({about}; done)", *lines])
 
     # Entering and leaving
 

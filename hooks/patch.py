@@ -6,7 +6,7 @@ Rows are images of the batch (at the text encoders' sites: prompts), so donor an
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ DONORS = ("own", "local")
 BRANCHES = ("conditional", "unconditional", "both")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Patch:
     """One write at a site.
 
@@ -106,6 +106,17 @@ class Patch:
         self._check_choices()
         self._check_rows()
         put(self, "addresses", tuple(dict.fromkeys(self._addresses())))
+
+    def __repr__(self) -> str:
+        given = [repr(self.site)]
+        for one in fields(self)[1:]:
+            value = getattr(self, one.name)
+            if one.name == "direction" and value is not None:
+                shape = torch.as_tensor(value).shape
+                given.append(f"direction=<{' x '.join(map(str, shape))} numbers>")
+            elif one.name != "addresses" and value is not None and value not in (one.default, (one.default,)):
+                given.append(f"{one.name}={sorted(value) if one.name == 'steps' else value!r}")
+        return f"Patch({', '.join(given)})"
 
     def _addresses(self) -> list[str]:
         kinds = [

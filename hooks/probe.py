@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import html
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
 from hooks.recorder import Recorder
-from hooks.records import Kept, Similarity
+from hooks.records import Kept, Similarity, counted
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
@@ -260,10 +261,47 @@ class Probe(HookedBlock):
 
     # Results
 
+    def __repr__(self) -> str:
+        about = [type(self._pipe).__name__]
+        if self._phase != "done" or self._rows is None:
+            state = {
+                "new": "to be used as `with probe:`, around one call of the pipeline",
+                "inside": "reading",
+                "failed": "ended with an exception, nothing was recorded",
+                "done": "the pipeline was not called inside the block",
+            }[self._phase]
+            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {state})"
+        if self._similarity:
+            sites = len({key.partition(":")[0] for key in self._similarity})
+            about.append(f"similarity at {counted(sites, 'site')} of {counted(len(self._pairs), 'pair')}")
+        about += [f"{name} at {counted(len(there), 'site')}" for name, there in self._tensors() if there]
+        if self._maps is not None:
+            about.append(f"word maps ({self._maps.definition})")
+        return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
+
+    def _repr_html_(self) -> str:
+        """Show the similarities at the last call of each site, one row per site, one column per pair."""
+        head = f"<p>{html.escape(repr(self))}</p>"
+        if self._phase != "done" or not getattr(self, "_similarity", None):
+            return head
+        pairs = "".join(f"<th>rows {first}, {second}</th>" for first, second in self._pairs)
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(key)}</td>"
+            + "".join(f"<td>{value:.4f}</td>" for value in similarity.values[-1])
+            + "</tr>"
+            for key, similarity in self._similarity.items()
+            if len(similarity.values)
+        )
+        table = f"<table><tr><th>similarity at the last call</th>{pairs}</tr>{rows}</table>"
+        return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
+
+    def _tensors(self) -> list[tuple[str, dict[str, Kept]]]:
+        return [("tensors kept", self._kept), ("means kept", self._pooled)]
+
     @torch.no_grad()
     def _finish(self) -> None:
         self._similarity, self._kept, self._pooled = self._recorder.results()
-        calls = len(self._recorder.timesteps)
+        calls = self._calls = len(self._recorder.timesteps)
         cross, self_sums = self._attention.get("cross"), self._attention.get("self")
         self._maps = self._layer_maps = self._self_maps = None
         if self._rows is None:

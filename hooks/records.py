@@ -15,7 +15,18 @@ from hooks.cosine import cosine_of
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
-@dataclass(frozen=True)
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "call"), counted(20, "call"), counted(2, "patch")
+    ('1 call', '20 calls', '2 patches')
+    """
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
+@dataclass(frozen=True, repr=False)
 class Similarity:
     """Similarities of pairs at one site.
 
@@ -33,8 +44,14 @@ class Similarity:
     call: np.ndarray
     timestep: np.ndarray
 
+    def __repr__(self) -> str:
+        calls, pairs = self.values.shape
+        known = self.values[np.isfinite(self.values)]
+        ends = f", {known.min():.4f} to {known.max():.4f}" if known.size else ""
+        return f"Similarity({counted(calls, 'call')}, {counted(pairs, 'pair')}{ends})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Kept:
     """Raw tensors of one site, conditional rows only.
 
@@ -48,6 +65,9 @@ class Kept:
     values: Tensor
     call: np.ndarray
     timestep: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
 
 
 class Records:

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import errno
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from rich_argparse import RawDescriptionRichHelpFormatter, RichHelpFormatter
 
 from probes.errors import UserError, one_line
 from probes.execution import signals  # (first: Control-C while the others load)
@@ -29,8 +33,14 @@ REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, 
 }
 
 
-class DefaultsHelp(argparse.HelpFormatter):
-    """Help that says the default of every option whose text does not."""
+class DefaultsHelp(RichHelpFormatter):
+    """Help in colour on a terminal, plain elsewhere; it says the default of every option whose text does not.
+
+    A text with lines that are indented, such as examples, is shown as it is written; any other is wrapped.
+    """
+
+    group_name_formatter = str
+    text_markup = help_markup = False  # square brackets are brackets
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text, value = action.help or "", action.default
@@ -41,18 +51,30 @@ class DefaultsHelp(argparse.HelpFormatter):
         default = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         return f"{text} (default: {default.replace('%', '%%')})"
 
-
-class ExamplesHelp(DefaultsHelp, argparse.RawDescriptionHelpFormatter):
-    """The same, with the lines of description and epilog as they are written."""
+    def _rich_fill_text(self, text: Any, width: int, indent: Any) -> Any:
+        kind = RawDescriptionRichHelpFormatter if "\n " in text.plain else RichHelpFormatter
+        return kind._rich_fill_text(self, text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `UserError`, with the arguments that commands have in common.
 
-    It takes no option by half its name, and its help says the defaults.
+    It takes no option by half its name, names the option that was likely meant, and its help says the defaults.
+
+    Parameters
+    ----------
+    examples : mapping of str to str, optional
+        Whole command lines, each with what it does: the end of the help.
     """
 
-    def __init__(self, *args, **options) -> None:
+    def __init__(self, *args, examples: Mapping[str, str] | None = None, **options) -> None:
+        self.examples = dict(examples or {})
+        if self.examples:
+            title = "example:" if len(self.examples) == 1 else "examples:"
+            lines = [f"  {line}\n      {what}" for line, what in self.examples.items()]
+            before = (options.get("epilog") or "").splitlines()
+            before = [*(textwrap.wrap(before[0], 80) if len(before) == 1 else before), ""] if before else []
+            options["epilog"] = "\n".join([*before, title, *lines])
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": DefaultsHelp} | options)
 
     def add_run(self, what: str, name: str = "run", **options: Any) -> None:
@@ -81,7 +103,25 @@ class Parser(argparse.ArgumentParser):
                 "--permutations", type=count, default=10000, metavar="N", help="sign flips of the tests"
             )
 
-    def error(self, message: str) -> None:
+    def parse_known_args(
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the arguments, and take none that is not declared; so a command of a command knows its own.
+
+        Raises
+        ------
+        UserError
+            An argument is wrong or not declared.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flag = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
+            close = difflib.get_close_matches(flag, self._option_string_actions, 1)
+            meant = f": did you mean {close[0]}?" if close else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
         """Raise what is wrong with the arguments.
 
         Raises
@@ -89,7 +129,7 @@ class Parser(argparse.ArgumentParser):
         UserError
             Always.
         """
-        raise UserError(f"command line: {message}: see --help")
+        raise UserError(f"command line: {message}{'' if message.endswith('?') else ':'} see --help")
 
 
 def run(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 LIMIT = 400  # characters of a message: what a terminal shows in a few lines
 _JOINERS = "\u200c\u200d"  # written within words of Persian and of Indic scripts, and within emoji
@@ -65,6 +67,55 @@ def first_line(error: BaseException, length: int = 120) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = " ".join((lines[0] if lines[0].rstrip(": ") else " ".join(lines)).split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose one of them") -> str:
+    """Return what was expected, what was found, and the nearest of the names that are known.
+
+    Parameters
+    ----------
+    what : str
+        What the names are of, in the singular.
+    got : object
+        What was given.
+    known : iterable of str
+    remedy : str
+        Where nothing is near.
+
+    Examples
+    --------
+    >>> nearest("word", "umbrela", ["a", "person", "umbrella"])
+    "expected a word, got 'umbrela': did you mean umbrella?"
+    >>> nearest("site", "x", ["unet.mid", "text.final"])
+    "expected a site, got 'x': choose one of them: unet.mid, text.final"
+    >>> nearest("table", "gap", [])
+    "expected a table, got 'gap': there is none"
+    """
+    names = list(known)
+    found = f"expected {'an' if what[0] in 'aeiou' else 'a'} {what}, got {got!r:.60}"
+    if close := near(str(got), names):
+        return f"{found}: did you mean {' or '.join(close)}?"
+    if not names:
+        return f"{found}: there is none"
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"{found}: {remedy}: {', '.join(names[:12])}{more}"
+
+
+def near(got: str, known: Iterable[str]) -> list[str]:
+    """Return the names, at most three, that are spelled most like what was given; none where none is like it.
+
+    Examples
+    --------
+    >>> near("unet.midd", ["unet.mid", "unet.mid.attn.0", "text.final"]), near("x", ["unet.mid"])
+    (['unet.mid'], [])
+    """
+    lowered: dict[str, str] = {}
+    for name in known:
+        lowered.setdefault(name.lower(), name)
+    got = got.lower()
+    close = difflib.get_close_matches(got, lowered, 3, 0.5)
+    ratios = [difflib.SequenceMatcher(None, name, got).ratio() for name in close]
+    return [lowered[name] for name, ratio in zip(close, ratios, strict=True) if ratio > 0.9 * ratios[0]]
 
 
 class UserError(Exception):

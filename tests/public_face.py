@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 import analysis
 import hooks
+import triptych
 from analysis.report.figures.style import Drawn
 from analysis.report.wording import Finding
 from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
@@ -18,9 +20,45 @@ from hooks.prompt.wordmap import WordMap
 from probes.runs.store import Run
 
 
+def face(path: Path) -> None:
+    config = triptych.Config(prompts=["a {person} with a dog"], seeds=[0, 1])
+    plan: triptych.Plan = triptych.plan(config, sampler={"steps": 4})
+    run: triptych.LoadedRun = triptych.run(config, stage="generate", out=str(path), progress=False)
+    images: int = plan.images
+    gap: pd.DataFrame = run.gap("unet.*.cross", step=0)
+    claim: str = run.z0.claim
+    interval: tuple[float, float] = run.finding("ssim", "masculine-feminine").interval
+    picture: Image.Image = run.image(0, "feminine")
+    triplet: dict[str, Image.Image] = run.triplet(0)
+    overlay: Image.Image = run.word_map("t00000-s0-neutral", "dog").overlay()
+    atlas: Drawn = run.plot_atlas()
+    place: str = run.export("coco", path / "coco").place
+    saved: Path = run.gallery(2, word="dog").save(path / "gallery.html")
+    differences: pd.DataFrame = triptych.compare(run, path).differences
+    pipe = triptych.load_pipeline("toyworld")
+    with triptych.Probe(pipe, pairs=[(0, 1)]) as probe:
+        pass
+    with triptych.Intervention(pipe, [triptych.Patch("unet.mid", source=1, into=0)]):
+        pass
+    print(
+        images,
+        gap,
+        claim,
+        interval,
+        picture,
+        triplet,
+        overlay,
+        atlas,
+        saved,
+        place,
+        differences,
+        probe.similarity,
+    )
+
+
 def results(path: Path) -> None:
     run: analysis.LoadedRun = analysis.load_run(path)
-    gap: pd.DataFrame = run.gap
+    gap: pd.DataFrame = run.gap()
     metrics = analysis.headline_metrics("sequence")
     symbols: list[str] = [metric.symbol for metric in metrics]
     words: Finding = analysis.finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))

@@ -18,13 +18,45 @@ def yaml_file(tmp_path_factory):
 
 
 def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
-    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]) == 0
+    arguments = [str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]
+    assert main([*arguments, "--samples"]) == 0
     out = capsys.readouterr().out
     assert "t00001-s1-individual" in out
     assert "an individual reading a book" in out
     assert "observe: toyworld-checker, 39 things by their palette colours, no vision model\n" in out
     assert re.search(r"16 images, about \d+ (s|min), [\d.]+ GB of memory, \d+ MB on disk \(", out)
+    assert main(arguments) == 0
+    short = capsys.readouterr().out
+    assert "t00001-s1-individual" not in short and set(short.splitlines()) < set(out.splitlines())
     assert not (tmp_path / "run").exists()
+
+
+def test_the_plan_of_the_default_run_fits_one_screen(capsys):
+    """It names words, prompts, what all stages take and who observes."""
+    assert main([str(ROOT / "triplets.yaml"), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 40
+    assert "  feminine: woman, lady, female\n" in out and "24 prompts\n" in out
+    took = re.search(
+        r"^takes about (.*): generate (.*), observe (.*), measure (.*), report (.*), on a", out, re.M
+    )
+    assert took, out
+
+
+def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):
+    """In the plan, with the triplets whose prompts it makes longer."""
+    words = {"neutral": ["person", "nonbinary person"], "feminine": "woman", "masculine": "doctor"}
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        json.dumps({"prompts": ["a {person} in a hat", "a {person}"], "indicators": words}), "utf-8"
+    )
+    assert main([str(file), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "toyworld does not know “doctor” or “nonbinary”: its images say nothing of them" in out
+    assert (
+        "2 of 2 triplets have prompts of different numbers of tokens (p000, p001; “doctor” +4, “nonbinary person” +6"
+        " of “person”)" in out
+    )
 
 
 def test_options_stand_over_the_file(yaml_file, tmp_path):

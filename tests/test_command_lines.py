@@ -1,12 +1,16 @@
 """Every command line goes through one front: one line and exit status 2 for what the user can mend, no traceback."""
 
+import argparse
 import ast
 import errno
 import importlib
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,10 +20,11 @@ from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 from triptych.cli.main import COMMANDS, command, main
+from triptych.options import _FIELDS as FIELDS
 
 # Print a page and take no argument.
 OUTSIDE = {"lab/pages/sites.py", "lab/pages/tables.py", "lab/pages/mitigation.py"}
-DOORS = {"probes.run", "triptych.__main__"}  # of `triptych run` and of `triptych`
+DOORS = {"probes.run", "analysis.__main__", "triptych.__main__"}  # of `triptych run` and of `triptych`
 STUDIES = {f"triptych {name}" for name in COMMANDS}
 MODULES = {
     "triptych.cli.run",
@@ -76,7 +81,7 @@ def test_help_ends_well_and_an_unknown_option_does_not(name, capsys):
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
-    called = {"triptych.cli.run": "probes.run"}.get(name, name.removesuffix(".__main__"))
+    called = {"triptych.cli.run": "triptych run"}.get(name, name.removesuffix(".__main__"))
     assert called in capsys.readouterr().out
     assert_refused(main, ["--nosuch"], "", capsys)
 
@@ -89,6 +94,85 @@ def test_the_front_lists_the_commands_and_runs_them(capsys):
     for name in ("x" * 5000, "\x1b[31m"):
         assert_refused(main, [name], ": expected ", capsys)  # no such configuration
     assert_refused(main, ["power", "--seed", "-1"], "--seed: ", capsys)
+
+
+def lines_of(parser) -> dict[str, command_line.Parser]:
+    """The examples of a parser and of its commands, each with the parser whose help shows it."""
+    found = dict.fromkeys(parser.examples, parser)
+    for action in parser._actions:
+        for inner in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+            assert inner.examples, f"{inner.prog}: no example"
+            found |= lines_of(inner)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_ends_with_an_example_that_can_be_run(name):
+    parser = importlib.import_module(COMMANDS[name].module).parser()
+    found = lines_of(parser)
+    assert parser.examples
+    for line, shown in found.items():
+        program, called, *arguments = shlex.split(line)
+        assert (program, called) == ("triptych", name) and line.startswith(shown.prog)
+        assert parser.parse_args(arguments)
+        last = shown.format_help().rstrip().splitlines()[-2:]
+        assert last[0].startswith("  triptych ") and last[1].startswith("      "), last
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_says_the_defaults(name):
+    """Of every option with a value that may be left out; what stands over a field of triplets.yaml is the schema's."""
+    of_fields = {field.written for fields in FIELDS.values() for field in fields}
+    top = importlib.import_module(COMMANDS[name].module).parser()
+    for shown in (top, *lines_of(top).values()):
+        for action in shown._actions:
+            flags = set(action.option_strings) - of_fields
+            if flags and action.nargs != 0 and not action.required:
+                assert "default" in shown._get_formatter()._get_help_string(action), (shown.prog, flags)
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"prompts"}))  # which takes its lists from the schema
+def test_help_of_a_command_is_quick(name):
+    code = (
+        f"import sys\nfrom triptych.cli.main import main\n"
+        f"try:\n    main([{name!r}, '--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "assert not {'torch', 'numpy', 'pandas', 'pyarrow', 'pydantic'} & sys.modules.keys()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_option_that_was_meant_is_named(capsys):
+    for line, meant in (
+        (
+            "run triplets.yaml --stepz 3",
+            "unrecognized arguments: --stepz 3: did you mean --steps? see --help",
+        ),
+        ("gep images pictures --modle=x", "did you mean --model?"),
+        ("power extra", "unrecognized arguments: extra: see --help"),
+    ):
+        assert_refused(main, line.split(), meant, capsys)
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"triptych {metadata.version('triptych')}\n"
+
+
+def test_the_door_of_analysis_is_the_command():
+    line = [sys.executable, "-m", "analysis", "power", "--seed", "-1"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (2, "") and "--seed: expected a whole number" in done.stderr
+
+
+def test_help_in_colour_on_a_terminal_alone(capsys, monkeypatch):
+    assert main(["--help"]) == 0
+    plain = capsys.readouterr().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["--help"]) == 0
+    coloured = capsys.readouterr().out
+    assert "\x1b[" in coloured and "\x1b[" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
 def assert_refused(main, arguments, message, capsys):
@@ -133,6 +217,15 @@ BAD = [
     ("triptych compare", "a b --out {file}/c", "{file}/c: cannot be written"),
     ("triptych compare", "a b --out {empty}", "a: expected a run directory"),
     ("triptych compare", "a", "two or more"),
+    ("triptych export", "{empty}", "arguments are required: --to"),
+    ("triptych export", "{empty} --to csv", "expected a run directory"),
+    ("triptych export", "{bare} --to yolo", "--to: invalid choice"),
+    ("triptych export", "{bare} --to csv --repo me/run", "--repo: expected with --to hub alone"),
+    ("triptych export", "{bare} --to csv --out {file}", "{file}: expected a new or empty folder"),
+    ("triptych card", "{empty}", "expected a run directory"),
+    ("triptych card", "{bare}", "{bare}: expected a contrast"),
+    ("triptych card", "{bare} --out {file}", "{file}: cannot be written"),
+    ("triptych card", "{bare} --relationship friend", "--relationship: invalid choice"),
     ("triptych sensitivity", "{empty}", "expected a run directory"),
     ("triptych sensitivity", "{bare}", "expected a contrast"),
     (

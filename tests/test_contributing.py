@@ -220,7 +220,7 @@ def extended(tmp_path_factory):
     (copy / "probes/prompts/sets/trades.yaml").write_text(PROMPTS, "utf-8")
     (copy / "triptych/cli/greet.py").write_text(COMMAND, "utf-8")
     row = '        CommandRow("greet", "triptych.cli.greet", "say hello"),\n'
-    inserted(copy / "triptych/cli/main.py", "        *(method.command for method in METHODS", row)
+    inserted(copy / "triptych/cli/main.py", '        CommandRow("power",', row)
     (copy / "analysis/observe/brightness.py").write_text(OBSERVER, "utf-8")
     registry = copy / "analysis/observe/registry.py"
     inserted(
@@ -234,8 +234,8 @@ def extended(tmp_path_factory):
     inserted(definitions, "SELF_REFINED)}", "DECODER_MEAN, ")
     inserted(
         copy / "probes/config/sections.py",
-        "    gallery: Annotated[int, Field(ge=0",
-        "    author: Word | None = None\n",
+        "    gallery: Annotated[",
+        '    author: Annotated[Word | None, option("Who ran it.", null="nobody", example="Ada")] = None\n',
     )
     inserted(
         copy / "probes/config/question_options.py", '"toyworld-vqa", "toyworld-checker")', '"brightness", '
@@ -252,10 +252,10 @@ def extended(tmp_path_factory):
         "from analysis.report.figures.prompt_numbers import draw_prompt_numbers\n",
     )
     inserted(
-        figures / "__init__.py", "        draw_headline(gap, metrics", "        draw_prompt_numbers(gap),\n"
+        figures / "__init__.py", "        draw_headline(_with_ends", "        draw_prompt_numbers(gap),\n"
     )
     inserted(
-        copy / "analysis/report/templates/report.html.j2",
+        copy / "analysis/report/templates/gap.html.j2",
         '{% if "headline" in figures %}',
         '{{ figure(figures["prompt_numbers"]) }}\n',
     )
@@ -328,7 +328,7 @@ def test_a_definition_of_a_word_map_stands_in_one_file(run):
 def test_an_option_is_a_field_that_is_checked_recorded_and_in_the_schema(extended, run):
     assert run.meta["config"]["resolved"]["report"]["author"] == "Ada"
     schema = json.loads(command(extended, "run", "--schema").stdout)
-    assert "author" in schema["$defs"]["Report"]["properties"]
+    assert schema["$defs"]["Report"]["properties"]["author"]["description"] == "Who ran it."
 
 
 def test_a_question_reader_is_a_file_and_its_name(run):

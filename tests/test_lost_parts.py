@@ -329,7 +329,7 @@ def test_a_study_counts_no_lost_detections(copy, without_first, capsys):
 def test_tables_alone_can_be_opened(copy, capsys):
     for kind in KINDS:
         shutil.rmtree(copy / kind)
-    assert len(analysis.load_run(copy).gap) and "missing samples/part-00000" in capsys.readouterr().err
+    assert len(analysis.load_run(copy).gap()) and "missing samples/part-00000" in capsys.readouterr().err
 
 
 def test_of_a_record_that_does_not_say_its_kinds_nothing_is_missing(copy, capsys):
@@ -353,4 +353,4 @@ def test_a_lost_part_of_a_run_on_a_damaged_record_is_one_line(copy, capsys):
 def test_nothing_is_said_of_a_whole_run(whole):
     with redirect_stderr(io.StringIO()) as said:
         run = analysis.load_run(whole)
-    assert said.getvalue() == "" and np.isfinite(run.gap["n"]).all()
+    assert said.getvalue() == "" and np.isfinite(run.gap()["n"]).all()

@@ -118,7 +118,7 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
     from triptych.cli.main import main as analyse
 
     run = load_run(address(server, "whole"))
-    assert len(run.run.samples()) == 12 and str(run.path) == address(server, "whole") and not run.gap.empty
+    assert len(run.run.samples()) == 12 and str(run.path) == address(server, "whole") and not run.gap().empty
     assert analyse(["sensitivity", address(server, "whole"), "--thetas", "0.35"]) == 0
     assert "tables/sensitivity.csv" in server.stored("runs/whole")
 

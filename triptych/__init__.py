@@ -1,1 +1,95 @@
-"""Internal-representation probing of text-to-image diffusion models with triplet prompts."""
+"""Where and how images and representations of a diffusion model depend on the words of a triplet of prompts.
+
+    import triptych
+
+    run = triptych.run("triplets.yaml", sampler={"steps": 4})   # or a mapping, or a triptych.Config
+    run.gap("unet.*.cross")                                     # a DataFrame
+    run.z0                                                      # the gap of the final latent, in words
+    run.plot_atlas()                                            # sites by steps
+    run.gallery(4, word="umbrella")                             # triplets under the heat map of a word
+    run.word_map("t00000-s0-neutral", "umbrella").overlay()
+
+    triptych.plan("triplets.yaml")                              # what it would generate and cost
+    run = triptych.load_run("runs/first-light")
+    triptych.compare(run, "runs/another")
+
+    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:   # any pipeline of diffusers that is known
+        images = pipe(prompts).images
+
+Everything is imported at first use. `hooks`, `probes` and `analysis` are the packages behind this one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from triptych.shadowing import require_packages
+
+require_packages()
+
+if TYPE_CHECKING:
+    from analysis.loaded_run import LoadedRun, load_run
+    from analysis.studies.compare.summary import RunComparison
+    from hooks.intervention import Intervention
+    from hooks.patch import Patch
+    from hooks.probe import Probe
+    from probes.config.schema import Config
+    from probes.errors import UserError
+    from triptych.api import Plan, compare, load_pipeline, plan, run
+
+    __version__: str
+
+_PLACES = {
+    "RunComparison": "analysis.studies.compare.summary",
+    "Config": "probes.config.schema",
+    "Intervention": "hooks.intervention",
+    "LoadedRun": "analysis.loaded_run",
+    "Patch": "hooks.patch",
+    "Plan": "triptych.api",
+    "Probe": "hooks.probe",
+    "UserError": "probes.errors",
+    "compare": "triptych.api",
+    "load_pipeline": "triptych.api",
+    "load_run": "analysis.loaded_run",
+    "plan": "triptych.api",
+    "run": "triptych.api",
+}
+
+__all__ = [
+    "Config",
+    "Intervention",
+    "LoadedRun",
+    "Patch",
+    "Plan",
+    "Probe",
+    "RunComparison",
+    "UserError",
+    "__version__",
+    "compare",
+    "load_pipeline",
+    "load_run",
+    "plan",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("triptych")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'triptych' has no attribute {name!r}{_nearest(name)}")
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, 1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,31 +1,42 @@
-"""The options of the command line ``python -m probes.run``, and where each of them stands in ``triplets.yaml``."""
+"""The options of ``triptych run`` and its like, and where each of them stands in ``triplets.yaml``."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from probes import command_line
+from probes.config.documentation import flag_help
 
 STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
-EXAMPLES = """examples:
-  python -m probes.run triplets.yaml
-      the bundled model, all stages; running it again goes on where it stopped
-  python -m probes.run runs/first-light --stage trace
-      which site makes the difference: activation patching, of a run that has its images
-  python -m probes.run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null
-      another model, three seeds, twenty steps, in a folder of its own
-"""
+EXAMPLES = {
+    "triptych run triplets.yaml": "the bundled model, all stages; running it again goes on where it stopped",
+    "triptych run runs/first-light --stage observe --overwrite": (
+        "observe the images of a run again, and replace what was observed"
+    ),
+    "triptych run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null": (
+        "another model, three seeds, twenty steps, in a folder of its own"
+    ),
+}
+# of a command that goes through stages: what an option of `triptych run` says, where it has none
+STAGED = {
+    "stage": None,
+    "shard": None,
+    "dry_run": False,
+    "overwrite": False,
+    "quiet": False,
+    "samples": False,
+}
 
 
 @dataclass(frozen=True)
 class _Option:
-    """A flag that overrides a field of ``triplets.yaml``."""
+    """A flag that overrides a field of ``triplets.yaml``; what it does is what the schema says of the field."""
 
     field: str  # its dotted place there
     kind: type
-    help: str
     metavar: str | None = None
     flag: str = ""  # where it is not the last name of the place
     several: bool = False
@@ -43,55 +54,49 @@ class _Option:
     def add(self, group: argparse._ArgumentGroup) -> None:
         """Let a parser take it."""
         group.add_argument(
-            self.written, nargs="+" if self.several else None, metavar=self.metavar, help=self.help
+            self.written,
+            nargs="+" if self.several else None,
+            metavar=self.metavar,
+            help=flag_help(self.field).replace("%", "%%"),
         )
 
 
-_MODELS = "toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt"
-_GUIDANCE = "classifier-free guidance (default: the model's own)"
-_SCHEDULERS = "ddim, euler, dpm, ... (default: the model's own)"
-_SIDE = "of the images (default: the model's own)"
-_WORKERS = "processes that generate, observe and measure, or auto"
-_RAY = "workers on Ray that generate and observe: auto, local, none or host:port"
 _FIELDS = {  # by the title of their group in --help
     "what to generate": (
-        _Option("model", str, _MODELS),
-        _Option("seeds", int, "seeds, e.g. --seeds 0 1 2", "N", several=True),
-        _Option("limit", int, "only the first N prompts", "N"),
+        _Option("model", str),
+        _Option("seeds", int, "N", several=True),
+        _Option("limit", int, "N"),
     ),
     "how to generate": (
-        _Option("sampler.steps", int, "denoising steps", "N"),
-        _Option("sampler.guidance_scale", float, _GUIDANCE, "X"),
-        _Option("sampler.scheduler", str, _SCHEDULERS, "NAME"),
-        _Option("sampler.negative_prompt", str, "what the images should not show", "TEXT"),
-        _Option("sampler.height", int, _SIDE, "PX"),
-        _Option("sampler.width", int, _SIDE, "PX"),
+        _Option("sampler.steps", int, "N"),
+        _Option("sampler.guidance_scale", float, "X"),
+        _Option("sampler.scheduler", str, "NAME"),
+        _Option("sampler.negative_prompt", str, "TEXT"),
+        _Option("sampler.height", int, "PX"),
+        _Option("sampler.width", int, "PX"),
     ),
     "where and with what": (
-        _Option("out", str, "run directory (default: runs/NAME)", "FOLDER"),
-        _Option("generate.device", str, "auto, cpu, cuda, cuda:1, mps"),
-        _Option("generate.dtype", str, "auto, float32, float16, bfloat16"),
-        _Option("generate.batch_triplets", int, "triplets a batch holds, or auto", "N"),
-        _Option("generate.workers", int, _WORKERS, "N"),
-        _Option("cluster.address", str, _RAY, "ADDRESS", flag="cluster"),
+        _Option("out", str, "FOLDER"),
+        _Option("generate.device", str),
+        _Option("generate.dtype", str),
+        _Option("generate.batch_triplets", int, "N"),
+        _Option("generate.workers", int, "N"),
+        _Option("cluster.address", str, "ADDRESS", flag="cluster"),
     ),
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, each of whose options overrides a field of ``triplets.yaml``."""
-    main = command_line.Parser(
-        prog="python -m probes.run",
-        description="Generate triplets of images and measure where inside the model they differ.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    main.add_argument("config", help="triplets.yaml, or the folder of a run to take a stage up again")
-    for title, fields in _FIELDS.items():
-        group = main.add_argument_group(title)
-        for field in fields:
-            field.add(group)
+WHAT, HOW, WHERE = _FIELDS
 
+
+def parser() -> command_line.Parser:
+    """Return the parser of ``triptych run``; most of its options override a field of ``triplets.yaml``."""
+    main = staged_parser(
+        "run",
+        "Generate triplets of images and measure where inside the model they differ.",
+        EXAMPLES,
+        "triplets.yaml, or the folder of a run to take a stage up again",
+    )
     which = main.add_argument_group("which work")
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
@@ -99,12 +104,54 @@ def parser() -> argparse.ArgumentParser:
     which.add_argument(
         "--shard",
         metavar="I/N",
-        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory",
+        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory (default: all)",
     )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
+    which.add_argument(
+        "--samples", action="store_true", help="with --dry-run: list every image that is planned"
+    )
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
-    which.add_argument("--schema", action=_Schema, help="print the JSON schema of triplets.yaml and exit")
+    which.add_argument(
+        "--schema",
+        action=_Schema,
+        default=argparse.SUPPRESS,
+        help="print the JSON schema of triplets.yaml and exit",
+    )
+    return main
+
+
+def staged_parser(
+    name: str,
+    description: str,
+    examples: Mapping[str, str],
+    config: str,
+    groups: Sequence[str] = tuple(_FIELDS),
+) -> command_line.Parser:
+    """Return a parser of a command that goes through stages, as `triptych.stages.run` takes its arguments.
+
+    Parameters
+    ----------
+    name : str
+        Of the command.
+    description : str
+    examples : mapping of str to str
+        See `probes.command_line.Parser`.
+    config : str
+        What its argument, ``config``, may be.
+    groups : sequence of str
+        Of the options over fields of ``triplets.yaml``, those that it has: `WHAT`, `HOW` and `WHERE`.
+    """
+    main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)
+    main.add_argument("config", help=config)
+    for title, fields in _FIELDS.items():
+        if title not in groups:
+            main.set_defaults(**{field.name: None for field in fields})
+            continue
+        group = main.add_argument_group(title)
+        for field in fields:
+            field.add(group)
+    main.set_defaults(**STAGED)
     return main
 
 

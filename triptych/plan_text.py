@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from probes.config.checks import caption, template
 from probes.config.schema import Config
 from probes.errors import printable
+from probes.prompts.vocabulary import PromptTokens, token_counts_line, unknown_words_line
 
 if TYPE_CHECKING:
     from probes.prompts.plan import Sample
 
 ROWS = 60  # of the table that are shown
+PROMPTS, SIDES, WIDTH = 5, 8, 90  # prompts, and sides of words, that are named; characters of a prompt
 CONTRASTS = 12  # that are named
 
 
-def describe(config: Config, samples: Sequence[Sample]) -> str:
-    """Return the plan: one row per image, the contrasts, and what so few prompts cannot show."""
-    return "\n".join([table(samples), *comparison(config)])
+def describe(config: Config, read: PromptTokens) -> list[str]:
+    """Return the plan in lines: model, words, prompts, contrasts, and what is to be known of them."""
+    return [
+        printable(
+            f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"
+        ),
+        *_words(config),
+        *_prompts(config),
+        contrasts(config),
+        *map(printable, warnings(config, read)),
+    ]
 
 
 def comparison(config: Config) -> list[str]:
@@ -25,8 +36,53 @@ def comparison(config: Config) -> list[str]:
     return [line for line in (contrasts(config), few_prompts(config)) if line]
 
 
+def warnings(config: Config, read: PromptTokens) -> list[str]:
+    """Return lines on what so few prompts cannot show, on words that the model does not know, and on tokens."""
+    lines = (
+        few_prompts(config),
+        unknown_words_line(read, config.model),
+        token_counts_line(read, config.reference),
+    )
+    return [line for line in lines if line]
+
+
+def _words(config: Config) -> list[str]:
+    """A line for each side: its word, and its synonyms."""
+    sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
+    for entry in config.indicators.values():
+        if entry.control:
+            sides[config.reference if entry.control is True else entry.control].append(entry.word)
+    lines = [
+        f"  {name}{' (reference)' if name == config.reference else ''}: {_listed(own, 12)}"
+        for name, own in sides.items()
+    ]
+    return [printable(line) for line in _some(["words", *lines], SIDES + 1, "sides")]
+
+
+def _prompts(config: Config) -> list[str]:
+    """The first prompts, a line each."""
+    prompts = config.prompts[: config.limit]
+    texts = [template(prompt) or caption(prompt, config.reference) for prompt in prompts[: PROMPTS + 1]]
+    lines = [
+        f"{len(prompts):,} prompts",
+        *(f"  {' '.join(text.split())[:WIDTH]}" for text in texts[:PROMPTS]),
+    ]
+    if len(prompts) > PROMPTS:
+        lines.append(f"  and {len(prompts) - PROMPTS:,} more")
+    return [printable(line) for line in lines]
+
+
+def _some(lines: list[str], most: int, what: str) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most], f"  and {len(lines) - most} more {what}"]
+
+
+def _listed(values: Sequence[object], most: int) -> str:
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return f"{', '.join(map(str, values[:most]))}{more}"
+
+
 def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
-    """Return the plan as text, one row per image."""
+    """Return the images as text, one row per image."""
     width = max(len(sample.sample_id) for sample in samples[:maximum])
     lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
     for sample in samples[:maximum]:

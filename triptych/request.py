@@ -1,11 +1,12 @@
-"""A request, one command of ``python -m probes.run``: its configuration, its stages, and how it holds the run."""
+"""A request, one command of ``triptych run`` or one call of `triptych.run`: configuration, stages, hold on the run."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from probes.config.messages import naming
@@ -17,7 +18,59 @@ from probes.execution.shards import Shard
 from probes.prompts.source import LoadedPrompts
 from probes.storage.claim import Hold
 from triptych.options import STAGES, options
-from triptych.request_configuration import configuration
+from triptych.request_configuration import Chosen, configuration
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is asked for, by the command line or in Python, before its configuration is read.
+
+    Attributes
+    ----------
+    config : str, Config or mapping
+        Path of ``triplets.yaml`` or of a run directory; or the configuration itself.
+    chosen : mapping
+        What is put over it: by its place in ``triplets.yaml`` the flag or name it was given by, and the value.
+    stage : str, optional
+        The only stage that is wanted.
+    shard : str, optional
+        ``I/N``, a share of the run.
+    dry, overwrite, quiet : bool
+        Show the plan and write nothing; replace what is there; no progress bars and no remarks.
+    samples : bool
+        List every image in the plan.
+    announce : bool
+        Print where the report is, at the end.
+    """
+
+    config: str | Config | Mapping[str, Any]
+    chosen: Chosen = field(default_factory=dict)
+    stage: str | None = None
+    shard: str | None = None
+    dry: bool = False
+    overwrite: bool = False
+    quiet: bool = False
+    samples: bool = False
+    announce: bool = True
+
+    @classmethod
+    def of_arguments(cls, arguments: argparse.Namespace) -> Command:
+        """Return the command that arguments of `triptych.options.parser` make."""
+        return cls(
+            arguments.config,
+            options(arguments),
+            arguments.stage,
+            arguments.shard,
+            arguments.dry_run,
+            arguments.overwrite,
+            arguments.quiet,
+            arguments.samples,
+        )
+
+    def say(self, text: str) -> None:
+        """Tell the user in a line, on stderr, unless the command is to be quiet."""
+        if not self.quiet:
+            print(printable(text), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -26,8 +79,7 @@ class Request:
 
     Attributes
     ----------
-    arguments : argparse.Namespace
-        Of `triptych.options.parser`.
+    command : Command
     config : Config
         As it is written, with the command line over it.
     yaml_source : YamlSource
@@ -44,7 +96,7 @@ class Request:
         All shards are generated, and this process does the rest.
     """
 
-    arguments: argparse.Namespace
+    command: Command
     config: Config
     yaml_source: YamlSource
     passed: dict[str, Any]
@@ -56,7 +108,7 @@ class Request:
     @property
     def dry(self) -> bool:
         """Return whether the plan is shown and nothing written."""
-        return self.arguments.dry_run
+        return self.command.dry
 
     @property
     def drawing(self) -> bool:
@@ -87,30 +139,28 @@ class Request:
 
     def replaces(self, stage: str) -> bool:
         """Return whether the stored results of a stage are to be replaced."""
-        return self.arguments.overwrite and stage in self.stages
+        return self.command.overwrite and stage in self.stages
 
     def place(self, field: str) -> str:
-        """Return where a field of the configuration stands, for errors."""
-        return f"{self.yaml_source.name}: {field}"
+        """Return where a field of the configuration stands, for errors: the flag it was given by, or the file."""
+        flag, _ = self.command.chosen.get(tuple(field.split(".")), ("", None))
+        return flag or f"{self.yaml_source.name}: {field}"
 
     def naming(self) -> contextlib.AbstractContextManager[None]:
         """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
-        return naming(Config, self.yaml_source, options(self.arguments))
+        return naming(Config, self.yaml_source, self.command.chosen)
 
     def say(self, text: str) -> None:
         """Tell the user in a line, on stderr."""
-        say(text, self.arguments)
+        self.command.say(text)
+
+    def announce(self, text: str) -> None:
+        """Print a line on what was done."""
+        if self.command.announce:
+            print(printable(text))
 
 
-def say(text: str, arguments: argparse.Namespace) -> None:
-    """Tell the user in a line, on stderr, unless the command is to be quiet."""
-    if not arguments.quiet:
-        print(printable(text), file=sys.stderr, flush=True)
-
-
-def read_request(
-    arguments: argparse.Namespace, shard: Shard | None = None, *, finishing: bool = False
-) -> Request:
+def read_request(command: Command, shard: Shard | None = None, *, finishing: bool = False) -> Request:
     """Read the configuration that a command names.
 
     Raises
@@ -118,12 +168,10 @@ def read_request(
     UserError
         There is no such file, or it holds no configuration.
     """
-    config, yaml_source, passed, loaded = configuration(
-        arguments.config, options(arguments), lambda line: say(line, arguments)
-    )
-    config, stages = _stages(config, arguments.stage)
+    config, yaml_source, passed, loaded = configuration(command.config, command.chosen, command.say)
+    config, stages = _stages(config, command.stage)
     stages = shards.shard_stages(stages, shard, finishing=finishing)
-    return Request(arguments, config, yaml_source, passed, loaded, stages, shard, finishing)
+    return Request(command, config, yaml_source, passed, loaded, stages, shard, finishing)
 
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:

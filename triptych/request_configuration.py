@@ -1,13 +1,16 @@
-"""The configuration of a request: a ``triplets.yaml`` or a run directory, with the options put over it."""
+"""The configuration of a request: ``triplets.yaml``, a run directory or plain data, with the options put over it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from probes.config.schema import Config, build_config, load_config
-from probes.config.yaml import YamlSource, read_yaml
+from pydantic import BaseModel
+
+from probes.config.schema import Config, build_config, load_config, load_data
+from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
 from probes.prompts import of_captions
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
@@ -20,16 +23,16 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 
 
 def configuration(
-    given: str, chosen: Chosen, tell: Callable[[str], None]
+    given: str | Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
 ) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """Return the configuration from a YAML file or a run directory with the command line over it, and as passed.
+    """Return the configuration that is given with what was chosen over it, and as passed.
 
     Parameters
     ----------
     given
-        The path of the file or the directory.
+        The path of a YAML file or of a run directory; or the configuration itself, also as plain data.
     chosen
-        What the command line gave, by the place it has in ``triplets.yaml``: the option and its value.
+        What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
     tell
         Told in a line what became of captions that were read.
 
@@ -45,8 +48,9 @@ def configuration(
         There is no such file, it holds no configuration, the directory holds no run, or a run is to stand at no
         path.
     """
+    if not isinstance(given, str):
+        return _of_data(given, chosen, tell)
     path = expand_run(given, "command line")
-    line = {flag: value for flag, value in chosen.values()}
     if path.name == RECORD and not is_object(path) and path.is_file():
         raise UserError(
             f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
@@ -61,7 +65,7 @@ def configuration(
         if line_on_captions := selection_summary(read):
             tell(line_on_captions)
         _require_out(config, chosen, f"{source.name}: out")
-        return config, source, {"file": source.data, "command_line": line}, read[0] if read else None
+        return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
     run = Run.open(path)
     record = run.meta.get("config")
     before, resolved = (
@@ -71,13 +75,60 @@ def configuration(
         raise UserError(
             f"{path / RECORD}: expected the configuration of a run, found none: run it from triplets.yaml"
         )
-    passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
     # a folder whose name begins with ~ is the folder, and no one's home
     out = str(path.absolute() if str(path).startswith("~") else path)
     source = YamlSource(name=f"{path / RECORD}", text="", data={**resolved, "out": out})
     config = build_config(source.data, source, chosen)
     _require_out(config, chosen, f"{source.name}: out")
-    return config, source, passed, None
+    return config, source, _passed(before, chosen), None
+
+
+def _of_data(
+    given: Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
+) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
+    """A configuration that stands in no file; relative paths begin in the current folder."""
+    data = plain(given)
+    source = YamlSource(name="config", text="", data=data)
+    read: list[LoadedPrompts] = []
+    try:
+        config = load_data(source, Path(), chosen, read)
+    except NoFileError as error:
+        raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
+    if line_on_captions := selection_summary(read):
+        tell(line_on_captions)
+    _require_out(config, chosen, "config: out")
+    source = replace(
+        source, text=yaml_text(data)
+    )  # the copy that the run keeps; not before it is known to be right
+    return config, source, _passed({"file": data}, chosen), read[0] if read else None
+
+
+def plain(value: Any) -> Any:
+    """Return the fields of a configuration, or of a part of it, that are not left to their defaults, as plain data.
+
+    Examples
+    --------
+    >>> plain({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
+    {'prompts': ['a {person}'], 'seeds': [0, 1], 'out': 'runs'}
+    """
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(one) for one in value]
+    if type(value).__module__ == "numpy":
+        return plain(value.tolist())
+    return str(value) if isinstance(value, Path) else value
+
+
+def _passed(before: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
+    """What ``run.json`` keeps: the file, flags of the command line, and changes of a call by their dotted fields."""
+    flags = {flag: value for flag, value in chosen.values() if flag.startswith("-")}
+    passed = {**before, "command_line": {**before.get("command_line", {}), **flags}}
+    if changes := {name: value for name, value in chosen.values() if not name.startswith("-")}:
+        passed["changes"] = {**before.get("changes", {}), **changes}
+    return passed
 
 
 def _out(path: Path, source: YamlSource, chosen: Chosen) -> Path:

@@ -1,8 +1,7 @@
-"""The command line, ``python -m probes.run triplets.yaml``: calls the stages in order."""
+"""The stages of a run, in their order: what ``triptych run`` and `triptych.run` do."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,26 +19,51 @@ from probes.runs import completeness, image_faults
 from probes.runs import directory as runs_directory
 from probes.runs.store import Run
 from probes.storage.claim import HeldError, claim
-from triptych.plan import RunPlan, make_plan
-from triptych.request import Request, read_request, require_shareable
+from triptych.request import Command, Request, read_request, require_shareable
+from triptych.run_plan import RunPlan, make_plan
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
     from probes.execution.cluster.driver import ClusterWorkers
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    shard = shards.parse_shard(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
+def run(command: Command) -> Config:
+    """Do what a command asks; return the configuration as it was planned."""
+    shard = shards.parse_shard(command.shard, command.stage, overwrite=command.overwrite)
     with Team() as team:
-        config = _run_once(read_request(arguments, shard), team)
-        if arguments.dry_run:
-            return
-        if shard and arguments.stage is None and shards.is_complete(config.out_path, shard):
+        config = _run_once(read_request(command, shard), team)
+        if command.dry:
+            return config
+        if shard and command.stage is None and shards.is_complete(config.out_path, shard):
             with contextlib.suppress(HeldError):  # another one finishes it
-                _run_once(read_request(arguments, finishing=True), team)
-        while arguments.stage == "measure" and shards.became_complete(config.out_path):
-            _run_once(read_request(arguments), team)
+                _run_once(read_request(command, finishing=True), team)
+        while command.stage == "measure" and shards.became_complete(config.out_path):
+            _run_once(read_request(command), team)
+    return config
+
+
+def planned(command: Command) -> tuple[RunPlan, list[str]]:
+    """Return the plan of a dry command, and its lines: what is to be generated and observed, and what it will take."""
+    request = read_request(command)
+    with request.naming():
+        primary = _primary(request)
+        _require_possible(request)
+        plan, observers, skipped = _planned(request, primary)
+        return plan, _described(command, plan, observers, skipped)
+
+
+def _planned(request: Request, primary: Metric) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
+    """The plan of a request, and who observes its images or why not."""
+    with loading_libraries():
+        plan = make_plan(request)
+        return plan, *_observers(request, plan.config, primary)
+
+
+def _described(
+    command: Command, plan: RunPlan, observers: Sequence[Observer], skipped: Sequence[str]
+) -> list[str]:
+    looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
+    return [*plan.described(observers, samples=command.samples), *looking]
 
 
 def _run_once(request: Request, team: Team) -> Config:
@@ -52,21 +76,18 @@ def _planned_and_done(request: Request, team: Team) -> Config:
     primary = _primary(request)
     _require_possible(request)
     _start_helpers(request, team)
-    with loading_libraries():
-        plan = make_plan(request)
-        observers, skipped = _observers(request, plan.config, primary)
+    plan, observers, skipped = _planned(request, primary)
     if request.dry:
-        looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
-        print("\n".join([*plan.described(), *looking]))
+        print("\n".join(_described(request.command, plan, observers, skipped)))
         return plan.config
     _say_skipped(request, observers, skipped)
     signals.raise_from_here()
     with claim(plan.config.out_path, request.hold) as directory:
         directory = SharedRun(directory, request.shard) if request.shard else directory
         done = _Work(request, plan, directory, team).through()
-    print(printable(done))
+    request.announce(done)
     if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
-        print(printable(f"the run is not finished: {request.stages[-1]} over {over}"))
+        request.announce(f"the run is not finished: {request.stages[-1]} over {over}")
     return plan.config
 
 
@@ -84,7 +105,8 @@ def _require_possible(request: Request) -> None:
     if request.clustered and not request.dry:
         from probes.execution.cluster import driver
 
-        driver.require(request.config, "--cluster" if request.arguments.cluster else request.place("cluster"))
+        flag, _ = request.command.chosen.get(("cluster", "address"), (request.place("cluster"), None))
+        driver.require(request.config, flag)
     if request.config.preset and request.includes("observe"):
         from analysis.observe.missing import require_preset
 
@@ -129,7 +151,7 @@ def _observers(request: Request, config: Config, primary: Metric) -> tuple[Seque
 
 def _say_skipped(request: Request, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
     """Say who does not look; refuse the stage observe alone where nobody does."""
-    if skipped and not observers and request.arguments.stage:
+    if skipped and not observers and request.command.stage:
         raise UserError(f"observe: {'; '.join(skipped)}")
     for line in skipped if observers else ():
         request.say(f"observe: {line}")
@@ -163,13 +185,13 @@ class _Work:
             self.measure()
         if request.includes("report"):
             return self.report()
-        what = f"shard {request.shard}" if request.shard else request.arguments.stage
+        what = f"shard {request.shard}" if request.shard else request.command.stage
         return f"{what}: done in {self.plan.config.out_path}"
 
     def require_same(self) -> None:
         """Refuse a directory that holds another run, unless that is to be replaced."""
         request = self.request
-        if not (request.arguments.overwrite and request.drawing):
+        if not (request.command.overwrite and request.drawing):
             runs_directory.require_same(
                 self.run,
                 self.plan.config.resolved(),
@@ -180,7 +202,7 @@ class _Work:
     def write_plan(self) -> str:
         """Record what is to be generated."""
         request, plan = self.request, self.plan
-        overwrite = request.arguments.overwrite
+        overwrite = request.command.overwrite
         runs_directory.write_plan(
             self.run,
             plan.config,
@@ -205,7 +227,7 @@ class _Work:
 
     @property
     def progress(self) -> bool:
-        return not self.request.arguments.quiet
+        return not self.request.command.quiet
 
     def generate(self, cluster: ClusterWorkers | None) -> None:
         """Draw the images of the plan, or take in those of another program."""
@@ -213,7 +235,7 @@ class _Work:
         command = StageCall(
             request.passed,
             request.text,
-            request.arguments.overwrite,
+            request.command.overwrite,
             self.progress,
             plan.captions,
             self.team,
@@ -286,10 +308,13 @@ class _Work:
         """Write the report of the run; gives a line on where it stands."""
         config = self.plan.config
         _load("report", config, self.team)
+        from analysis.export.cards.dataset import write_dataset_card
         from analysis.report.page import report
 
         began = monotonic()
         self.request.say("report: drawing figures")
         page = report(self.run, team=self.team, processes=workers.report_workers(config))
+        if left := write_dataset_card(self.run):
+            self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)
         return f"report: {page}"

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 class CommandRow:
     """A command of ``triptych``: its name, the module that holds it, and what it does in a few words.
 
-    ``resumes``: the same command again goes on where an interrupted one stopped.
+    ``resumes``: the same command again goes on where an interrupted one stopped. ``begins``: false where the work says
+    itself from when on there is something to go on with, see `probes.command_line.run`.
     """
 
     name: str
     module: str
     summary: str
     resumes: bool = False
+    begins: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         reported="analysis.methods.gep.section:REPORTED",
         command=CommandRow(
             "gep",
-            "analysis.methods.gep.command",
+            "analysis.methods.gep.arguments",
             "audits of attributes: a folder of images, labels of people, several runs side by side",
         ),
     ),
@@ -73,7 +75,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         reported="analysis.methods.alignment.section:REPORTED",
         command=CommandRow(
             "alignment",
-            "analysis.methods.alignment.command",
+            "analysis.methods.alignment.arguments",
             "image-text alignment and image quality: R-precision, captions, FID and KID",
         ),
     ),
@@ -87,7 +89,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         "decoding",
         command=CommandRow(
             "decode",
-            "analysis.methods.decoding.command",
+            "analysis.methods.decoding.arguments",
             "linear probes: what can be read at which site, and from which step on",
             resumes=True,
         ),
@@ -96,7 +98,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         "mitigation",
         command=CommandRow(
             "mitigate",
-            "analysis.methods.mitigation.command",
+            "analysis.methods.mitigation.arguments",
             "a model before and after it was mitigated: lean, and what it cost",
         ),
     ),

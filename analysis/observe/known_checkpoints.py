@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -52,6 +53,19 @@ def command(name: str) -> str:
     if any("*" in pattern for pattern in patterns):
         return f"hf download {name} " + " ".join(f'--include "{pattern}"' for pattern in patterns)
     return f"hf download {name} {' '.join(patterns)}"
+
+
+def present(name: str) -> bool:
+    """Return whether a checkpoint that is known is on this machine, where `analysis.observe.checkpoints.find` looks."""
+    entry = known()[name]
+    if "url" in entry:
+        from torch.hub import get_dir
+
+        return (Path(get_dir()) / "checkpoints" / name).exists()
+    from huggingface_hub import try_to_load_from_cache
+
+    first = next((file for file in entry["files"] if "*" not in file), "config.json")
+    return isinstance(try_to_load_from_cache(name, first), str)
 
 
 def remedy(name: str) -> str:

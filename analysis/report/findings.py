@@ -13,19 +13,20 @@ one claims at, and the primary measure loses no power to the company it keeps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import counted, listed, number, over, p_value
+from analysis.report.format import counted, listed, number, p_value
 from analysis.report.verdict import ContrastWords
 from analysis.report.wording import Finding, SpecificationRange, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.control_columns import words_of
+from analysis.tables.similarities.side_shares import side_shares
 from probes.config.schema import Config
 
 COLUMNS = TABLES["findings"].columns
@@ -33,17 +34,27 @@ COLUMNS = TABLES["findings"].columns
 
 @dataclass(frozen=True)
 class Summary:
-    """The findings of one contrast, the primary measure first, and the sentences above them."""
+    """The findings of one contrast, the primary measure first, and the sentences above them.
+
+    ``answer``: of at most thirty words; ``opening``: the whole claim with its words; ``others``: on the other measures;
+    ``correlations``: of the gaps of measures that view the same images, by their symbols.
+    """
 
     contrast: tuple[str, str]
     words: ContrastWords
+    answer: str
     opening: str
     others: str
     findings: list[Finding]
+    correlations: pd.DataFrame
 
 
 def summaries(
-    gap: pd.DataFrame, specifications: pd.DataFrame, agreement: pd.DataFrame, config: Config
+    gap: pd.DataFrame,
+    specifications: pd.DataFrame,
+    agreement: pd.DataFrame,
+    config: Config,
+    disparity: pd.DataFrame | None = None,
 ) -> list[Summary]:
     """Word the findings of every contrast.
 
@@ -52,6 +63,8 @@ def summaries(
     gap, specifications, agreement : DataFrame
         The tables of a run.
     config : Config
+    disparity : DataFrame, optional
+        Without it there are no shares of the distance between the sides.
     """
     measure, people, reference = config.measure, indicators(config), config.reference
     metrics = headline_metrics(measure.text_readout)
@@ -79,9 +92,16 @@ def summaries(
             )
             for (metric, row), p_words in zip(rows, p_values)
         ]
+        if disparity is not None:
+            names = _names(contrast, reference, people)
+            findings = [
+                replace(one, shares=side_shares(one.row, disparity, one.metric, names.first, names.second))
+                for one in findings
+            ]
         opening = _opening(findings, contrast)
-        others = _others(findings, agreement, contrast, config.unit)
-        found.append(Summary(contrast, words, opening, others, findings))
+        others = _others(findings)
+        matrix = correlations(findings, agreement, contrast)
+        found.append(Summary(contrast, words, _answer(findings, contrast), opening, others, findings, matrix))
     return found
 
 
@@ -101,6 +121,7 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
             "specifications": one.specified.count if one.specified else 0,
             "specified_low": one.specified.low if one.specified else np.nan,
             "specified_high": one.specified.high if one.specified else np.nan,
+            **asdict(one.shares),
             "claim": one.claim,
         }
         for summary in found
@@ -119,12 +140,42 @@ def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[M
     ContrastWords(first=('man',), second=('woman', 'lady'), reference=('person',))
     """
     spelled = {person.name: person.word for person in people}
-    names = words_of(
-        contrast, reference, {person.name: person.control for person in people if person.control}
-    )
+    names = _names(contrast, reference, people)
     return ContrastWords(
         *(tuple(spelled[name] for name in group) for group in (names.first, names.second, names.reference))
     )
+
+
+def _names(contrast: tuple[str, str], reference: str, people: Sequence[Member]):
+    """The indicators of each side and of the reference, each with its controls."""
+    return words_of(contrast, reference, {person.name: person.control for person in people if person.control})
+
+
+def correlations(
+    findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str]
+) -> pd.DataFrame:
+    """Return how far the gaps of measures that view the same images correlate, as a symmetric matrix by symbols.
+
+    Without rows where fewer than two do; NaN where a correlation is undefined, and on the diagonal.
+    """
+    views = {one.metric.key: one.metric.symbol for one in findings if one.metric.space != "prompt"}
+    own = agreement[agreement["contrast"] == "-".join(contrast)]
+    own = own[own["first"].isin(list(views)) & own["second"].isin(list(views))]
+    both = pd.concat([own, own.rename(columns={"first": "second", "second": "first"})])
+    if both["correlation"].notna().sum() == 0:
+        return pd.DataFrame()
+    wide = both.pivot(index="first", columns="second", values="correlation")
+    there = [key for key in views if key in wide.index]
+    return wide.reindex(index=there, columns=there).rename(index=views, columns=views)
+
+
+def _answer(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
+    """The short sentence about the primary measure."""
+    if not findings:
+        return f"No headline measure could be computed for {contrast[0]} against {contrast[1]}."
+    if not findings[0].primary:
+        return "The primary measure was not captured; the others are adjusted for one another."
+    return findings[0].answer
 
 
 def specified(
@@ -160,9 +211,7 @@ def range_of(one: Finding) -> str:
     )
 
 
-def _others(
-    findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str], unit: str
-) -> str:
+def _others(findings: Sequence[Finding]) -> str:
     """The sentences about the other measures: secondary, and how far they are views of the same images."""
     if len(findings) < 2:
         return ""
@@ -187,23 +236,9 @@ def _others(
             f"{top.metric.symbol} is the primary measure. Of the others, adjusted for one another and tested only "
             f"after it, {'; '.join(parts)}. "
         )
-    views = [one.metric for one in findings if one.metric.space != "prompt"]
+    views = [one.metric.symbol for one in findings if one.metric.space != "prompt"]
     if len(views) > 1:
-        symbols = {metric.key: metric.symbol for metric in views}
-        own = agreement[
-            (agreement["contrast"] == "-".join(contrast))
-            & agreement["first"].isin(list(symbols))
-            & agreement["second"].isin(list(symbols))
-            & agreement["correlation"].notna()
-        ]
-        text += f"{listed(symbols.values())} are views of the same images, not separate findings"
-        if len(own):
-            shown = [
-                f"{number(row.correlation, 2)} ({symbols[row.first]}, {symbols[row.second]})"
-                for row in own.itertuples(index=False)
-            ]
-            text += f": {over(unit)} their gaps correlate at {listed(shown)}"
-        text += "."
+        text += f"{listed(views)} are views of the same images, not separate findings."
     return text.strip()
 
 

@@ -264,13 +264,14 @@ def _maps(words: pd.DataFrame) -> dict:
             packed,
             int(row.height),
             int(row.width),
-            _short(low * unit),
-            _short(high * unit),
-            _short(peak),
+            short(low * unit),
+            short(high * unit),
+            short(peak),
         ]
         maps.setdefault(str(row.sample_id), {})[str(row.word_index)] = entry
     return maps
 
 
-def _short(value: float) -> float:
+def short(value: float) -> float:
+    """Return a value with six significant digits."""
     return float(f"{value:.6g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.execution.team import Team
     from probes.runs.store import Run
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The first screen of a method that a run was made for.
+
+    Attributes
+    ----------
+    question : str
+    answer : str
+        One sentence of at most thirty words, with its hedge.
+    figures : sequence of str
+        Names of the figures beside it, which the section shows no second time.
+    """
+
+    question: str
+    answer: str
+    figures: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -33,6 +51,9 @@ class ReportSection:
         What the template shows, from what was read.
     anchor, title : str
         The id of its ``<section>``, and how the links at the top of the page call it; without a title there is none.
+    lead : callable, optional
+        The `Lead` of a run that was made for the method, from what was read: such a section comes first, and what
+        nobody asked for is folded. None where the run was made for something else.
     """
 
     template: str
@@ -41,6 +62,7 @@ class ReportSection:
     context: Callable[[Any, Config], dict[str, Any]]
     anchor: str = ""
     title: str = ""
+    lead: Callable[[Any, Config], Lead | None] | None = None
 
 
 @dataclass(frozen=True)

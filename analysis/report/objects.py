@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.format import over, reason
 from analysis.report.overlays import overlays
+from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
@@ -114,25 +115,31 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     """Draw the figures on objects, by name."""
     drawn: list[Drawn | None] = []
     for towards, away in contrasts(config):
-        pair = {"first": away, "second": towards}
         for name, (group, where) in SCORES.items():
-            scores = objects.rows("figure04_bias_scores", group=group, **pair)
-            tests = objects.rows("object_tests", group=group, **pair)
-            claims = objects.rows("object_claims", **pair)
-            holds, filled = claims["claim"] == HOLDS, FILLED_CLAIM.format(over=over(config.unit))
-            if group == ALL:
-                tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
-            else:  # of one word against one, by itself no claim
-                held = tests["object"].isin(claims.loc[holds, "object"])
-                tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
-                filled = f"{filled}, and in this group {FILLED}"
-            scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
+            scores = scored(objects, (towards, away), group)
+            filled = FILLED_CLAIM.format(over=over(config.unit))
+            filled += "" if group == ALL else f", and in this group {FILLED}"
             title = f"Bias scores of {where}, {away} and {towards}"
             name = f"{name}-{towards}-{away}"
             drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled, config.unit))
     names = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
     return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def scored(objects: Objects, contrast: tuple[str, str], group: str) -> pd.DataFrame:
+    """Return the bias scores of a contrast and dependency group with ``p_bh``, which is 1 where nothing is claimed."""
+    towards, away = contrast
+    pair = {"first": away, "second": towards}
+    tests, claims = objects.rows("object_tests", group=group, **pair), objects.rows("object_claims", **pair)
+    holds = claims["claim"] == HOLDS
+    if group == ALL:
+        tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+    else:  # of one word against one, by itself no claim
+        held = tests["object"].isin(claims.loc[holds, "object"])
+        tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
+    scores = objects.rows("figure04_bias_scores", group=group, **pair)
+    return scores.merge(tests[["object", "p_bh"]], on="object", how="left")
 
 
 def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
@@ -161,7 +168,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "detector_line": wording_objects.detector_line(error, check, engine),
         "contrasts": [_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)],
         "similarity": _similarity(objects, people, config.reference),
-        "chi_square": _chi_square(objects),
+        "chi_square": _chi_square(objects, people),
         "presence": _presence(objects),
         "amounts": _wide(objects.tables["table12_amounts"], "amount", (*GROUPS, "nouns")),
         "intersection": _intersection(objects.tables["table13_intersection"]),
@@ -286,7 +293,10 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit:
         "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
         "whole": whole,
         "whole_sentence": wording_objects.table_sentence(
-            whole, pair, checked=any(len(objects.tables[name]) for name in MAYBE)
+            whole,
+            pair,
+            checked=any(len(objects.tables[name]) for name in MAYBE),
+            held=bool((claims["claim"] == HOLDS).any()),
         ),
         "paper": paper,
         "paper_sentence": wording_objects.chi_square_sentence(paper),
@@ -308,19 +318,54 @@ def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> l
     ]
 
 
-def _chi_square(objects: Objects) -> list[dict]:
-    """Tables 7 to 9: one row per comparison, one cell per group, with the label-swap test beneath."""
+def _chi_square(objects: Objects, people: Sequence[Member]) -> list[dict]:
+    """Tables 7 to 9: one row per comparison, one cell per group, with the label-swap test beneath.
+
+    A cell is of one word against one, and so a hint at most (`hints`).
+    """
     table = objects.rows("table07_chi_square", individuals=LEFT_OUT)
-    swaps = {
-        (row["group"], row["indicators"]): row
-        for row in objects.rows("table_tests", of="detections").to_dict("records")
-    }
+    tests = objects.rows("table_tests", of="detections")
+    swaps = {(row["group"], row["indicators"]): row for row in tests.to_dict("records")}
+    marked = hints(tests, set(table["comparison"]), people)
     rows = []
     for comparison, own in table.groupby("comparison", sort=False):
         cells = {row["group"]: row for row in own.to_dict("records")}
-        ordered = [(cells.get(group), swaps.get((group, comparison))) for group in (ALL, *GROUPS)]
+        ordered = [
+            (cells.get(group), swaps.get((group, comparison)), (group, comparison) in marked)
+            for group in (ALL, *GROUPS)
+        ]
         rows.append({"name": str(comparison).replace("-", ", "), "cells": ordered})
     return rows
+
+
+def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member]) -> set[tuple[str, str]]:
+    """Return the cells, by group and comparison, in which words differ by more than words of one meaning do.
+
+    Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
+    is larger than in any comparison of the reference with a word of its own meaning in the group.
+
+    Parameters
+    ----------
+    tests : DataFrame
+        Rows of ``tables/table_tests`` on detections.
+    shown : collection of str
+        The comparisons of the table.
+    people : sequence of Member
+    """
+    reference = {member.name for member in people if not member.control}
+    alike = {
+        "-".join(pair)
+        for member in people
+        if member.control in reference
+        for pair in ((member.control, member.name), (member.name, member.control))
+    }
+    own = tests.assign(excess=tests["cramers_v"] - tests["cramers_v_floor"])
+    most = own[own["indicators"].isin(alike)].groupby("group")["excess"].max()
+    cells = own[own["indicators"].isin(list(shown))]
+    below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < wording_objects.SIGNIFICANT
+    beyond = cells["excess"] > cells["group"].map(most).fillna(-1.0)
+    found = cells[below & beyond]
+    return set(zip(found["group"], found["indicators"]))
 
 
 def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:

@@ -7,6 +7,7 @@ kilobytes, not a bitmap an object.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,11 @@ def _straight(steps: np.ndarray) -> list[tuple[int, int]]:
     return joined
 
 
-def overlays(table: pd.DataFrame, detections: pd.DataFrame) -> dict[str, list[dict]]:
+def overlays(
+    table: pd.DataFrame,
+    detections: pd.DataFrame,
+    trace: Callable[[np.ndarray], tuple[str, int]] = outline,
+) -> dict[str, list[dict]]:
     """Collect what can be laid over each image.
 
     Parameters
@@ -80,6 +85,8 @@ def overlays(table: pd.DataFrame, detections: pd.DataFrame) -> dict[str, list[di
         ``best_word_index``, ``coverage``.
     detections : DataFrame
         Of ``objects/``: ``sample_id``, ``object``, ``score``, ``x0`` … ``y1``, ``mask``, ``height``, ``width``.
+    trace : callable
+        `outline`, or another that gives a path and a reduction.
 
     Returns
     -------
@@ -97,7 +104,7 @@ def overlays(table: pd.DataFrame, detections: pd.DataFrame) -> dict[str, list[di
         entry = {"name": row.lemma, "label": row.label, "group": group}
         if row.object >= 0:
             seen = found[row.sample_id, row.object]
-            path, reduction = outline(decode(seen.mask, seen.height, seen.width))
+            path, reduction = trace(decode(seen.mask, seen.height, seen.width))
             x0, x1 = seen.x0 / seen.width, seen.x1 / seen.width
             y0, y1 = seen.y0 / seen.height, seen.y1 / seen.height
             entry |= {

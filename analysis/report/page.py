@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -18,12 +19,12 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report import gallery, latex, record, wording_prompts
+from analysis.report import first_screen, gallery, gallery_files, latex, record, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
-from analysis.report.method import ReportSection, reported_methods
+from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
@@ -31,15 +32,17 @@ from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
+from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
 from probes.config.schema import Config
+from probes.execution.team import Team
 from probes.runs import completeness
 from probes.storage.cache import cache_parts
 
 if TYPE_CHECKING:
-    from probes.execution.team import Team
     from probes.runs.store import Run
 
+UNFOLDED = 3  # rows of the gallery that need no click
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 # what is shown of each sample
 SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
@@ -60,6 +63,7 @@ class Content:
     disparity: pd.DataFrame
     specifications: pd.DataFrame
     summaries: list[Summary]
+    gaps: pd.DataFrame  # of triplets, by the primary measure
     timesteps: dict[int, float]
     samples: pd.DataFrame
     chosen: list[tuple[int, int]]
@@ -67,9 +71,10 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
-    gaps: pd.DataFrame | None = None  # of triplets, by the primary measure
+    triplets: Sequence[first_screen.Shown] = ()
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
+    token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
 
     @property
     def people(self) -> list[Member]:
@@ -90,6 +95,16 @@ class Content:
     def shown(self) -> pd.DataFrame:
         """The samples of the gallery."""
         return self.samples[self.samples["sample_id"].isin(self.images)]
+
+    @property
+    def leads(self) -> dict[str, Lead]:
+        """First screens of the methods that were asked for, by the anchors of their sections."""
+        found = {
+            section.anchor: section.lead(read, self.config)
+            for section, read in self.sections
+            if section.lead is not None
+        }
+        return {anchor: lead for anchor, lead in found.items() if lead is not None}
 
 
 @cache_parts()
@@ -123,8 +138,8 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             return method.page(run, team, processes)
     content = read(run)
     figures = draw(content)
-    written = saved(figures, team, processes)
-    with run.writing("report"):
+    with nullcontext(team) if team else Team() as team, run.writing("report"):
+        written = saved(figures, team, processes)
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
@@ -133,6 +148,15 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
+        if content.config.report.all_triplets:
+            gallery_files.write(
+                run,
+                content.samples,
+                content.objects.tables["objects"] if content.objects else None,
+                content.gaps,
+                {"-".join(summary.contrast): summary.findings[0].direction for summary in content.summaries},
+                Sharing(run, team, processes),
+            )
     return run.path / "report.html"
 
 
@@ -150,13 +174,20 @@ def read(run: Run) -> Content:
     if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
     gap, specifications = read_table(run, "gap"), read_table(run, "specifications")
+    disparity, pairs = read_table(run, "disparity"), contrasts(run.config)
+    gaps = gallery.primary_gaps(read_table(run, "gap_prompts"), run.config)
+    triplets = []
+    if pairs and run.config.report.gallery:
+        triplets = first_screen.choose_triplets(whole, gaps, pairs[0], run.config.reference)
+        ids = [cell["sample_id"] for one in triplets for cell in one.cells]
+        triplets = first_screen.with_pictures(triplets, dict(zip(ids, run.images(ids))))
     return Content(
         config=run.config,
         meta=record.shown(run.meta),
         gap=gap,
-        disparity=read_table(run, "disparity"),
+        disparity=disparity,
         specifications=specifications,
-        summaries=summaries(gap, specifications, read_table(run, "agreement"), run.config),
+        summaries=summaries(gap, specifications, read_table(run, "agreement"), run.config, disparity),
         timesteps=timesteps(run),
         samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
@@ -164,7 +195,9 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
-        gaps=gallery.primary_gaps(read_table(run, "gap_prompts"), run.config),
+        gaps=gaps,
+        triplets=triplets,
+        token_sentences=wording_prompts.token_sentences(run),
         not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
         sections=[
             (section, found)
@@ -176,8 +209,12 @@ def read(run: Run) -> Content:
 
 def draw(content: Content) -> dict[str, Drawn]:
     """Draw all figures, by name."""
+    samples = content.samples
+    prompts = samples[samples["indicator"] == content.reference].drop_duplicates("triplet")
     drawn = draw_figures(
         content.gap,
+        findings_table(content.summaries),
+        content.gaps,
         content.specifications,
         content.disparity,
         content.timesteps,
@@ -188,6 +225,8 @@ def draw(content: Content) -> dict[str, Drawn]:
         content.config.unit,
         content.config.measure.primary,
         paired=content.config.paired,
+        prompts=dict(zip(prompts["triplet"], prompts["prompt"])),
+        shown=[one.triplet for one in content.triplets],
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:
@@ -217,6 +256,11 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
     if written is not None:
         templates.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
     template = templates.get_template("report.html.j2")
+    table = disparity_table(
+        content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
+    )
+    section = report_objects.section(objects, config, people) if objects else None
+    leads = content.leads
     return template.render(
         name=config.name,
         model=config.model_name,
@@ -235,25 +279,40 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         summaries=content.summaries,
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
         paired=config.paired,
+        all_triplets=config.report.all_triplets,
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),
-        table=disparity_table(
-            content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
+        token_sentences=content.token_sentences,
+        table=table,
+        triplets=content.triplets,
+        spoken=_spoken(people),
+        untested=first_screen.not_tested(
+            config,
+            people,
+            n_prompts=int(samples["triplet"].nunique()),
+            n_seeds=int(samples["seed"].nunique()),
+            counts=[one.verdict.counts for summary in content.summaries for one in summary.findings[:1]],
+            absent=table["not_run"],
+            closed=content.not_measured is not None,
+            detector=None if section is None else bool(section["detector"]),
         ),
         figures=figures,
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
-        o=report_objects.section(objects, config, people) if objects else None,
+        o=section,
+        audit=bool(leads),
         sections=[
             {
-                "anchor": section.anchor,
-                "title": section.title,
-                "template": section.template,
-                "shown": section.context(found, config),
+                "anchor": one.anchor,
+                "title": one.title,
+                "template": one.template,
+                "shown": one.context(found, config),
+                "lead": leads.get(one.anchor),
             }
-            for section, found in content.sections
+            for one, found in content.sections
         ],
+        unfolded=UNFOLDED,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
@@ -276,6 +335,15 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             "atlases": {name: _cells(drawn.cells) for name, drawn in figures.items() if drawn.cells},
             **(report_objects.embedded(objects, content.shown, figures) if objects else {}),
         },
+    )
+
+
+def _spoken(people: Sequence[Member]) -> str:
+    """The words of each indicator that is no control, with its controls': what stands in the prompts."""
+    return "; ".join(
+        f"{one.name} {', '.join([one.word, *(own.word for own in people if own.control == one.name)])}"
+        for one in people
+        if not one.control
     )
 
 

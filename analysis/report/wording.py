@@ -8,12 +8,13 @@ prompts"), never about people or causes.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
-from analysis.report.format import DASH, counted, number
+from analysis.report.format import DASH, counted, interval, number, p_value
 from analysis.report.verdict import (
     ENOUGH,
     FEWEST_PROMPTS,
@@ -25,6 +26,7 @@ from analysis.report.verdict import (
     judge,
 )
 from analysis.stats.word_power import GapDesign
+from analysis.tables.similarities.side_shares import SideShares
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
@@ -36,6 +38,7 @@ UNSHOWN = (  # of so few prompts that there is nothing but the value
 )
 MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a card proposes
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
+LONGEST_ANSWER = 30  # words
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,14 @@ class SpecificationRange:
     high: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
     ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over the
     headline measures where it is ``adjusted``; ``specified``: the range of the gap over specifications; ``remarks`` are
-    further sentences of the card.
+    further sentences of the card; ``answer`` is the claim in at most `LONGEST_ANSWER` words, never a stronger one;
+    ``shares`` the gap as a share of the distance between the sides, where that was read.
     """
 
     metric: Metric
@@ -68,11 +72,69 @@ class Finding:
     specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
+    answer: str = ""
+    shares: SideShares = field(default_factory=SideShares)
 
     @property
     def direction(self) -> int:
         """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
         return self.verdict.direction
+
+    @property
+    def gap(self) -> float:
+        """Mean over prompts between the indicators' own words, in the metric's unit; positive towards the first."""
+        return _float(self.row.get("gap"))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends of the interval of `gap`; NaN of so few prompts that there is none."""
+        return _float(self.row.get("ci_low")), _float(self.row.get("ci_high"))
+
+    @property
+    def p(self) -> float:
+        """p-value of `gap` against 0."""
+        return _float(self.row.get("p_value"))
+
+    @property
+    def word_gap(self) -> float:
+        """Gap between all words of both sides; NaN where there is but one a side."""
+        return _float(self.row.get("word_gap")) if self._over_words else math.nan
+
+    @property
+    def word_interval(self) -> tuple[float, float]:
+        """Ends of the interval of `word_gap`, over words and prompts."""
+        row = self.row if self._over_words else {}
+        return _float(row.get("word_low")), _float(row.get("word_high"))
+
+    @property
+    def _over_words(self) -> bool:
+        return defined(self.row.get("p_control"))
+
+    def lines(self) -> list[str]:
+        """Return the numbers in a line or two, and the claim."""
+        (first, second), prompts = self.contrast, str(self.row.get("unit") or "prompt")
+        own = self._numbers(self.gap, self.interval, self.p, "0")
+        lines = [
+            f"{self.metric.symbol}, {first} − {second}: {own}, {counted(_int(self.row['n_prompts']), prompts)}"
+        ]
+        if self._over_words:
+            over_words = self._numbers(self.word_gap, self.word_interval, self.p_measures, "words")
+            lines.append(f"over all words: {over_words}")
+        return [*lines, self.claim]
+
+    def _numbers(self, gap: float, ends: tuple[float, float], p: float, against: str) -> str:
+        """A gap with its interval and p, as far as there are."""
+        metric, unit = self.metric, f" {self.metric.gap_unit}" if self.metric.unit else ""
+        shown = f" {interval(*ends, metric.digits)}" if defined(ends[0]) else ""
+        tested = f", {p_value(p)} against {against}" if defined(p) else ""
+        return f"gap {number(gap, metric.digits, signed=True)}{unit}{shown}{tested}"
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        *numbers, claim = map(html.escape, self.lines())
+        return f"<p>{'<br>'.join(numbers)}</p><p><i>{claim}</i></p>"
 
 
 def finding(
@@ -129,7 +191,55 @@ def finding(
         specified=specified,
         primary=primary,
         remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
+        answer=_answer(row, verdict, metric, reference, contrast, alpha),
     )
+
+
+def _answer(
+    row: dict, verdict: GapVerdict, metric: Metric, reference: str, contrast: tuple[str, str], alpha: float
+) -> str:
+    """The claim in one sentence of at most `LONGEST_ANSWER` words, with its hedge."""
+    first, second = contrast
+    alone = "For this prompt alone: " if row.get("unit") == "seed" else ""
+    thing = f"{metric.noun} {reference} prompts"
+    whether = f"whether {thing} are nearer to those of {first} or of {second} prompts"
+    state, more = verdict.state, ""
+    if state == "direction":
+        near, far = contrast if verdict.direction > 0 else (second, first)
+        one, two, references = verdict.counts
+        nearer = f"{thing} are nearer to those of {near} than of {far} prompts"
+        hint = {
+            "claim": "",
+            "two words": "About these two words alone: ",
+            "hint": f"A hint, from {counted(one, 'word')} against {two}, {counted(references, 'reference')}: ",
+        }[verdict.licence]
+        text = f"{alone}{hint}{nearer}" if alone or hint else _capital(nearer)
+        more = "" if hint else ", by more than words of one meaning differ"
+    elif state == "small":
+        delta = _amount(row.get("delta"), metric)
+        as_near = f"{thing} are as near to those of {first} as of {second} prompts"
+        text = f"{alone}No difference larger than δ = {delta}: {as_near}"
+        more = ", to within δ"
+    elif state == "no gap":
+        text = f"{alone}No gap: {thing} are as near to those of {first} as of {second} prompts"
+    elif state == "open":
+        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        text = f"{alone}Open, since the interval holds 0: {whether}"
+        more = f"; a gap beyond {_amount(_upward(bound, metric), metric)} is excluded"
+    elif state == "words":
+        text = f"{alone}Not known: {whether}"
+        more = "; these words and all words point opposite ways"
+        if not verdict.turned:
+            adjusted = "after adjustment, " if _float(row.get("p_control")) < alpha else ""
+            more = f"; {adjusted}the gap is no more than synonyms differ"
+    elif state == "untested":
+        text, more = f"{alone}Not known without a test against words: {whether}", ""
+    elif state == "no interval":
+        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        text = f"{alone}Not known from {counted(n, unit)}: {whether}"
+    else:
+        text = f"{alone}Undefined: {whether}"
+    return f"{text}{more if len(f'{text}{more}'.split()) <= LONGEST_ANSWER else ''}."
 
 
 def _claim(
@@ -215,6 +325,8 @@ def _against_words(
             why = "one control word gives no pair of controls to compare (it takes two)"
         else:
             why = _reason(row, controls=True)
+        if verdict.state == "no gap" and row.get("n_controls"):
+            return f"Against words: {DASH}, {why}: there is no gap to hold against them."
         return (
             f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
             f"differ somewhere), and by itself it does not speak of bias."

@@ -18,6 +18,7 @@ import pandas as pd
 from analysis.report.format import counted, listed, over
 from analysis.report.wording import defined
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
+from analysis.tables.objects.shared_noise import SHARED_NOISE
 
 SIGNIFICANT = 0.05
 NAMED = 6  # objects named in a sentence
@@ -97,6 +98,11 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     """
     first, second = pair
     n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
+    if len(claims) and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
+        return (
+            f"No object can be tested: {SHARED_NOISE}. Draw each prompt from its own noise "
+            "(sampler: {noise: own}) to test what differs."
+        )
     if not claims["p_pooled"].notna().any():
         return (
             f"No object can be tested: at every {unit} each is in as many images generated from {first} as from "
@@ -218,7 +224,9 @@ def _more(rows: pd.DataFrame) -> list[str]:
     return [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
 
 
-def table_sentence(row: dict | None, pair: tuple[str, str], *, checked: bool = True) -> str:
+def table_sentence(
+    row: dict | None, pair: tuple[str, str], *, checked: bool = True, held: bool = False
+) -> str:
     """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
 
     Parameters
@@ -229,24 +237,37 @@ def table_sentence(row: dict | None, pair: tuple[str, str], *, checked: bool = T
         The indicators that are compared.
     checked : bool
         Whether anything is known of the detector's errors.
+    held : bool
+        Whether a difference of some object is claimed of the sides, over all their words. The test itself is of one
+        word against one, and by itself a hint.
     """
     first, second = pair
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"Whether the objects as a whole differ is open{reason}."
-    if row["p_value"] < SIGNIFICANT:
+    if told(row):
         if not checked:
             return (
                 f"As a whole, what was detected in images generated from {first} and from {second} prompts differs. "
                 "That is a hint, no finding: nobody checked the detector, which may see less on those of one side, and "
                 "one word stands against one here."
             )
+        if held:
+            return (
+                f"As a whole, the objects of images generated from {first} and from {second} prompts differ, and those "
+                "named above by more than words of one side do."
+            )
         return (
-            f"As a whole, the objects of images generated from {first} and from {second} prompts differ. One word "
-            "stands against one here, and two words of one meaning can differ as well: the objects above speak of the "
-            "sides."
+            f"A hint, about these two words alone: as a whole, the objects of images generated from {first} and from "
+            f"{second} prompts differ. Two words of one meaning can differ as well, and no object is claimed above for "
+            "all words of the sides."
         )
     return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
+
+
+def told(row: Mapping[str, Any] | None) -> bool:
+    """Tell whether the test of a row of ``tables/table_tests`` or ``tables/table07_chi_square`` rejects equality."""
+    return row is not None and bool(row["p_value"] < SIGNIFICANT)
 
 
 def chi_square_sentence(row: dict | None) -> str:
@@ -260,10 +281,16 @@ def chi_square_sentence(row: dict | None) -> str:
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"The paper’s chi-square test is undefined here{reason}."
-    says = "rejects equality" if row["p_value"] < SIGNIFICANT else "does not reject equality"
+    says = "rejects equality" if told(row) else "does not reject equality"
     if row["warnings"]:
         return f"The paper’s chi-square test of pooled detections {says}, but does not hold here: {row['warnings']}."
-    return f"The paper’s chi-square test of pooled detections {says}; nothing seen speaks against its conditions."
+    words = (
+        ", of one word against one: a hint, as two words of one meaning can differ as well"
+        if told(row)
+        else ""
+    )
+    test = f"The paper’s chi-square test of pooled detections {says}{words}"
+    return f"{test}; nothing seen speaks against its conditions."
 
 
 def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:

@@ -8,6 +8,8 @@ import pandas as pd
 
 from analysis.report.format import counted, listed
 from hooks.prompt.spans import split_words
+from probes.prompts.vocabulary import PromptTokens, Text, token_counts_line, unknown_words_line
+from probes.runs.store import Run
 
 ARTICLES = ("a", "an")
 PERSON = "{person}"
@@ -124,6 +126,24 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _take(names: Sequence[str]) -> str:
     return "takes" if len(names) == 1 else "take"
+
+
+def token_sentences(run: Run) -> list[str]:
+    """Say which words the model of a run does not know, and which prompts differ in their number of tokens.
+
+    Nothing where all words are known and all prompts of a triplet have as many tokens, or where another program
+    generated the images, whose tokens are not known.
+
+    Parameters
+    ----------
+    run : Run
+    """
+    rows = (row for table in run.part_tables("samples", Text._fields) for row in table.to_pylist())
+    read = PromptTokens.of(Text(**row) for row in rows)
+    lines = (unknown_words_line(read, run.config.model), token_counts_line(read, run.config.reference))
+    return [
+        f"{line[0].upper()}{line[1:]}." if line.startswith("read") else f"{line}." for line in lines if line
+    ]
 
 
 def left_out_sentence(samples: pd.DataFrame) -> str:

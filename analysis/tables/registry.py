@@ -6,6 +6,7 @@ Whatever writes a table goes through `write`, which holds it against its row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 
 import pandas as pd
 
@@ -46,6 +47,7 @@ from analysis.tables.similarities.pictures import (
     image_similarities,
     image_types,
 )
+from analysis.tables.similarities.side_shares import SideShares
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, StoredSimilarities
 from analysis.tables.table import NEEDS, Latex, Table
 from probes.runs.store import Run
@@ -137,6 +139,7 @@ _SIMILARITIES = (
                 "specifications",
                 "specified_low",
                 "specified_high",
+                *(f.name for f in fields(SideShares)),
                 "claim",
             ),
         ),

@@ -7,6 +7,7 @@ racket" is a phrase of two, whose positions are all those from its first charact
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -173,7 +174,10 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
     have = [word.lower for word in words]
     starts = [i for i in range(len(have)) if have[i : i + len(parts)] == parts]
     if not starts:
-        raise HookError(f"word: {wanted!r} is no word of this prompt, which has {', '.join(have) or 'none'}")
+        close = difflib.get_close_matches(lower(wanted), have, 1)
+        nearest = f": did you mean {close[0]}?" if close else ""
+        there = ", ".join(have) or "none"
+        raise HookError(f"word: {wanted!r} is no word of this prompt, which has {there}{nearest}")
     if occurrence is not None:
         if not 0 <= occurrence < len(starts):
             raise HookError(

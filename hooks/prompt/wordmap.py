@@ -45,6 +45,7 @@ class WordMap:
     version: str
     size: tuple[int, int]
     _kept: LayerMaps | None = field(default=None, repr=False)
+    _image: Image.Image | None = field(default=None, repr=False)
     _slice: tuple[str | None, int | None] = field(default=(None, None), repr=False)
 
     @property
@@ -103,15 +104,26 @@ class WordMap:
         union = np.logical_or(ours, theirs).sum()
         return float(np.logical_and(ours, theirs).sum() / union) if union else float("nan")
 
-    def overlay(self, image: Any, alpha: float = 0.6) -> Image.Image:
+    def overlay(self, image: Any = None, alpha: float = 0.6) -> Image.Image:
         """The map in colours over its image.
 
         Parameters
         ----------
         image : PIL image, or ndarray of shape (height, width, 3), uint8 or float from 0 to 1
+            The image it is of, which a map of a stored run knows.
         alpha : float
             Weight of the colours.
+
+        Raises
+        ------
+        HookError
+            No image is given, and the map is a probe's, which has none.
         """
+        image = self._image if image is None else image
+        if image is None:
+            raise HookError(
+                "image: expected the image that the map is of, got none: pass what the pipeline returned"
+            )
         if not isinstance(image, Image.Image):
             pixels = np.asarray(image)
             if pixels.dtype != np.uint8:

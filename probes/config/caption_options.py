@@ -6,22 +6,41 @@ from typing import Annotated
 
 from pydantic import Field
 
-from probes.config.types import CHARACTERS, Model, Positive, Section
+from probes.config.types import CHARACTERS, Model, Positive, Section, option
 
 CHECKER = "toyworld-checker"  # which is no captioning network
 
 
 class Captions(Section):
-    """Captions of the images (DALL-Eval, Cho et al. 2023, appendix D.1), kept verbatim; none unless ``model`` is named.
+    """Captions of the images (DALL-Eval, Cho et al. 2023, appendix D.1), kept verbatim."""
 
-    ``model`` is a folder or a hub id of BLIP (``Salesforce/blip-image-captioning-base``) or BLIP-2
-    (``Salesforce/blip2-opt-2.7b``), or ``toyworld-checker``, which puts what it reads exactly into a sentence and is no
-    captioning network. ``prompt`` is what a caption goes on from, ``beams`` how many captions are searched at a time,
-    ``tokens`` how long one may be. The network sees ``batch`` images at a time.
-    """
-
-    model: Model | None = None
-    prompt: Annotated[str, Field(max_length=CHARACTERS)] = ""
-    beams: Annotated[int, Field(ge=1, le=100)] = 3
-    tokens: Annotated[int, Field(ge=1, le=1000)] = 30
-    batch: Positive = 8
+    model: Annotated[
+        Model | None,
+        option(
+            "The network that captions the images: a folder or a hub id of BLIP or BLIP-2, or `toyworld-checker`, which"
+            " puts into a sentence what it reads exactly.",
+            null="none, and nothing is captioned",
+            example="Salesforce/blip-image-captioning-base",
+        ),
+    ] = None
+    prompt: Annotated[
+        str,
+        Field(max_length=CHARACTERS),
+        option("The words from which a caption goes on.", example="a photo of"),
+    ] = ""
+    beams: Annotated[
+        int,
+        Field(ge=1, le=100),
+        option(
+            "Captions that are searched at a time (beam search). Fewer are faster.",
+            unit="captions",
+            example=1,
+        ),
+    ] = 3
+    tokens: Annotated[int, Field(ge=1, le=1000), option("Longest caption.", unit="tokens", example=50)] = 30
+    batch: Annotated[
+        Positive,
+        option(
+            "Images that the network sees at once. Lower it where memory runs out.", unit="images", example=2
+        ),
+    ] = 8

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
-from probes.config.types import IMAGES, PERSON, fail, has_template
+from probes.config.types import IMAGES, PERSON, fail, has_template, one_person
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
@@ -139,6 +139,8 @@ def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
 
 
 def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, ...]) -> None:
+    if "text" in prompt and "text" not in names:
+        one_person(prompt["text"], (*at, "text"))
     missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, *ABOUT})
     if missing or extra:
         wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"

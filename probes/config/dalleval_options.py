@@ -6,27 +6,44 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import READER, Section, Unique
+from probes.config.types import READER, Section, Unique, option
 
 READERS = ("human", "toyworld-checker", "blip2", "toyworld-vqa", "clip")
 Reader = Annotated[str, Field(pattern=READER)]
 
 
 class DallEval(Section):
-    """An audit of professions (DALL-Eval, Cho et al. 2023), of prompts that have a ``profession`` among their levels.
+    """An audit of professions (DALL-Eval, Cho et al. 2023), of prompts that have a ``profession`` among their"
+    " levels."""
 
-    Every reader of the images stands in the tables; of ``readers`` the first that read them speaks in figures, in the
-    report's sentences and in the paper's tables, any others after these; people who answered about some of the images
-    alone come last. Another list than the usual one names readers of the run alone, and ``human``. ``tone`` is the rule
-    whose tones do so: the nearest of the Monk scale by ``ita`` or by ``ciede2000``, or the published code's
-    (``dalleval2023``).
-
-    ``bare`` says where the prompt that names no profession counts among the professions: for ``attributes`` alone, as
-    in the paper's Table 22 (its tables of gender and tone have 83 rows, those of attributes 84), for ``all``, or for
-    ``none``. ``correct`` sets readings of toyworld's images right for the reader's error, in columns beside.
-    """
-
-    readers: Unique[Reader] = Field(list(READERS), min_length=1)
-    tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
-    bare: Literal["attributes", "all", "none"] = "attributes"
-    correct: bool = True
+    readers: Annotated[
+        Unique[Reader],
+        option(
+            "Whose reading of the images is shown first: the first of these that read them. All stand in the tables;"
+            " people who answered about some images alone come last.",
+            example=["human", "clip"],
+        ),
+    ] = Field(list(READERS), min_length=1)
+    tone: Annotated[
+        Literal["ita", "ciede2000", "dalleval2023"],
+        option(
+            "How a skin is put to a tone of the Monk scale in figures and sentences: the nearest by angle (`ita`) or by"
+            " colour difference (`ciede2000`), or as the authors' published code does (`dalleval2023`).",
+            example="ciede2000",
+        ),
+    ] = "ita"
+    bare: Annotated[
+        Literal["attributes", "all", "none"],
+        option(
+            "Where the prompt without a profession counts among the professions: for `attributes` alone, as in the"
+            " paper's tables, for `all` or for `none`.",
+            example="none",
+        ),
+    ] = "attributes"
+    correct: Annotated[
+        bool,
+        option(
+            "Whether readings of toyworld's images are also set right for the reader's error, in columns beside.",
+            example=False,
+        ),
+    ] = True

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.types import CHARACTERS, Section, Word, fail, one_person, shown
+from probes.config.types import CHARACTERS, Section, Word, fail, one_person, option, shown
 
 # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
 CONTEXTS = (
@@ -25,37 +25,96 @@ Amount = Annotated[float, Field(ge=-100, le=100)]
 
 
 class Edit(Section):
-    r"""An edit of the model's weights or text states, made when it is loaded; nothing (null): none.
+    r"""An edit of the model's weights or text states, made when it is loaded.
 
-    ``keys_and_values`` edits keys and values of cross-attentions in closed form, so that the states :math:`c` of
-    a word in the ``contexts`` give what :math:`c + \sum_j \alpha_j (a_j - c)` gave before. ``words`` holds, for each
-    word, the words :math:`a_j` with their shares :math:`\alpha_j` (``person: {woman: 0.25}``; 1: all of that word);
-    states of the words of ``keep`` are to give what they gave. As Gandikota et al. 2024 (UCE, Eq. 7); without ``keep``
-    it is the edit of Orgad et al. 2023 (TIME, Eq. 4). ``ridge`` is the weight of what holds all other states where they
-    were, in units of the mean eigenvalue of the states' second moments, and ``keep_weight`` that of the kept words.
-    With a small ridge an edit fits its own contexts and moves all words in others: ``run.json`` says what is left of it
-    in contexts that it was not solved from (``left_over_held_out``), which contexts that resemble one another flatter.
-
-    ``project`` takes the ``direction`` from its first word to its second (the difference of their mean states) out of
-    what is at the ``sites``, as far as ``amount`` says (1: all of it); ``shift`` adds ``amount`` times that difference.
-
-    ``sites`` are addresses or patterns of cross-attentions, whose keys and values (``parts``) are edited; with
-    ``project`` and ``shift`` also ``text.final`` (the text as all cross-attentions read it), ``text.embeddings`` and
-    ``text.layers.0`` … of a text encoder. Nothing (null): all cross-attentions, or ``text.final``. ``positions`` are
-    the tokens whose states are taken: those of the word alone (its last token), or all from there ``onward``.
+    With ``keys_and_values`` the states :math:`c` of a word give what :math:`c + \sum_j \alpha_j (a_j - c)` gave before,
+    for the words :math:`a_j` with their shares :math:`\alpha_j` in ``words``: Gandikota et al. 2024 (UCE, Eq. 7), and
+    without ``keep`` Orgad et al. 2023 (TIME, Eq. 4). What is left of it in contexts that it was not solved from stands
+    in ``run.json`` (``left_over_held_out``), which contexts that resemble one another flatter.
     """
 
-    kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
-    words: dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]] = Field({})
-    keep: list[Word] = Field([])
-    direction: Annotated[list[Word], Field(min_length=2, max_length=2)] | None = None
-    amount: Amount = 1.0
-    contexts: Annotated[list[Context], Field(min_length=1)] = Field([*CONTEXTS])
-    sites: Annotated[list[str], Field(min_length=1)] | None = None
-    parts: Annotated[list[Literal["key", "value"]], Field(min_length=1)] = Field(["key", "value"])
-    positions: Literal["word", "onward"] = "onward"
-    ridge: Annotated[float, Field(gt=0)] = 0.3
-    keep_weight: Annotated[float, Field(gt=0)] = 1.0
+    kind: Annotated[
+        Literal["keys_and_values", "project", "shift"],
+        option(
+            "How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and"
+            " UCE), or the text's states with a direction taken out (`project`) or added (`shift`).",
+            example="project",
+        ),
+    ] = "keys_and_values"
+    words: Annotated[
+        dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
+        option(
+            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word."
+            " `keys_and_values` alone.",
+            unit="share",
+            example={"person": {"woman": 0.25}},
+        ),
+    ] = Field({})
+    keep: Annotated[
+        list[Word],
+        option(
+            "Words whose states give what they gave before. Name those that the edit must not move;"
+            " `keys_and_values` alone.",
+            example=["woman", "man"],
+        ),
+    ] = Field([])
+    direction: Annotated[
+        Annotated[list[Word], Field(min_length=2, max_length=2)] | None,
+        option(
+            "Two words: the direction from the mean states of the first to those of the second. `project` and `shift`"
+            " need it.",
+            null="none",
+            example=["woman", "man"],
+        ),
+    ] = None
+    amount: Annotated[
+        Amount,
+        option("How much of the direction is taken out (1: all of it) or added.", unit="share", example=-0.5),
+    ] = 1.0
+    contexts: Annotated[
+        Annotated[list[Context], Field(min_length=1)],
+        option(
+            "Sentences in which the words' states are taken. With few of them an edit fits these and moves words in"
+            " others.",
+            example=["a photo of a {person}", "a {person} with a dog"],
+        ),
+    ] = Field([*CONTEXTS])
+    sites: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None,
+        option(
+            "Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also"
+            " text.final, text.embeddings and text.layers.N.",
+            null="all cross-attentions; text.final with `project` and `shift`",
+            example=["unet.mid*"],
+        ),
+    ] = None
+    parts: Annotated[
+        Annotated[list[Literal["key", "value"]], Field(min_length=1)],
+        option("Whether keys, values or both are edited.", example=["value"]),
+    ] = Field(["key", "value"])
+    positions: Annotated[
+        Literal["word", "onward"],
+        option(
+            "Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),"
+            " which have read it.",
+            example="word",
+        ),
+    ] = "onward"
+    ridge: Annotated[
+        float,
+        Field(gt=0),
+        option(
+            "Weight of what holds all other states where they were. With a small one an edit fits its own contexts and"
+            " moves all words in others.",
+            unit="mean eigenvalue of the states' second moments",
+            example=1.0,
+        ),
+    ] = 0.3
+    keep_weight: Annotated[
+        float,
+        Field(gt=0),
+        option("Weight of the words of `keep`.", unit="factor", example=2.0),
+    ] = 1.0
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Edit:

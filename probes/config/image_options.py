@@ -6,24 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from probes.config.types import PathOrName
+from probes.config.types import PathOrName, option
 
 Column = Annotated[str, Field(min_length=1)]
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 
 class Images(BaseModel):
-    """Images that another program generated, in place of a model: a folder or a table that says the prompt of each.
-
-    ``from`` is a table (CSV, TSV, JSONL, Parquet), or a folder with one, by its path beside ``triplets.yaml``; paths of
-    images are relative to it. ``image`` is the column of their files, or of their bytes in Parquet (nothing (null):
-    ``image``, ``file``, ``file_name`` or ``path``, whichever is there); ``prompt``, ``indicator``, ``seed`` and
-    ``triplet`` are the columns of these. Without a column ``triplet`` prompts belong together that differ in the
-    indicator's word alone; without a column ``seed`` (null) images of a prompt are independent of the other prompts'.
-    ``names`` takes all this from the names of the files in a folder: ``"{prompt}_{indicator}_{seed}"``.
-    Beside prompts that ask for skills ``prompt_id`` is the column of the prompt's id, of which some have one text.
-    ``any_words`` also takes prompts that do not hold the word of their indicator.
-    """
+    """Images that another program generated, in place of a model: a folder or a table that says the prompt of each."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -34,15 +24,60 @@ class Images(BaseModel):
         validate_by_alias=True,
     )
 
-    from_: Annotated[PathOrName, Field(alias="from", min_length=1)]
-    names: Column | None = None
-    image: Column | None = None
-    prompt: Column = "prompt"
-    prompt_id: Column | None = "prompt_id"
-    indicator: Column = "indicator"
-    seed: Column | None = "seed"
-    triplet: Column | None = "triplet"
-    any_words: bool = False
+    from_: Annotated[
+        PathOrName,
+        Field(alias="from", min_length=1),
+        option(
+            "A table of the images (CSV, TSV, JSONL, Parquet), or a folder with one, by its path beside triplets.yaml.",
+            example="images.csv",
+        ),
+    ]
+    names: Annotated[
+        Column | None,
+        option(
+            "How the names of the files in a folder say prompt, indicator and seed, where there is no table.",
+            null="a table says it",
+            example="{prompt}_{indicator}_{seed}",
+        ),
+    ] = None
+    image: Annotated[
+        Column | None,
+        option(
+            "Column of the images' files, relative to the table, or of their bytes in Parquet.",
+            null="image, file, file_name or path, whichever is there",
+            example="filename",
+        ),
+    ] = None
+    prompt: Annotated[Column, option("Column of the prompt.", example="caption")] = "prompt"
+    prompt_id: Annotated[
+        Column | None,
+        option(
+            "Column of the prompt's id, beside prompts that ask for skills, of which some have one text.",
+            example="id",
+        ),
+    ] = "prompt_id"
+    indicator: Annotated[Column, option("Column of the indicator, such as feminine.", example="gender")] = (
+        "indicator"
+    )
+    seed: Annotated[
+        Column | None,
+        option(
+            "Column of the seed. Write null where the images have none: they are then taken as independent.",
+            example=None,
+        ),
+    ] = "seed"
+    triplet: Annotated[
+        Column | None,
+        option(
+            "Column that says which prompts belong together. Without one they are those that differ in the indicator's"
+            " word alone.",
+            example="group",
+        ),
+    ] = "triplet"
+    any_words: Annotated[
+        bool,
+        option("Whether prompts are taken that do not hold the word of their indicator.", example=True),
+    ] = False
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

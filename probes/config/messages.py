@@ -1,7 +1,7 @@
 """Messages on errors in ``triplets.yaml``, in one line each: place, rule, value, remedy.
 
 Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
-innermost fault (``trace.curve[2]``), or names what the place takes: its description in the JSON schema.
+innermost fault (``trace.curve[2]``), or names what the place takes (`probes.config.types.takes`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from probes.config.types import FORMS, HINT, shown
+from probes.config.types import FORMS, HINT, TAKES, as_text, shown
 from probes.config.yaml import Loc, YamlSource, show
 from probes.errors import UserError
 
@@ -29,7 +29,6 @@ _OTHER_KIND = re.compile(
     r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
 )
 _EXPECTED = {  # by the type of a fault: what was expected, and a remedy
-    "string_type": ("a text", "quote it"),
     "int_type": ("an integer", "write a whole number"),
     "int_from_float": ("an integer", "write a whole number"),
     "float_type": ("a number", "write it with a decimal point, as 1.0e-3"),
@@ -162,13 +161,16 @@ def _text(fault: _Fault, root: Node) -> str:
         case "string_pattern_mismatch":
             expected = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
             remedy = "write another `name:`" if fault.loc == ("name",) else "write another"
-        case kind if _OTHER_KIND.fullmatch(kind) and "description" in fault.node:
-            quoted = not isinstance(value, str) and _is_text(_kinds(fault.node, root)[0])
-            expected, remedy = fault.node["description"], "quote it" if quoted else "choose one of them"
+        case kind if _OTHER_KIND.fullmatch(kind) and TAKES in fault.node:
+            expected, remedy = fault.node[TAKES], "choose one of them"
+            if not isinstance(value, str) and _is_text(_kinds(fault.node, root)[0]):
+                remedy = as_text(value)
         case "too_short" | "too_long":
             return _entries(context)
         case "literal_error":
             expected, remedy = context["expected"], "choose one of them"
+        case "string_type":
+            expected, remedy = "a text", as_text(value)
         case kind if kind in _EXPECTED:
             expected, remedy = _EXPECTED[kind]
         case _:

@@ -6,7 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.types import CHARACTERS, KEY, Model, Positive, Section, Unique, Word, fail, one, shown
+from probes.config.types import (
+    CHARACTERS,
+    KEY,
+    Model,
+    Positive,
+    Section,
+    Unique,
+    Word,
+    fail,
+    one,
+    option,
+    shown,
+    takes,
+)
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
 QUESTION = "{question}"
@@ -19,23 +32,38 @@ BLIP2_WEIGHTS = "Salesforce/blip2-flan-t5-xxl"
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
 Reader = Annotated[
     Literal[*READERS],  # type: ignore[valid-type]
-    Field(description=f"one of {', '.join(READERS)} (people answer in a file, see `triptych questions`)"),
+    takes(f"one of {', '.join(READERS)} (people answer in a file, see `triptych questions`)"),
 ]
 Key = Annotated[str, Field(pattern=KEY)]
 
 
 class Question(Section):
-    """A question, and how an answer to it is read.
+    """A question, and how an answer to it is read."""
 
-    ``text`` is the sentence; nothing (null): as Cho et al. 2023 ask it, for ``gender`` and the attributes of GEP.
-    ``readings`` are what can be answered, each with the words that say so; an answer with words of none, or of several,
-    is undecided. None: *yes* and *no*, and of ``gender`` *female* and *male*. ``sentences`` are what CLIP holds an
-    image against, one for each reading; without them CLIP is not asked, but for the questions of the paper.
-    """
-
-    text: Sentence | None = None
-    readings: dict[Word, Annotated[list[Word], Field(min_length=1)]] = {}
-    sentences: dict[Word, Sentence] = {}
+    text: Annotated[
+        Sentence | None,
+        option(
+            "The question.",
+            null="as Cho et al. 2023 ask it, for gender and the attributes of GEP",
+            example="Is the hair long?",
+        ),
+    ] = None
+    readings: Annotated[
+        dict[Word, Annotated[list[Word], Field(min_length=1)]],
+        option(
+            "What can be answered, each with the words that say so; an answer with words of none, or of several, is"
+            " undecided. Without them: yes and no, and of gender female and male.",
+            example={"long": ["long", "yes"], "short": ["short", "no"]},
+        ),
+    ] = {}
+    sentences: Annotated[
+        dict[Word, Sentence],
+        option(
+            "What CLIP holds an image against, one for each reading. Without them CLIP is asked the paper's questions"
+            " alone.",
+            example={"long": "a person with long hair", "short": "a person with short hair"},
+        ),
+    ] = {}
 
     @model_validator(mode="after")
     def _fits(self) -> Question:
@@ -63,32 +91,64 @@ class Question(Section):
 
 
 class Questions(Section):
-    """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers.
-
-    ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled models
-    ``toyworld-vqa`` and ``toyworld-checker``, elsewhere ``blip2`` where its weights are on this machine. ``paper`` asks
-    the paper's questions: *the person looks like a male or a female?* as ``gender``, and for each attribute of GEP *Is
-    the person wearing a suit?*; ``ask`` are others, by a key, or the same in other words; ``tone`` is no key of one,
-    and readings of ``gender`` hold ``female`` and ``male``.
-
-    ``blip2`` names BLIP-2's weights (a folder or a hub id) and ``revision`` a branch, tag or commit of the hub;
-    ``prompt`` is the form in which it is asked, ``beams`` how many answers are searched at a time and ``tokens`` how
-    long an answer may be. CLIP is ``clip`` of ``observe.feature_weights``. A reader sees ``batch`` images at a time.
-    """
+    """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers."""
 
     readers: Annotated[
-        Literal["auto"] | Unique[Reader], Field(description=f"auto or a list of {', '.join(READERS)}")
+        Annotated[Literal["auto"] | Unique[Reader], takes(f"auto or a list of {', '.join(READERS)}")],
+        option(
+            "Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on"
+            " the bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody.",
+            example=["blip2", "clip"],
+        ),
     ] = "auto"
-    paper: bool = True
-    ask: dict[Key, Question] = {}
-    blip2: Model | None = None
-    revision: Annotated[str, Field(min_length=1)] | None = None
-    prompt: Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one(QUESTION, "question"))] = (
-        BLIP2_PROMPT
-    )
-    beams: Annotated[int, Field(ge=1, le=100)] = 5
-    tokens: Annotated[int, Field(ge=1, le=1000)] = 30
-    batch: Positive = 8
+    paper: Annotated[
+        bool,
+        option(
+            "Whether the paper's questions are asked: gender, and each attribute of GEP. Turn it off to ask your own"
+            " alone.",
+            example=False,
+        ),
+    ] = True
+    ask: Annotated[
+        dict[Key, Question],
+        option(
+            "Questions of your own by a key, or the paper's in other words. `tone` is no key; readings of `gender` hold"
+            " female and male.",
+            example={"hair": {"text": "Is the hair long?"}},
+        ),
+    ] = {}
+    blip2: Annotated[
+        Model | None,
+        option(
+            "BLIP-2's weights: a folder or a hub id.",
+            null=f"{BLIP2_WEIGHTS}, where it is on this machine",
+            example=BLIP2_WEIGHTS,
+        ),
+    ] = None
+    revision: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        option("Branch, tag or commit of the hub for BLIP-2.", null="the default branch", example="main"),
+    ] = None
+    prompt: Annotated[
+        str,
+        Field(max_length=CHARACTERS),
+        AfterValidator(one(QUESTION, "question")),
+        option("The form in which BLIP-2 is asked.", example="Q: {question} A:"),
+    ] = BLIP2_PROMPT
+    beams: Annotated[
+        int,
+        Field(ge=1, le=100),
+        option(
+            "Answers that are searched at a time (beam search). Fewer are faster.", unit="answers", example=1
+        ),
+    ] = 5
+    tokens: Annotated[int, Field(ge=1, le=1000), option("Longest answer.", unit="tokens", example=10)] = 30
+    batch: Annotated[
+        Positive,
+        option(
+            "Images that a reader sees at once. Lower it where memory runs out.", unit="images", example=2
+        ),
+    ] = 8
 
     @model_validator(mode="after")
     def _consistent(self) -> Questions:

@@ -7,32 +7,28 @@ twice or a value of another kind than expected is a :class:`~probes.errors.UserE
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from probes.config import checks, presets
+from probes.config import checks, presets, words
 from probes.config.checks import INDICATORS, prompt_id
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
 from probes.config.edit_options import Edit
+from probes.config.gep_options import Gep
 from probes.config.image_options import Images
+from probes.config.measure_options import Measure
 from probes.config.messages import message, naming
-from probes.config.sections import (
-    Capture,
-    Generate,
-    Gep,
-    Indicator,
-    Measure,
-    Observe,
-    Report,
-    Sampler,
-    Trace,
-)
+from probes.config.observe_options import Observe
+from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
 from probes.config.skills_options import Skills
+from probes.config.trace_options import Trace
 from probes.config.types import (
     FLAVOUR,
     NAME,
@@ -45,10 +41,12 @@ from probes.config.types import (
     Section,
     Seeds,
     Word,
+    option,
     require_printable,
     shown,
+    takes,
 )
-from probes.config.yaml import YamlSource, read_yaml
+from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
@@ -75,6 +73,7 @@ __all__ = [
     "Trace",
     "build_config",
     "load_config",
+    "load_data",
     "prompt_id",
     "schema_text",
 ]
@@ -82,11 +81,14 @@ __all__ = [
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 _Written = Annotated[
-    _Listed | PromptSource | Grid,
-    Field(description="a list of prompts, {from: captions.json} or {grid: ...}"),
+    _Listed | PromptSource | Grid, takes("a list of prompts, {from: captions.json} or {grid: ...}")
 ]
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
-_Word = Annotated[Word | Indicator, Field(description="a word, or {word: ..., control: true}")]
+_Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
+_Words = Annotated[
+    Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
+    takes("a word, a list of a word and its synonyms, or {word: ..., control: true}"),
+]
 _Model = TypeVar("_Model", bound=Section)
 
 
@@ -96,48 +98,201 @@ def _indicator(value: Any) -> Any:
 
 
 class Config(Section):
-    """All that ``triplets.yaml`` can say; see the fields of each section for the defaults."""
+    """All that ``triplets.yaml`` can say."""
 
-    name: Annotated[str, Field(pattern=NAME, max_length=100), Alters("nothing")] = "run"
-    # settings of a publication, under those that are written here; its values are recorded, its name alters nothing
-    preset: Annotated[Preset | None, Alters("nothing")] = None
-    # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
-    # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
-    model: Annotated[Model, Alters("nothing")] = "toyworld"
-    revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
-    variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
-    edit: Edit | None = None  # of the model, once it is loaded
-    indicators: dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Word)]] = (
-        Field(
-            {
-                "neutral": Indicator(word="person"),
-                "feminine": Indicator(word="woman"),
-                "masculine": Indicator(word="man"),
+    name: Annotated[
+        str,
+        Field(pattern=NAME, max_length=100),
+        option("Name of the run, in its report and its folder.", example="first-light"),
+        Alters("nothing"),
+    ] = "run"
+    preset: Annotated[
+        Preset | None,
+        option(
+            "Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use it"
+            " to reproduce a paper; its values are recorded.",
+            null="none",
+            example="wu2025",
+        ),
+        Alters("nothing"),
+    ] = None
+    # a model is known by its content, not by its name
+    model: Annotated[
+        Model,
+        option(
+            "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -work, -skills), a hub id, a"
+            " folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the tool;"
+            " docs/models.md says what others are read.",
+            example="CompVis/stable-diffusion-v1-4",
+        ),
+        Alters("nothing"),
+    ] = "toyworld"
+    revision: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        option(
+            "Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit in"
+            " any case.",
+            null="the default branch",
+            example="main",
+        ),
+        Alters("nothing"),
+    ] = None
+    variant: Annotated[
+        Annotated[str, Field(pattern=FLAVOUR)] | None,
+        option(
+            "The weights of a folder or hub model that are called so. fp16 is half the download.",
+            null="full precision where it is there",
+            example="fp16",
+        ),
+        Alters("nothing"),
+    ] = None
+    edit: Annotated[
+        Edit | None,
+        option(
+            "What is altered in the model once it is loaded (docs/mitigation.md).",
+            null="nothing",
+            example={"words": {"person": {"woman": 0.25}}},
+        ),
+    ] = None
+    indicators: Annotated[
+        dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]],
+        option(
+            "The words for the person by names of your own: the reference and the sides that are held against each"
+            " other. A list is a word with its synonyms, which become controls of that side; with three words a side a"
+            " gap can be told from what any other word makes.",
+            example={
+                "neutral": ["person", "human"],
+                "feminine": ["woman", "lady"],
+                "masculine": ["man", "male"],
             },
-            max_length=INDICATORS,
-        )
+        ),
+    ] = Field(
+        default={
+            "neutral": Indicator(word="person"),
+            "feminine": Indicator(word="woman"),
+            "masculine": Indicator(word="man"),
+        },
+        max_length=INDICATORS,
     )
-    reference: str = "neutral"
-    contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    reference: Annotated[
+        str,
+        option("The indicator to whose images those of all others are compared.", example="neutral"),
+    ] = "neutral"
+    contrasts: Annotated[
+        list[list[str]] | None,
+        option(
+            "Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the"
+            " first than to the second.",
+            null="every pair of indicators that are neither the reference nor a synonym of another",
+            example=[["masculine", "feminine"]],
+        ),
+        Alters("measure"),
+    ] = None
     # known by the prompts and the content of its images
-    images: Annotated[Images | None, Alters("nothing")] = None
-    prompts: Annotated[Prompts, Alters("part")]
-    limit: Annotated[Positive | None, Alters("part")] = None
-    seeds: Annotated[Seeds, Alters("part")] = Field([0])
-    sampler: Sampler = Sampler()
-    capture: Capture = Capture()
-    generate: Generate = Generate()
-    # null: no cluster, the processes of this machine
-    cluster: Annotated[Cluster | None, Alters("nothing")] = None
-    observe: Annotated[Observe, Alters("observe")] = Observe()
-    # null: nothing is traced
-    trace: Annotated[Trace | None, Alters("trace")] = None
-    measure: Annotated[Measure, Alters("measure")] = Measure()
-    gep: Annotated[Gep, Alters("measure")] = Gep()
-    dalleval: Annotated[DallEval, Alters("measure")] = DallEval()
-    skills: Annotated[Skills, Alters("measure")] = Skills()
-    report: Annotated[Report, Alters("report")] = Report()
-    out: Annotated[str | None, Alters("nothing")] = None
+    images: Annotated[
+        Images | None,
+        option(
+            "Images that another program generated, to be measured in place of a model (docs/foreign_images.md).",
+            null="none: the model generates",
+            example={"from": "images.csv"},
+        ),
+        Alters("nothing"),
+    ] = None
+    prompts: Annotated[
+        Prompts,
+        option(
+            "The prompts: texts with {person} where the word goes, a text for each indicator, a file of captions or a"
+            " set (`{from: ...}`), or a grid. Intervals are over prompts: take at least 24.",
+            example=["a {person} riding a bike", "a {person} in a hat"],
+        ),
+        Alters("part"),
+    ]
+    limit: Annotated[
+        Positive | None,
+        option(
+            "Only the first so many prompts. Use it to try a configuration.",
+            unit="prompts",
+            null="all",
+            example=4,
+        ),
+        Alters("part"),
+    ] = None
+    seeds: Annotated[
+        Seeds,
+        option(
+            "Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each prompt,"
+            " more prompts more of the model.",
+            unit="seed",
+            example=[0, 1, 2],
+        ),
+        Alters("part"),
+    ] = Field(default=[0])
+    sampler: Annotated[
+        Sampler, option("Steps, guidance, noise and size of an image.", example={"steps": 20})
+    ] = Sampler()
+    capture: Annotated[
+        Capture, option("Which sites and word maps are kept.", example={"sites": ["unet.*", "latent"]})
+    ] = Capture()
+    generate: Annotated[
+        Generate,
+        option("Batches, parts, number format, device and processes.", example={"workers": 2}),
+    ] = Generate()
+    cluster: Annotated[
+        Cluster | None,
+        option(
+            "A Ray cluster whose workers generate and observe (docs/clusters.md).",
+            null="no cluster, the processes of this machine",
+            example={"address": "auto"},
+        ),
+        Alters("nothing"),
+    ] = None
+    observe: Annotated[
+        Observe,
+        option("Which networks observe the images, and what they look for.", example={"objects": False}),
+        Alters("observe"),
+    ] = Observe()
+    trace: Annotated[
+        Trace | None,
+        option(
+            "Activation patching: which place inside the model makes the difference (docs/trace.md). `{}` takes all"
+            " defaults; it takes longer than all other stages.",
+            null="nothing is traced",
+            example={"sites": ["unet.*.cross"]},
+        ),
+        Alters("trace"),
+    ] = None
+    measure: Annotated[
+        Measure,
+        option("Resamples, levels, thresholds, and the gap that would matter.", example={"primary": "ssim"}),
+        Alters("measure"),
+    ] = Measure()
+    gep: Annotated[
+        Gep,
+        option("An audit of attributes by prompts with contexts (docs/gep.md).", example={"ensemble": 1}),
+        Alters("measure"),
+    ] = Gep()
+    dalleval: Annotated[
+        DallEval,
+        option("An audit of professions (docs/dalleval.md).", example={"tone": "ciede2000"}),
+        Alters("measure"),
+    ] = DallEval()
+    skills: Annotated[
+        Skills,
+        option("An audit of visual skills (docs/paintskills.md).", example={"count": "only"}),
+        Alters("measure"),
+    ] = Skills()
+    report: Annotated[Report, option("What the page shows.", example={"gallery": 100}), Alters("report")] = (
+        Report()
+    )
+    out: Annotated[
+        str | None,
+        option(
+            "Run directory, or an address of object storage. See docs/object_storage.md.",
+            null="runs/NAME",
+            example="runs/first-light",
+        ),
+        Alters("nothing"),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -145,7 +300,8 @@ class Config(Section):
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
-        return paintskills.defaults(presets.applied(data), sets.of_skills())
+        usual = cls.model_fields["reference"].default
+        return paintskills.defaults(words.expanded(presets.applied(data), usual), sets.of_skills())
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -186,10 +342,10 @@ class Config(Section):
         """
         values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
         values |= _present("config", resolved, cls)
-        words = values.get("indicators", {})
-        if not isinstance(words, Mapping):
-            raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
-        values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        stored = values.get("indicators", {})
+        if not isinstance(stored, Mapping):
+            raise ValueError(f"indicators: expected words by their names, got {shown(stored)}")
+        values["indicators"] = {name: _stored_indicator(name, value) for name, value in stored.items()}
         if "images" in values:
             values["images"] = Images.model_validate(values["images"])
         return _stored("config", values, cls)
@@ -225,6 +381,13 @@ class Config(Section):
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """Show as YAML what is not a default."""
+        return f"<pre>{html.escape(yaml_text(self.model_dump(mode='json', exclude_defaults=True)))}</pre>"
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain data that :meth:`Config.model_validate` takes again."""
@@ -290,11 +453,30 @@ def load_config(
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    context = {"folder": Path(path).parent, "loaded": [] if loaded is None else loaded}
-    data = {"name": Path(path).stem, **source.data}
-    with naming(Config, source, options or {}):
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
+
+
+def load_data(
+    source: YamlSource,
+    folder: Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+) -> Config:
+    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
+
+    Raises
+    ------
+    UserError
+        As of `load_config`.
+    """
+    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
+    data, options = dict(source.data), dict(options or {})
+    if ("images",) in options:  # they say what other fields are
+        data["images"] = options.pop(("images",))[1]
+    with naming(Config, source, options):
         if data.get("images") is not None:
-            data = foreign.configured(data, source, options or {}, context, build_config)
+            data = foreign.configured(data, source, options, context, build_config)
         return build_config(data, source, options, context)
 
 

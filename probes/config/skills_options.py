@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import Section, Share, Word
+from probes.config.types import Section, Share, Word, option
 
 
 class Skills(Section):
     """Visual skills (PaintSkills, Cho et al. 2023), of prompts that have a ``skill`` among their levels.
 
-    A detection counts whose score is above ``threshold``; none (null): 0.7 of those of the engine ``detr``, as its
-    authors show them, and all that are stored of any other. The paper states no number.
-
-    The paper leaves three choices open. ``object``: the class is ``any`` detection's, or that of the ``first``, the
-    surest. ``count``: there are ``exact``-ly as many of the class, whatever else there is; ``at_least`` as many; or
-    ``only`` these, and nothing else. ``spatial``: the relation is that of the ``first`` (surest) detections of both
-    classes, or of ``any`` two; or of the two ``surest`` of all, which are to be of both. ``labels`` says what the
-    detector calls an object (``bike: bicycle``), beyond what the set of prompts says.
+    The paper leaves three choices open: ``object``, ``count`` and ``spatial``.
     """
 
-    threshold: Share | None = None
-    object: Literal["any", "first"] = "any"
-    count: Literal["exact", "at_least", "only"] = "exact"
-    spatial: Literal["first", "any", "surest"] = "first"
-    labels: dict[Word, Word] = Field(default_factory=dict)
+    threshold: Annotated[
+        Share | None,
+        option(
+            "Score above which a detection counts. The paper states no number.",
+            unit="score from 0 to 1",
+            null="0.7 for the engine detr, as its authors show them; 0 for any other",
+            example=0.5,
+        ),
+    ] = None
+    object: Annotated[
+        Literal["any", "first"],
+        option(
+            "When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest) is.",
+            example="first",
+        ),
+    ] = "any"
+    count: Annotated[
+        Literal["exact", "at_least", "only"],
+        option(
+            "When a number counts as drawn: `exact`-ly as many of the class, whatever else there is;"
+            " `at_least` as many; or `only` these and nothing else.",
+            example="only",
+        ),
+    ] = "exact"
+    spatial: Annotated[
+        Literal["first", "any", "surest"],
+        option(
+            "Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the two"
+            " `surest` of all, which are to be of both.",
+            example="any",
+        ),
+    ] = "first"
+    labels: Annotated[
+        dict[Word, Word],
+        option(
+            "What the detector calls an object, beyond what the set of prompts says.",
+            example={"bike": "bicycle"},
+        ),
+    ] = Field({})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from probes.config.types import Model, Section, fail, shown
+from probes.config.types import Model, Section, fail, option, shown, takes
 
 LIGHTS = ("A", "B", "C", "D50", "D55", "D65", "D75", "E", "F2", "F11")
 _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}")
@@ -16,31 +16,83 @@ _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F
 class SkinTone(Section):
     """Options for reading skin tones from images (DALL-Eval, Cho et al. 2023, section 4.2.3).
 
-    ``look``: ``auto`` looks in an audit of professions, where the ``region`` can be had; true always, and says what is
-    missing; false never. The ``region`` is the skin of toyworld's figures by their palette (``toyworld``), of the
-    largest face by the landmarks of the library ``face-alignment`` (`pip install triptych[faces]`; FAN, as in the
-    paper), or the whole ``image``; ``auto``: the first on toyworld's models, else the second. Of a face it is its
-    ``skin``: the two ``cheeks``, as the paper's mask, or all of the ``face`` less eyes, brows and mouth. ``landmarks``
-    and ``detector`` are checkpoint files of that library.
-
-    ``illumination`` sets the colour of the light right before: an estimate from the image (``grey-world``,
-    ``shades-of-grey``, ``white-patch``), the light that ``illuminant`` names (``given``; a CIE illuminant such as
-    ``A`` or ``D50``, or the colour of a white surface in the images as ``#ffd2a0``), or TRUST's estimate of the albedo
-    (``trust``; the folder ``trust`` holds its published files). By ``adaptation`` cone responses (``bradford``) or
-    red, green and blue (``channels``) are scaled. ``mean`` of the region is taken of L*a*b* or of linear light. Three
-    readings are stored; ``dalleval.tone`` says which the tables show first.
+    Three readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
-    look: Annotated[Literal["auto"] | bool, Field(description="`auto`, true or false")] = "auto"
-    region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
-    skin: Literal["cheeks", "face"] = "cheeks"
-    landmarks: Model = "2DFAN4-11f355bf06.pth.tar"
-    detector: Model = "s3fd-619a316812.pth"
-    illumination: Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"] = "none"
-    illuminant: str | None = None
-    trust: Model | None = None
-    adaptation: Literal["bradford", "channels"] = "bradford"
-    mean: Literal["lab", "linear"] = "lab"
+    look: Annotated[
+        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")],
+        option(
+            "Whether skin tones are read. `auto`: in an audit of professions, where the region can be had;"
+            " true: always, and says what is missing.",
+            example=True,
+        ),
+    ] = "auto"
+    region: Annotated[
+        Literal["auto", "toyworld", "face-alignment", "image"],
+        option(
+            "Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), those of the"
+            " largest face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`."
+            " `auto`: the first on toyworld's models, else the second.",
+            example="face-alignment",
+        ),
+    ] = "auto"
+    skin: Annotated[
+        Literal["cheeks", "face"],
+        option(
+            "Which part of a face: the two `cheeks`, as the paper's mask, or the `face` less eyes, brows and mouth.",
+            example="face",
+        ),
+    ] = "cheeks"
+    landmarks: Annotated[
+        Model,
+        option(
+            "Checkpoint of face-alignment that finds landmarks (FAN).",
+            example="weights/2DFAN4-11f355bf06.pth.tar",
+        ),
+    ] = "2DFAN4-11f355bf06.pth.tar"
+    detector: Annotated[
+        Model,
+        option(
+            "Checkpoint of face-alignment that finds faces (S3FD).", example="weights/s3fd-619a316812.pth"
+        ),
+    ] = "s3fd-619a316812.pth"
+    illumination: Annotated[
+        Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"],
+        option(
+            "How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from"
+            " the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo"
+            " (`trust`). Coloured light moves tones; compare two settings before you report any.",
+            example="grey-world",
+        ),
+    ] = "none"
+    illuminant: Annotated[
+        str | None,
+        option(
+            "The light, with `illumination: given`: a CIE illuminant such as A or D50, or the colour of a white surface"
+            " in the images.",
+            null="none",
+            example="#ffd2a0",
+        ),
+    ] = None
+    trust: Annotated[
+        Model | None,
+        option(
+            "Folder of TRUST's published files, with `illumination: trust`.",
+            null="none",
+            example="weights/trust",
+        ),
+    ] = None
+    adaptation: Annotated[
+        Literal["bradford", "channels"],
+        option(
+            "What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue.",
+            example="channels",
+        ),
+    ] = "bradford"
+    mean: Annotated[
+        Literal["lab", "linear"],
+        option("Whether the region's mean is taken of L*a*b* or of linear light.", example="linear"),
+    ] = "lab"
 
     @model_validator(mode="after")
     def _consistent(self) -> SkinTone:

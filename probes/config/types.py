@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
@@ -35,12 +37,14 @@ FORMS = {  # what of a text each asks for
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
+TAKES = "takes"  # key of the JSON schema: what a place takes, in errors
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
 POINTS = 1000  # of a curve, windows: more than any sampler has steps
 EXACT = 10  # cross-attentions of which every subset is drawn: 1,024
 PERMUTATIONS = 1000
+LISTED = 4  # entries of a list that a repr shows
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,48 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Yield what is not a default: the rest goes without saying."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name, None)
+            if field.is_required() or value != field.get_default(call_default_factory=True):
+                yield name, _Shortened(value) if isinstance(value, list) and len(value) > LISTED else value
+
+
+class _Shortened:
+    """A long list as a repr shows it."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
+
+
+def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
+    """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
+
+    From it come ``--help``, what editors show, and ``docs/configuration.md``.
+
+    Parameters
+    ----------
+    text
+        What the option does, and when to change it. The first sentence stands alone in ``--help``.
+    example
+        A value, as ``triplets.yaml`` holds it.
+    unit
+        Of a number.
+    null
+        What nothing (null) stands for, where that is the default.
+    """
+    more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
+    return Field(description=text, examples=[example], json_schema_extra=more)
+
+
+def takes(text: str) -> FieldInfo:
+    """Return what errors say that a value of one of several kinds may be, in the value's ``Annotated``."""
+    return Field(json_schema_extra={TAKES: text})
+
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
     """Return the error that pydantic hands on; ``at`` in `context` is added to the place."""
@@ -86,6 +132,17 @@ def shown(value: Any) -> str:
     """Return a value as a message repeats it, at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def as_text(value: Any) -> str:
+    """Return the remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not.
+
+    Examples
+    --------
+    >>> as_text(False), as_text(["woman"])
+    ('quote it', 'write a text')
+    """
+    return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
 def require_printable(data: Any) -> None:
@@ -132,7 +189,7 @@ def _captions(value: dict[str, Any]) -> dict[str, Any]:
     """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
     for key, text in value.items():
         if key != "levels" and not isinstance(text, str):
-            raise fail(f"expected a text, got {shown(text)}: quote it", at=(key,))
+            raise fail(f"expected a text, got {shown(text)}: {as_text(text)}", at=(key,))
     if len(value.get("id", "")) > 100:
         raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
     if has_template(value):
@@ -150,14 +207,30 @@ def one(place: str, noun: str) -> Callable[..., str]:
 
     def check(value: str, at: tuple = ()) -> str:
         if (count := value.count(place)) != 1:
-            raise fail(
-                f"expected a text with one {place}, got {count or 'none'} in {shown(value)}: write it where the {noun}"
-                " goes",
-                at=at,
+            found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
+            remedy = (
+                f"did you mean {place} for {near}" if (near := _nearest(place, value)) and not count else ""
             )
+            raise fail(f"{found}: {remedy or f'write it where the {noun} goes'}", at=at)
         return value
 
     return check
+
+
+def _nearest(place: str, text: str) -> str:
+    """What of a text looks like a place in braces that is written otherwise; empty where nothing does.
+
+    Examples
+    --------
+    >>> [_nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
+    ['{Person}', '{{ persn }}', '[person]', '']
+    """
+    name = place.strip("{}")
+    for match in re.finditer(r"[{\[<(]+\s*([^{}\[\]<>()]*?)\s*[}\]>)]+|\{\w+", text):
+        inner = (match[1] or match[0].strip("{ ")).casefold()
+        if difflib.get_close_matches(inner, [name, f"{name}s"], 1, 0.75):
+            return match[0]
+    return ""
 
 
 one_person = one(PERSON, "word")
@@ -205,27 +278,26 @@ def _window(steps: list[int]) -> list[int]:
     return steps
 
 
-# Values of several kinds are pydantic's unions. Their description says what is expected, in errors and in editors that
-# know the JSON schema.
-Control = Annotated[bool | str, Field(description="true (the reference) or the name of an indicator")]
+# Values of several kinds are pydantic's unions: `takes` says what is expected, in errors.
+Control = Annotated[bool | str, takes("true (the reference) or the name of an indicator")]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
-_Texts = Annotated[Text | dict[str, Text], Field(description="a text")]
+_Texts = Annotated[Text | dict[str, Text], takes("a text")]
 Prompt = Annotated[
     Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
     | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
-    Field(description=f"a text with one {PERSON}"),
+    takes(f"a text with one {PERSON}"),
 ]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 Globs = Annotated[
     Literal["default"] | Annotated[list[str], Field(min_length=1)],
-    Field(description="`default` or a list of sites such as [unet.*, latent]"),
+    takes("`default` or a list of sites such as [unet.*, latent]"),
 ]
-AutoOrCount = Annotated[Literal["auto"] | Positive, Field(description="`auto` or an integer of at least 1")]
+AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]
 AutoOrWorkers = Annotated[
     Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
-    Field(description=f"`auto` or an integer from 1 to {WORKERS}"),
+    takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[
     str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
@@ -234,32 +306,39 @@ Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=devices.NAME)]
 _Window = Annotated[
     list[Step],
-    Field(min_length=2, max_length=2, description="the first step and the one after the last, as [0, 10]"),
+    Field(min_length=2, max_length=2),
+    takes("the first step and the one after the last, as [0, 10]"),
     AfterValidator(_window),
 ]
 Windows = Annotated[
     Points | list[_Window],
-    Field(description=f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
+    takes(f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
 _Pair = Annotated[
     Unique[Annotated[str, Field(min_length=1)]],
-    Field(min_length=2, max_length=2, description="two addresses of `sites`"),
+    Field(min_length=2, max_length=2),
+    takes("two addresses of `sites`"),
 ]
 Pairs = Annotated[
     Literal["all"] | list[_Pair],
-    Field(description="`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
+    takes("`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
 ]
 Permutations = Annotated[
     Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
-    Field(description=f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
+    takes(f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
 ]
 
 
 class SeedRange(Section):
     """Seeds of a given number, the first of which is `start`."""
 
-    count: Annotated[int, Field(ge=1, le=IMAGES)]
-    start: Seed = 0
+    count: Annotated[int, Field(ge=1, le=IMAGES), option("Number of seeds.", unit="seeds", example=5)]
+    start: Annotated[
+        Seed,
+        option(
+            "First of the seeds. Change it to get other images of the same prompts.", unit="seed", example=100
+        ),
+    ] = 0
 
 
 def _listed(value: list[int] | SeedRange) -> list[int]:
@@ -272,7 +351,7 @@ def _listed(value: list[int] | SeedRange) -> list[int]:
 
 _WrittenSeeds = Annotated[
     Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
-    Field(description="a list of integers or {count: N, start: S}"),
+    takes("a list of integers or {count: N, start: S}"),
     AfterValidator(_listed),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]

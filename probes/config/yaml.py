@@ -71,6 +71,20 @@ def show(loc: Loc) -> str:
     return text
 
 
+def yaml_text(data: Any) -> str:
+    """Return plain data as YAML, keys in their order.
+
+    Examples
+    --------
+    >>> print(yaml_text({"prompts": ["a {person}"], "sampler": {"steps": 4}}), end="")
+    prompts:
+    - a {person}
+    sampler:
+      steps: 4
+    """
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
 def read_yaml(path: str | Path) -> YamlSource:
     """Read a YAML file, refusing what a reader of the file would not expect.
 

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections import deque
@@ -24,6 +25,7 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any, Protocol
 
 from tqdm import tqdm
@@ -49,8 +51,8 @@ class Work(Protocol):
 class Team:
     """This process and the helpers that it starts: they outlive a stage, since to start one takes seconds.
 
-    A context manager; at its end, however it ends, the helpers end too. A script that has helpers keeps its work behind
-    ``if __name__ == "__main__":``, since each of them imports it.
+    A context manager; at its end, however it ends, the helpers end too. They do not import the script that has them,
+    which needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
     """
 
     def __init__(self) -> None:
@@ -204,7 +206,7 @@ class _Helper:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True)
         try:
-            with blocked(signal.SIGINT, signal.SIGTERM):
+            with blocked(signal.SIGINT, signal.SIGTERM), without_main():
                 process.start()
         except OSError as error:
             ours.close()
@@ -271,6 +273,17 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def without_main() -> Iterator[None]:
+    """Let a process that is spawned meanwhile not run the script of this one again, as `multiprocessing` would."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextlib.contextmanager

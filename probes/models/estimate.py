@@ -1,8 +1,9 @@
 """Estimate of a run: images, time, memory and disk, for ``--dry-run``. Loads no weights.
 
 Denoiser and decoder are built from their descriptions without weights (torch's meta device) and the
-floating-point operations of one call are counted. Time is that count over the speed at which this device
-has just multiplied two matrices, times a stated share of it, and over the workers that draw side by side. It is
+floating-point operations of one call are counted. Time is that count over the speed of this machine, and over the
+workers that draw side by side. Of a small model on a CPU the speed is that of some steps of a bundled model that
+were just timed (`probes.stages.calibration`); of others it is that of a matrix product, times a stated share of it:
 an order of magnitude, not a promise.
 """
 
@@ -31,6 +32,7 @@ from probes.prompts.plan import Sample
 # Share of its speed in one large matrix product that a device reaches in a denoiser with the probe around it.
 # Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.
 _SHARE = 0.5
+_PACED = "as toyworld's steps just timed"
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _PNG_PER_PIXEL = 1.5
 
@@ -47,9 +49,29 @@ class RunEstimate:
 
     def __str__(self) -> str:
         return (
-            f"{self.images} images, about {_duration(self.seconds)}, {self.memory / 1e9:.1f} GB of memory,"
+            f"{self.images} images, about {duration(self.seconds)}, {self.memory / 1e9:.1f} GB of memory,"
             f" {_size(self.disk)} on disk ({self.basis})"
         )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Pace of one core of this machine (`probes.stages.calibration.pace`).
+
+    Attributes
+    ----------
+    step, image : float
+        Seconds of the processor for an image of toyworld: of each step, and of all that is done once for it.
+    speed : float
+        Operations of the denoiser a second, in these steps.
+    script : float
+        Seconds of the processor for a fixed script of small array operations and texts.
+    """
+
+    step: float
+    image: float
+    speed: float
+    script: float
 
 
 def parameters(pipe: Any) -> int:
@@ -95,10 +117,12 @@ class Cost:
     per_call: float
     per_image: float
     speed: float
+    once: float = 0.0  # seconds for an image beside its steps
+    timed: str = f"{_SHARE:.0%} of a matrix product just timed"
 
     def seconds(self, images: float, count: int) -> float:
         """Return what so many workers take for so many images."""
-        return images * self.per_image / self.speed / min(count, workers.cores())
+        return images * (self.per_image / self.speed + self.once) / min(count, workers.cores())
 
     def basis(self, count: int) -> str:
         """Return how it was reckoned, for so many workers."""
@@ -106,7 +130,7 @@ class Cost:
         return (
             f"{_several(count, 'worker')} of {_several(self.threads, 'thread')};"
             f" {self.per_call / 1e9:.2g} GFLOP a {denoiser} call counted on its description, {steps} steps,"
-            f" {self.speed / 1e9:.3g} GFLOP/s on {self.device}: {_SHARE:.0%} of a matrix product just timed"
+            f" {self.speed / 1e9:.3g} GFLOP/s on {self.device}: {self.timed}"
         )
 
     def processes(self, images: int, rows: int | None = None) -> int:
@@ -114,8 +138,16 @@ class Cost:
         return processes(self.config, self.pipe, self.device.type, self.threads, images, rows)
 
 
-def cost(config: Config, source: Source) -> Cost:
+def cost(config: Config, source: Source, pace: Pace | None = None) -> Cost:
     """Count the operations of an image, and time the device.
+
+    Parameters
+    ----------
+    config, source
+        The configuration and its model.
+    pace
+        That of this machine, which says the speed of a small model on a CPU; without it, as of all others, the speed is
+        a share of that of a matrix product.
 
     Raises
     ------
@@ -136,20 +168,23 @@ def cost(config: Config, source: Source) -> Cost:
         ) from None
     per_image = per_call * config.sampler.steps * (2 if guided(config, source) else 1) + decoding
     threads = workers.threads(parameters(pipe), device.type)
-    with workers.deterministic(threads):
-        speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    return Cost(config, pipe, device, threads, per_call, per_image, speed)
+    if pace is not None and device.type == "cpu" and threads == 1:
+        return Cost(config, pipe, device, threads, per_call, per_image, pace.speed, pace.image, _PACED)
+    reached = speed(device, config.generate.dtype, threads)
+    return Cost(config, pipe, device, threads, per_call, per_image, reached)
 
 
-def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
-    """Estimate a run.
+def estimate(
+    config: Config, samples: Sequence[Sample], source: Source, pace: Pace | None = None
+) -> RunEstimate:
+    """Estimate the generation of a run's images; `pace` as for `cost`.
 
     Raises
     ------
     UserError
         The description of the model is damaged, or the model cannot draw images of that size.
     """
-    costs = cost(config, source)
+    costs = cost(config, source, pace)
     config, pipe = costs.config, costs.pipe
     count = costs.processes(len(samples))
     height, width = image_size(pipe, config)
@@ -208,6 +243,12 @@ def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
 
 
+def speed(device: torch.device, dtype: str, threads: int) -> float:
+    """Return the operations a second that a device is taken to reach in a denoiser with the probe around it."""
+    with workers.deterministic(threads):
+        return _speed(device, getattr(torch, dtype)) * _SHARE
+
+
 @cache
 def _speed(device: torch.device, dtype: torch.dtype) -> float:
     """Operations a second in a matrix product, the best of thirty: other work on the machine is left out."""
@@ -222,7 +263,14 @@ def _speed(device: torch.device, dtype: torch.dtype) -> float:
     return best
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours.
+
+    Examples
+    --------
+    >>> duration(42.3), duration(600), duration(7200)
+    ('42 s', '10 min', '2.0 h')
+    """
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 5400:

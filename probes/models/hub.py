@@ -7,11 +7,15 @@ the commit it stands for, which ``run.json`` keeps.
 from __future__ import annotations
 
 import contextlib
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import yaml
 
@@ -20,6 +24,7 @@ from probes.models import description, weight_files
 from probes.models.description import IMAGE_READERS, INDEX, Source, supported
 from probes.models.pretrained import download_pipeline, quiet
 
+_PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
 _UNREACHED = "not in the cache, and the hub can't be reached"
 
 
@@ -55,6 +60,22 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
     return f"hf download {identifier}{at} {included}"
 
 
+def cached(identifier: str) -> bool:
+    """Return whether the hub's cache on this machine holds the whole of a model; asks no network."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(identifier, INDEX)
+    if not isinstance(found, str):
+        return False
+    folder = Path(found).parent
+    source = Source(identifier, "hub", folder, folder)
+    try:
+        described, (_, layout) = description.read_index(source), description.read_kind(source)
+    except UserError:  # damaged, or of another architecture by now
+        return False
+    return not weight_files.missing_files(folder, described, layout, None, True)
+
+
 def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -> Source:
     """A model of the hub: from the cache where it is whole, else fetched.
 
@@ -75,13 +96,15 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
         The hub has no such model or revision, or cannot be reached and the cache does not hold the whole of it; two
         revisions are named.
     """
-    from huggingface_hub import hf_hub_download, snapshot_download
+    from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
 
     identifier, _, at = name.partition("@")
     if at and revision and at != revision:
         raise UserError(f"revision: expected {at}, as `model` says, got {revision}: name one of them")
     revision = revision or at or None
     with _answering(name, identifier, revision, variant):
+        if not isinstance(try_to_load_from_cache(identifier, INDEX, revision=revision), str):
+            _require_network()
         index = Path(hf_hub_download(identifier, INDEX, revision=revision))
     folder, commit = index.parent, index.parent.name
     source = Source(name, "hub", folder, folder, commit, variant)
@@ -90,6 +113,7 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
     if not weight_files.missing_files(folder, described, layout, variant, weights):
         return source
     with _answering(name, identifier, revision, variant), quiet():
+        _require_network()
         if weights:
             options = {unused: None for unused in IMAGE_READERS if unused in described}
             download_pipeline(identifier, revision=commit, variant=variant, **options)
@@ -99,6 +123,36 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
         why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
         raise _absent(name, identifier, revision, variant, why)
     return source
+
+
+def _require_network() -> None:
+    """Refuse a hub that no connection can be made to, at once: its client would try for half a minute.
+
+    Behind a proxy the client's own attempts decide.
+
+    Raises
+    ------
+    OfflineModeIsEnabled
+        It cannot be reached within `_PATIENCE` seconds.
+    """
+    from huggingface_hub import constants, errors
+
+    if constants.HF_HUB_OFFLINE or getproxies():
+        return
+    where = urlsplit(constants.ENDPOINT)
+    port = where.port or (80 if where.scheme == "http" else 443)
+    reached = threading.Event()
+
+    def connect() -> None:
+        with contextlib.suppress(OSError), socket.create_connection((where.hostname, port), _PATIENCE):
+            reached.set()
+
+    # in a thread, since a name can take longer to be looked up than any limit on the connection
+    attempt = threading.Thread(target=connect, daemon=True)
+    attempt.start()
+    attempt.join(_PATIENCE)
+    if not reached.is_set():
+        raise errors.OfflineModeIsEnabled(f"no connection to {constants.ENDPOINT}")
 
 
 @contextlib.contextmanager

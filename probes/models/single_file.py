@@ -63,6 +63,12 @@ def source(name: str, path: Path) -> Source:
     return result
 
 
+def published() -> list[Source]:
+    """The descriptions that the package ships, of published architectures at their sizes; they have no weights."""
+    folders = sorted(folder for folder in _ROOT.iterdir() if (folder / INDEX).exists())
+    return [Source(folder.name, "folder", folder, folder) for folder in folders]
+
+
 def _recognised(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
     """Return what a file is to the first architecture that knows it.
 

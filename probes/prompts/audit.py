@@ -24,6 +24,7 @@ SENTENCES = (
 TRAINING = ("subjects", "contexts", "negative", "template")  # options of the sentences to train by
 PREPOSITIONS = ("in", "with", "wearing")
 TEMPLATE = Gep().template
+PAPER_CLIP, USUAL_CLIP = "clip_vit_l_14", "clip"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,25 @@ def attributes(config: Config) -> dict[str, str]:
     if not named:
         return dict(known)
     return {name: known.get(name, name) for name in dict.fromkeys(named)}
+
+
+def clip_name(config: Config) -> str:
+    """Return which of ``observe.features`` is the CLIP of an audit.
+
+    Where the configuration names none it is the paper's, ViT-L/14, if its weights are given, or it is among the
+    features. What happens to lie on a machine alters nothing.
+
+    Examples
+    --------
+    >>> clip_name(Config(prompts=["a {person}"]))
+    'clip'
+    >>> clip_name(Config(prompts=["a {person}"], observe={"feature_weights": {"clip_vit_l_14": "weights"}}))
+    'clip_vit_l_14'
+    """
+    features = config.observe.features
+    among = isinstance(features, list) and PAPER_CLIP in features
+    given = among or PAPER_CLIP in config.observe.feature_weights
+    return config.gep.clip or (PAPER_CLIP if given else USUAL_CLIP)
 
 
 def sentences(config: Config, variant: str = "") -> Sentences | None:

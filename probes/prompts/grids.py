@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.config.types import PERSON, fail, shown
+from probes.config.types import PERSON, as_text, fail, one_person, option, shown
 from probes.prompts.grammar.articles import mended
 
 PLACE = re.compile(r"{([^{}]*)}")
@@ -25,7 +25,15 @@ class Grid(BaseModel):
 
     model_config = ConfigDict(extra="allow", title="Grid")
 
-    grid: str = Field(min_length=1)
+    grid: Annotated[
+        str,
+        Field(min_length=1),
+        option(
+            "A sentence with {person} and a place in braces for each axis; every other key is an axis with its"
+            " levels, a list or phrases by name. Every combination is a prompt.",
+            example="a {person} {attribute} {context}",
+        ),
+    ]
 
 
 def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -42,11 +50,9 @@ def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     ('a {person} with a tie at sea', {'attribute': 'tie', 'context': 'at sea'})
     """
     text = value["grid"]
-    if not isinstance(text, str) or text.count(PERSON) != 1:
-        raise fail(
-            f"expected a text with one {PERSON}, got {shown(text)}: write it where the word goes",
-            at=("grid",),
-        )
+    if not isinstance(text, str):
+        raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=("grid",))
+    one_person(text, ("grid",))
     places = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
     axes = {name: _levels(name, value[name]) for name in value if name != "grid"}
     twice = next((name for name in places if places.count(name) > 1), None)
@@ -111,6 +117,12 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
 
 
+def _remedy(phrase: Any) -> str:
+    if isinstance(phrase, str):
+        return "take them out" if phrase.strip() else "write one"
+    return as_text(phrase)
+
+
 def _levels(name: str, value: Any) -> dict[str, str]:
     """The levels of an axis, or what is wrong with them."""
     if not isinstance(value, list | Mapping) or not value:
@@ -121,7 +133,9 @@ def _levels(name: str, value: Any) -> dict[str, str]:
     for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
         level = key if isinstance(value, Mapping) else phrase
         if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
-            raise fail(f"expected a text without braces, got {shown(phrase)}: quote it", at=(name, key))
+            raise fail(
+                f"expected a text without braces, got {shown(phrase)}: {_remedy(phrase)}", at=(name, key)
+            )
     levels = named(value)
     if len(levels) < len(value):
         raise fail("expected each level once, got one twice: keep one", at=(name,))

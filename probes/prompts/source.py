@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from probes.config.messages import first_fault
-from probes.config.types import Positive, Word, fail, shown
+from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
+from probes.toyworld import MODELS
 
 STORED, DATASETS = "triplets", "datasets"
 
@@ -31,30 +32,83 @@ def _professions(names: list[str]) -> list[str]:
 
 
 class PromptSource(BaseModel):
-    """Source of prompts: a file of captions, one that ``triptych prompts build`` wrote, or a set.
-
-    ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
-    with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
-    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), by default all; ``profession``
-    lists others than the 83 of ``dalleval``. ``skill`` and ``object`` are those that are taken of ``paintskills``,
-    objects others than its 15 among them; its ``split`` (by default ``test``) says how many seeds each prompt has.
-    ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
-    (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
-    """
+    """Prompts from a file of captions, from one that ``triptych prompts build`` wrote, or from a set."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptSource")
 
-    from_: Annotated[str, Field(alias="from", min_length=1)]
-    format: Literal["auto", "triplets", "datasets", *FORMATS] = "auto"  # type: ignore[valid-type]
-    column: str | None = None
-    split: str | None = None
-    setting: str | None = None
-    profession: Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None = None
-    skill: Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None = None
-    object: Annotated[list[Word], Field(min_length=1)] | None = None
-    human_words: Forms = "inflected"
-    articles: Articles = "fitting"
-    max_words: Positive = captions.WORDS
+    from_: Annotated[
+        str,
+        Field(alias="from", min_length=1),
+        option(
+            "A file, by its path beside triplets.yaml; the name of a set of the package (docs/prompts.md), such as"
+            " professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub.",
+            example="captions_train2017.json",
+        ),
+    ]
+    format: Annotated[
+        Literal["auto", "triplets", "datasets", *FORMATS],  # type: ignore[valid-type]
+        option("Format of the file. `auto` recognises it by the content.", example="csv"),
+    ] = "auto"
+    column: Annotated[
+        str | None,
+        option(
+            "Column of a table that holds the captions.", null="caption, text and the like", example="text"
+        ),
+    ] = None
+    split: Annotated[
+        str | None,
+        option(
+            "Split of a data set of the hub, or of paintskills, where it says how many seeds each prompt has.",
+            null="the whole data set; test of paintskills",
+            example="train",
+        ),
+    ] = None
+    setting: Annotated[
+        str | None,
+        option("Setting of a set: neutral or explicit of gep.", null="all", example="neutral"),
+    ] = None
+    written: Annotated[
+        Literal["paper", "plain"] | None,
+        option(
+            "Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither"
+            " (`plain`).",
+            null="plain for the bundled models, whose captions have neither, else paper",
+            example="plain",
+        ),
+    ] = None
+    profession: Annotated[
+        Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None,
+        option("Professions of the set dalleval.", null="its 83", example=["nurse", "doctor"]),
+    ] = None
+    skill: Annotated[
+        Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None,
+        option("Skills of the set paintskills.", null="all", example=["count"]),
+    ] = None
+    object: Annotated[
+        Annotated[list[Word], Field(min_length=1)] | None,
+        option(
+            "Objects of the set paintskills, others than its 15 among them.", null="its 15", example=["dog"]
+        ),
+    ] = None
+    human_words: Annotated[
+        Forms,
+        option(
+            "Which words for people a caption may not hold: those of Wu et al. 2025, Table 2, with their plurals and"
+            " other forms (`inflected`), or as printed there alone (`printed`).",
+            example="printed",
+        ),
+    ] = "inflected"
+    articles: Annotated[
+        Articles,
+        option(
+            "Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in"
+            " the paper.",
+            example="kept",
+        ),
+    ] = "fitting"
+    max_words: Annotated[Positive, option("Longest caption that is taken.", unit="words", example=30)] = (
+        captions.WORDS
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +142,7 @@ class NoFileError(UserError):
 
 @uncollected
 def load(
-    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path
+    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:
     """Return the prompts of a source.
 
@@ -101,6 +155,8 @@ def load(
         The indicator that is put before no profession.
     folder : pathlib.Path
         Where a relative path begins.
+    model : str
+        Which draws the images: how sentences are written where `source` does not say.
 
     Raises
     ------
@@ -109,12 +165,18 @@ def load(
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
     _require_skills(source, of_set and source.from_ in sets.of_skills())
+    if source.written is not None and not (of_set and source.from_ in sets.of_grids()):
+        listed = ", ".join(sets.of_grids())
+        raise UserError(
+            f"prompts.written: expected a set of sentences ({listed}), got {source.from_!r}: take it out, or name that"
+        )
     if of_set:
         prompts = sets.prompts(
             source.from_,
             words,
             reference,
             articles=source.articles,
+            written=source.written or ("plain" if model in MODELS else "paper"),
             setting=source.setting,
             professions=source.profession,
             skills=source.skill,
@@ -218,7 +280,8 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}
-    loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
+    folder = Path(context.get("folder", ""))
+    loaded = load(source, words, info.data["reference"], folder, info.data.get("model", ""))
     context.get("loaded", []).append(loaded)
     return loaded.prompts
 

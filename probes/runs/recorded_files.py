@@ -121,6 +121,9 @@ def _sentences(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Ite
     line = passed.get("command_line")
     if isinstance(line, Mapping):
         yield line.get(f"--{'.'.join(at)}")
+    changes = passed.get("changes")
+    if isinstance(changes, Mapping):
+        yield changes.get(".".join(at))
     copy = run / "triplets.yaml"
     with contextlib.suppress(UserError, FileNotFoundError, UnicodeDecodeError):
         data = (read_yaml(copy) if isinstance(run, Path) else parse_yaml(copy.read_text(), copy.name)).data
@@ -141,10 +144,9 @@ def _passed(passed: Mapping[str, Any], run: Path) -> dict[str, Any]:
     rewritten = {**passed}
     if "file" in passed:
         rewritten["file"] = _changed(_each(passed["file"], change, ("prompts", "from")), ("out",), folder)
-    if "command_line" in passed:
-        rewritten["command_line"] = _changed(
-            _changed(passed["command_line"], ("--model",), change), ("--out",), folder
-        )
+    for kind, model, out_folder in (("command_line", "--model", "--out"), ("changes", "model", "out")):
+        if kind in passed:
+            rewritten[kind] = _changed(_changed(passed[kind], (model,), change), (out_folder,), folder)
     return rewritten
 
 

@@ -15,6 +15,8 @@
       box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
       traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
+      report.html        the page, with figures/
+      README.md          a dataset card, by which `datasets` loads the run; overlays.parquet: images with objects drawn
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
 of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
@@ -58,7 +60,8 @@ from probes.storage.locations import link_of, remove, run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
-_RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
+# what a stage may name as written
+_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
 
 
 class Run:
@@ -216,6 +219,17 @@ class Run:
                 tables.append(read_part(file, columns).filter(there).replace_schema_metadata(None))
         return pa.concat_tables(tables).to_pandas() if tables else None
 
+    def of_part(
+        self, kind: str, part: str, samples: Iterable[str], columns: Sequence[str]
+    ) -> pd.DataFrame | None:
+        """Rows of one part file that are of some samples; None where the run has no such file."""
+        file = self.path / kind / part
+        if not file.exists() or not restricted(self.meta, kind, [file]):
+            return None
+        table = read_part(file, columns)
+        wanted = pa.array(sorted(set(samples)), pa.string())
+        return table.filter(pc.is_in(table["sample_id"], wanted)).replace_schema_metadata(None).to_pandas()
+
     def columns(self, kind: str) -> list[str]:
         """The columns that all parts of a kind have.
 
@@ -349,6 +363,12 @@ class Run:
         """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
         self._note([name])
         write_bytes(self.path / name, data)
+
+    def write_files(self, names: Sequence[str], data: Iterable[bytes]) -> None:
+        """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
+        self._note(names)
+        for name, content in zip(names, data, strict=True):
+            write_bytes(self.path / name, content)
 
     @contextlib.contextmanager
     def writing(self, stage: str) -> Iterator[None]:

@@ -325,6 +325,11 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     return made
 
 
+def draw_batch(pipe: Any, config: Config, members: list[Sample]) -> Piece:
+    """Draw a batch of a configuration whose settings are numbers, with the probe around it, and store nothing."""
+    return _batch(pipe, config, "", members, lambda done: None)
+
+
 def _draw(
     pipe: Any,
     config: Config,

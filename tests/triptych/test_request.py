@@ -6,7 +6,7 @@ from probes.errors import UserError
 from probes.execution.shards import Shard
 from probes.storage.claim import HeldError, Hold
 from triptych.options import parser
-from triptych.request import read_request, require_shareable
+from triptych.request import Command, read_request, require_shareable
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def file(tmp_path):
 
 
 def command(*line, **options):
-    return read_request(parser().parse_args(line), **options)
+    return read_request(Command.of_arguments(parser().parse_args(line)), **options)
 
 
 def test_all_stages_but_a_trace_that_nobody_asked_for(file):

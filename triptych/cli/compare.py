@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.studies.compare.summary import describe_models, named, summary, write
-from analysis.studies.opening import opened
 from probes import command_line
 from probes.errors import UserError
 
@@ -20,6 +18,7 @@ def parser() -> command_line.Parser:
         prog="triptych compare",
         description="Compare two or more runs on the same prompts, paired by prompt: differences of every quantity with"
         " intervals and tests, as tables and figures.",
+        examples={"triptych compare runs/first-light runs/null": "do the gaps of two models differ?"},
     )
     main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
     main.add_out("comparison")
@@ -33,6 +32,9 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.studies.compare.summary import describe_models, named, summary, write
+    from analysis.studies.opening import opened
+
     options = vars(arguments)
     paths, out = options.pop("runs"), options.pop("out")
     options.pop("stages")

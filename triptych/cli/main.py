@@ -2,9 +2,9 @@
 
 A command is a module with two functions, and a row here or in `analysis.methods.registry`:
 
-- ``parser()`` returns its `probes.command_line.Parser`;
-- ``work(options)`` does what the parsed options ask. Beside its own options it is given ``options.stages``, a function
-  that makes a run from the arguments of ``triptych run``.
+- ``parser()`` returns its `probes.command_line.Parser`, whose help ends with an example;
+- ``work(options)`` does what the parsed options ask, and imports what that takes, so that ``--help`` is quick. Beside
+  its own options it is given ``options.stages``, a function that makes a run from the arguments of ``triptych run``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,21 @@ from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
 from probes.errors import one_line
 
-COMMANDS = {
-    row.name: row
-    for row in (
+_STAGED = {"resumes": True, "begins": False}
+GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --help`
+    "a run": (
+        CommandRow("init", "triptych.cli.init", "write a commented triplets.yaml to start from"),
+        CommandRow(
+            "plan", "triptych.cli.plan", "what a run would generate, and what it would take", **_STAGED
+        ),
+        CommandRow("run", "triptych.cli.run", "generate, observe, measure and report", **_STAGED),
+        CommandRow(
+            "trace", "triptych.cli.trace", "activation patching: which site makes the difference", **_STAGED
+        ),
+        CommandRow("report", "triptych.cli.report", "the report of a measured run anew", **_STAGED),
+        CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
+    ),
+    "of measured runs": (
         CommandRow(
             "compare", "triptych.cli.compare", "compare runs on the same prompts: do their gaps differ?"
         ),
@@ -32,28 +44,47 @@ COMMANDS = {
         ),
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
+        CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
+    ),
+    "methods": (*(method.command for method in METHODS if method.command),),
+    "for others": (
         CommandRow(
-            "questions",
-            "triptych.cli.questions",
-            "have people answer questions about images",
+            "export",
+            "triptych.cli.export",
+            "write a run as COCO, FiftyOne, image folder, CSV; upload it to the Hub",
         ),
-        CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
-        *(method.command for method in METHODS if method.command),
-    )
+        CommandRow("card", "triptych.cli.card", "write model card and evaluation records of a run"),
+    ),
+    "this installation": (
+        CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
+        CommandRow(
+            "doctor", "triptych.cli.doctor", "versions, devices, optional parts, what an image costs here"
+        ),
+    ),
 }
-USAGE = """usage: triptych CONFIG ...           make a run, see triptych run --help
-       triptych COMMAND ...
+COMMANDS = {row.name: row for rows in GROUPS.values() for row in rows}
+EXAMPLES = {
+    "triptych init": "writes triplets.yaml, for the model that comes with the package",
+    "triptych run triplets.yaml": "`triptych triplets.yaml` is the same; ends with where the report is",
+    "triptych compare --help": "each command has a help of its own",
+}
 
-commands (each has a --help):"""
 
-
-def listing() -> str:
-    """Return the commands, one line each."""
-    rows = {"run": "generate, observe, measure and report, from a configuration"} | {
-        name: row.summary for name, row in COMMANDS.items()
-    }
-    width = max(map(len, rows))
-    return "\n".join([USAGE, *(f"  {name:<{width}}  {summary}" for name, summary in rows.items())])
+def front() -> command_line.Parser:
+    """Return a parser that holds the commands as its arguments: for the help alone."""
+    main = command_line.Parser(
+        prog="triptych",
+        usage="triptych COMMAND ...",
+        description="One sentence, three times from the same noise, with a neutral, a feminine and a masculine word:"
+        " where inside a text-to-image model do they differ, and by more than chance?",
+        examples=EXAMPLES,
+    )
+    main.add_argument("--version", action="store_true", help="print the version and exit")
+    for title, rows in GROUPS.items():
+        group = main.add_argument_group(title)
+        for row in rows:
+            group.add_argument(row.name, help=row.summary)
+    return main
 
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
@@ -67,7 +98,7 @@ def command(name: str) -> Callable[[Sequence[str]], int]:
         parser = module.parser()
         parser.set_defaults(stages=run.stages)
         interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
-        return command_line.run(module.work, parser, argv, **interrupted)
+        return command_line.run(module.work, parser, argv, begins=row.begins, **interrupted)
 
     return main
 
@@ -76,15 +107,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status, see `probes.command_line.run`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(listing())
+        front().print_help()
+        return 0
+    if arguments[0] == "--version":
+        from importlib import metadata
+
+        print(f"triptych {metadata.version('triptych')}")
         return 0
     if arguments[0] in COMMANDS:
         return command(arguments[0])(arguments[1:])
-    close = difflib.get_close_matches(arguments[0], ["run", *COMMANDS], 1)
-    if close and arguments[0] != "run" and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
+    close = difflib.get_close_matches(arguments[0], COMMANDS, 1)
+    if close and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
         line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
         print(one_line(line), file=sys.stderr)
         return 2
-    from triptych.cli import run
-
-    return run.main(arguments[1:] if arguments[0] == "run" else arguments)
+    return command("run")(arguments)

@@ -5,50 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import pandas as pd
-
-from analysis.stats.power import GAP_COLUMNS, PRESENCE_COLUMNS, prompts_for_gap, prompts_for_presence
-from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from probes import command_line
-from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.runs.parts import write_bytes
-
-
-def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
-    """Return the table of gaps beyond what the choice of words makes."""
-    common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
-    spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
-    rows = [
-        prompts_for_words(
-            gap, seeds=s, words=words, references=references, planned=options.prompts, **spread, **common
-        )
-        for gap in options.gap
-        for s in options.seeds
-        for words in options.words
-        for references in options.references
-    ]
-    return pd.DataFrame(rows, columns=list(WORD_POWER_COLUMNS))
-
-
-def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of gaps against 0 and of presence."""
-    alpha = options.alpha / options.family
-    common = {"power": options.power, "alpha": alpha}
-    gaps = [
-        prompts_for_gap(gap, sd_prompt=options.sd_prompt, sd_seed=options.sd_seed, seeds=s, **common)
-        for gap in options.gap
-        for s in options.seeds
-    ]
-    shared = {"noise": options.noise, "simulations": options.simulations, "seed": options.seed}
-    objects = [
-        prompts_for_presence(options.frequency, difference, seeds=s, **shared, **common)
-        for difference in options.difference
-        for s in options.seeds
-    ]
-    return pd.DataFrame(gaps, columns=list(GAP_COLUMNS)), pd.DataFrame(
-        objects, columns=list(PRESENCE_COLUMNS)
-    )
 
 
 def parser() -> command_line.Parser:
@@ -57,6 +15,9 @@ def parser() -> command_line.Parser:
         prog="triptych power",
         description="Say how many prompts, seeds and words it takes to find a difference of a given size, for every"
         " combination of the values given.",
+        examples={
+            "triptych power --gap 0.1 0.2 --seeds 1 4 --words 3": "prompts that find a gap of 0.1 or 0.2"
+        },
     )
     number, whole, probability = command_line.number, command_line.whole, command_line.probability
 
@@ -104,7 +65,7 @@ def parser() -> command_line.Parser:
         ("--family", command_line.count, 1, "N", "number of tests, by which alpha is divided (Bonferroni)"),
     )
     main.add_seed("the simulations")
-    main.add_out(what="CSV file to write, the tables one below the other")
+    main.add_out(what="CSV file to write, the tables one below the other (default: none)")
     return main
 
 
@@ -118,6 +79,12 @@ def work(options: argparse.Namespace) -> None:
             )
     if options.out:
         command_line.writable(options.out)
+    import pandas as pd
+
+    from analysis.studies.power import power_table, word_power_table
+    from probes.csv_text import csv_bytes
+    from probes.runs.parts import write_bytes
+
     (gaps, objects), words = power_table(options), word_power_table(options)
     if options.out:
         tables = {"gap": gaps, "gap against words": words, "presence": objects}

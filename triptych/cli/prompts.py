@@ -17,31 +17,35 @@ from probes.prompts.neutral import Articles, Forms
 from probes.prompts.source import DATASETS
 from probes.storage.paths import expand
 
-EXAMPLES = """examples:
-  triptych prompts build captions_train2017.json --out coco
-      COCO's neutral captions, as Wu et al. 2025 choose them; then: python -m probes.run coco/triplets.yaml
-  triptych prompts build professions --out professions
-      320 professions of Wu et al. 2025, Table 3
-  triptych prompts build notes.csv --column text --indicators neutral=person old="old person" --out old
-      any table, and other words
-
-formats, recognised by the content unless named:
-"""
+EXAMPLES = {
+    "triptych prompts build captions_train2017.json --out coco": (
+        "COCO's neutral captions, as Wu et al. 2025 choose them; then: triptych run coco/triplets.yaml"
+    ),
+    'triptych prompts build notes.csv --column text --indicators neutral=person old="old person" --out old': (
+        "any table, and other words"
+    ),
+    "triptych prompts build professions --out professions": "320 professions of Wu et al. 2025, Table 3",
+}
 
 
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     listed = "\n".join(f"  {name:<14} {what}" for name, what in FORMATS.items())
     main = command_line.Parser(
-        prog="triptych prompts", description="Make prompts for a run from captions or from a set."
+        prog="triptych prompts",
+        description="Make prompts for a run from captions or from a set.",
+        examples={
+            "triptych prompts build professions --out professions": "320 professions of Wu et al. 2025"
+        },
     )
     commands = main.add_subparsers(dest="command", required=True, metavar="build")
     make = commands.add_parser(
         "build",
         help="write a triplets.yaml with prompts made from captions",
         description="Write a triplets.yaml with prompts made from captions, print ten of them and what was left out.",
-        epilog=f"{EXAMPLES}{listed}\n  {DATASETS:<14} a name for the package `datasets`",
-        formatter_class=command_line.ExamplesHelp,
+        epilog=f"formats, recognised by the content unless named:\n{listed}\n  {DATASETS:<14} a name for the package"
+        " `datasets`",
+        examples=EXAMPLES,
     )
     make.add_argument(
         "source", help=f"a file of captions, a set ({', '.join(sets.names())}), or a data set's name"
@@ -53,8 +57,14 @@ def parser() -> command_line.Parser:
         metavar="FORMAT",
         help="format of the file, one of those below (default: auto, recognised by the content)",
     )
-    make.add_argument("--column", metavar="NAME", help="column of a table that holds the captions")
-    make.add_argument("--split", metavar="NAME", help="split of a data set: train, validation ...")
+    make.add_argument(
+        "--column",
+        metavar="NAME",
+        help="column of a table that holds the captions (default: the first of caption, sentence, text and their like)",
+    )
+    make.add_argument(
+        "--split", metavar="NAME", help="split of a data set: train, validation ... (default: its only one)"
+    )
     make.add_argument(
         "--setting", metavar="NAME", help="setting of a set: neutral or explicit of gep (default: all)"
     )
@@ -79,7 +89,7 @@ def parser() -> command_line.Parser:
         " (default: fitting)",
     )
     make.add_argument("--max-words", metavar="N", help=f"leave out captions of more words (default: {WORDS})")
-    make.add_argument("--limit", metavar="N", help="only the first N prompts")
+    make.add_argument("--limit", metavar="N", help="only the first N prompts (default: all)")
     make.add_argument("--model", help="model to write into triplets.yaml (default: toyworld)")
     make.add_argument("--overwrite", action="store_true", help="replace what an earlier build wrote")
     return main

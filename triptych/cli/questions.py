@@ -7,52 +7,24 @@ the stage measure joins them as the reader ``human``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from analysis.studies.opening import opened
-from analysis.studies.questions import sheet as question_sheet
-from analysis.tables.objects.human_answers import LABELS, human_answers, read_answers
-from analysis.tables.registry import write
 from probes import command_line
-from probes.errors import UserError
-
-
-def label(path: Path, files: Sequence[Path]) -> str:
-    """Write ``tables/question_labels`` of a run; return what there is to say about it.
-
-    Raises
-    ------
-    UserError
-        A file of answers is no good, or two hold the same annotator's answer to one question.
-    """
-    run = opened(path)
-    table = pd.concat([read_answers(file, run) for file in files], ignore_index=True)
-    twice = table.duplicated(["sample_id", "question", "annotator"])
-    if twice.any():
-        name = table.loc[twice, "annotator"].iloc[0]
-        raise UserError(
-            f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
-        )
-    write(run, LABELS, table)
-    answers = human_answers(run)
-    people, undecided = table["annotator"].nunique(), int(answers["reading"].isna().sum())
-    return (
-        f"{len(answers)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided: "
-        f"run --stage measure on {path}"
-    )
 
 
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = command_line.Parser(
-        prog="triptych questions", description="Have people answer questions about images of a run."
+        prog="triptych questions",
+        description="Have people answer questions about images of a run.",
+        examples={"triptych questions sheet runs/first-light": "first a sheet for people, then: labels"},
     )
     which = main.add_subparsers(dest="command", required=True)
     text = "write the questions about a random choice of images, as a sheet to fill in"
-    sheet = which.add_parser("sheet", help=text, description=f"{text.capitalize()}.")
+    examples = {
+        "triptych questions sheet runs/first-light --images 20": "images and a CSV to fill in, in question-sheet/"
+    }
+    sheet = which.add_parser("sheet", help=text, description=f"{text.capitalize()}.", examples=examples)
     sheet.add_run("directory of a generated run")
     sheet.add_out("question-sheet")
     sheet.add_argument(
@@ -60,7 +32,10 @@ def parser() -> command_line.Parser:
     )
     sheet.add_seed("the choice of images")
     text = "store people's answers in a run"
-    read = which.add_parser("labels", help=text, description=f"{text.capitalize()}.")
+    examples = {
+        "triptych questions labels runs/first-light question-sheet/labels.csv": "as the reader `human`"
+    }
+    read = which.add_parser("labels", help=text, description=f"{text.capitalize()}.", examples=examples)
     read.add_run("directory of a generated run")
     read.add_argument(
         "labels", nargs="+", type=Path, help="CSV files with sample_id, question, answer and annotator"
@@ -70,6 +45,10 @@ def parser() -> command_line.Parser:
 
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.studies.opening import opened
+    from analysis.studies.questions import sheet as question_sheet
+    from analysis.studies.questions.answers import label
+
     if options.command == "labels":
         print(label(options.run, options.labels))
         return

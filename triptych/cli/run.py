@@ -23,9 +23,10 @@ def stages(argv: Sequence[str]) -> None:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the stages with the parsed arguments."""
-    from triptych.stages import run  # not before: --help is quick
+    from triptych.request import Command  # not before: --help is quick
+    from triptych.stages import run
 
-    run(arguments)
+    run(Command.of_arguments(arguments))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,11 +18,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.studies.opening import opened
-from analysis.studies.sensitivity.findings import sensitivity
-from analysis.studies.sensitivity.objects import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
-from analysis.studies.sensitivity.summary import summary
-from analysis.tables.registry import write
+from analysis.studies.sensitivity.ranges import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
 from probes import command_line
 
 
@@ -31,6 +27,7 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych sensitivity",
         description="Vary every choice made in measuring a run over a range, and say which findings change.",
+        examples={"triptych sensitivity runs/first-light": "writes tables/sensitivity of the run"},
     )
     main.add_run("directory of a measured run")
     for flag, values, what in (
@@ -45,6 +42,11 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    from analysis.studies.opening import opened
+    from analysis.studies.sensitivity.findings import sensitivity
+    from analysis.studies.sensitivity.summary import summary
+    from analysis.tables.registry import write
+
     options = vars(arguments)
     options.pop("stages")
     run = opened(options.pop("run"))

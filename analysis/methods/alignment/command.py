@@ -12,44 +12,12 @@ from functools import partial
 import pandas as pd
 
 from analysis.methods.alignment.caption_tables import KIND, captions_table
-from analysis.methods.alignment.tables import ALL, POOLS, VECTORS, quality_tables, retrieval_table
+from analysis.methods.alignment.tables import ALL, VECTORS, quality_tables, retrieval_table
 from analysis.report.format import interval, number
 from analysis.studies.opening import opened
 from analysis.tables.registry import write
-from probes import command_line
 from probes.errors import UserError
 from probes.runs.store import Run
-
-
-def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
-    main = command_line.Parser(
-        prog="triptych alignment",
-        description="Image-text alignment and image quality of a run (DALL-Eval, appendix D).",
-    )
-    main.add_run("directory of a run whose images were observed (--stage observe)")
-    main.add_argument(
-        "--reference",
-        help="what FID and KID compare with: a folder of images, or `renderings` (of toyworld's prompts)",
-    )
-    main.add_argument(
-        "--features", help="features for FID and KID, joined by commas (default: all that the run holds)"
-    )
-    main.add_argument("--clip", help="CLIP for R-precision, one of observe.features (default: clip)")
-    main.add_argument(
-        "--negatives",
-        type=command_line.whole(1, 100_000),
-        default=99,
-        help="captions in a pool beside the prompt itself",
-    )
-    main.add_argument(
-        "--pool",
-        choices=POOLS,
-        default="word",
-        help="take these captions from prompts with the same word, or from the whole run",
-    )
-    main.add_seed("pools, renderings and subsets")
-    return main
 
 
 def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:

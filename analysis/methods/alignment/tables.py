@@ -17,7 +17,6 @@ from probes.errors import UserError
 from probes.runs.store import Run
 
 ALL = "all"  # the row of every indicator together
-POOLS = ("word", "run")
 VECTORS = (
     "clip",
     "clip_vit_l_14",

@@ -8,15 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.mad import with_bare
 from analysis.methods.dalleval.scores import LEVEL, Reading
-from analysis.methods.dalleval.tables import ALL
+from analysis.methods.dalleval.tables import ALL, DRAWS, with_bare
 from analysis.methods.dalleval.words import families
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
 from probes.config.schema import Measure
 
-DRAWS = 1999  # at most; the adjustment needs no more for p-values of a thousandth
 COLUMNS = (
     *("source", "question", "indicator", "explained", "floor", "p_value", "p_adjusted"),
     *("different", "tested", "professions", "images", "draws", "reason"),

@@ -41,7 +41,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
     """
     source = first_source(table, GENDER)
     own = table[(table["source"] == source) & (table["question"] == GENDER)]
-    main = own[own["indicator"] == words[0]].sort_values("average", kind="stable", na_position="first")
+    main = gender_rows(table, words[0])
     if main.empty:
         return None
     others = {word: own[own["indicator"] == word].set_index("profession")["average"] for word in words[1:]}
@@ -71,6 +71,18 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
     return Drawn("dalleval-gender", figure, "Average gender by profession", caption, wide=True)
 
 
+def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return the rows of ``tables/dalleval_professions`` that have dots: of the reference, by the first reader."""
+    own = table[(table["source"] == first_source(table, GENDER)) & (table["question"] == GENDER)]
+    main = own[own["indicator"] == reference]
+    return main.sort_values("average", kind="stable", na_position="first")
+
+
+def not_even(rows: pd.DataFrame) -> np.ndarray:
+    """Tell which dots are filled: of professions whose images are not read as female in half of them."""
+    return (rows["p_adjusted"] < LEVEL).to_numpy() & rows["low"].notna().to_numpy()
+
+
 def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int) -> None:
     """One column of professions, from the bottom up."""
     places = np.arange(len(rows)) + deep - len(rows)
@@ -83,7 +95,7 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
             axes.plot(values[known], places[known], "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
     read = rows["low"].notna().to_numpy()
     axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
-    sure = (rows["p_adjusted"] < LEVEL).to_numpy() & read
+    sure = not_even(rows)
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
     for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
         if (

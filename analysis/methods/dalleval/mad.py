@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, VERSION, Reading, categories, noise_counts
-from analysis.methods.dalleval.tables import COUNTS, bounded_interval, with_pooled
+from analysis.methods.dalleval.tables import COUNTS, bounded_interval, with_bare, with_pooled
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
 from analysis.stats.design_effect import design_effect
 from analysis.stats.multiplicity import adjust_p_values
 from probes.config.schema import Measure
-from probes.prompts.diagnostic import NONE
 
 MAD_COLUMNS = (
     *("source", "question", "indicator", "average", "average_low", "average_high", "average_images_low"),
@@ -84,8 +83,9 @@ def mad_table(
         images, ``images_low`` and ``images_high``; where the images of a noise stand together these errors are
         multiplied by their design effect. It leaves out 0 only where the test does: near 0 the errors of few images
         are far from normal.
-        ``different``: professions with an adjusted p-value below 0.05, of those ``tested``. ``p_adjusted``: of
-        attributes, over the attributes of a reader and word.
+        ``p_value``: whether the MAD is above its floor; of tones no finding about professions: a model may draw few.
+        ``different``: professions with an adjusted p-value below 0.05, of those ``tested`` (the rows of `professions`
+        say of what). ``p_adjusted``: of attributes, over the attributes of a reader and word.
     """
     rows = []
     for one in with_pooled(readings, main):
@@ -107,12 +107,6 @@ def mad_table(
         lambda column: adjust_p_values(column.to_numpy())
     )
     return table.assign(p_adjusted=adjusted)[list(MAD_COLUMNS)]
-
-
-def with_bare(reading: Reading, bare: str) -> Reading:
-    """Return a reading with the prompt that names no profession, or without it, as ``dalleval.bare`` says."""
-    counts = bare == "all" or (bare == "attributes" and reading.question not in (GENDER, TONE))
-    return reading if counts else reading.of([name for name in reading.professions if name != NONE])
 
 
 def _of(table: pd.DataFrame, reading: Reading) -> pd.Series:

@@ -23,7 +23,7 @@ from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -115,7 +115,7 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "published_rule": "dalleval2023" in set(rules),
         "toyworld": config.model.startswith("toyworld"),
         "sentences": _sentences(professions, reference),
-        "mads": _with_tests(shown, professions.table("dalleval_between")),
+        "mads": shown.assign(p_value=shown["p_value"].mask(shown["question"] == TONE)).to_dict("records"),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": _words(professions, config),
@@ -132,41 +132,76 @@ def _pair(config: Config) -> tuple[str, str] | None:
     return pairs[0] if pairs else None
 
 
-def _with_tests(mads: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of MADs; of tones with how many professions differ from all together, and not from ten likely tones."""
-    rows = mads.to_dict("records")
-    keys = ["source", "question", "indicator"]
-    of = {} if between.empty else between.set_index(keys)[["different", "tested"]].to_dict("index")
-    return [
-        {**row, **of.get(tuple(row[key] for key in keys), {})} if row["question"] == TONE else row
-        for row in rows
-    ]
-
-
 def _sentences(professions: Professions, reference: str) -> list[str]:
     """Return what is said of gender and of tone, by the first reader of each, and of attributes."""
     mad, between = professions.table("dalleval_mad"), professions.table("dalleval_between")
     shown = _tones_shown(professions.table("dalleval_distribution"), first_source(mad, TONE))
-    sentences = []
+    sentences = [
+        _sentence(row, row["question"], shown) + _between(between, row)
+        for row in said_mads(professions, reference)
+    ]
+    own = said_attributes(between)
+    if len(own):
+        names = ", ".join(dict.fromkeys(own.loc[own["p_adjusted"] < LEVEL, "question"]))
+        differ = f"{names} can be told to differ" if names else "none can be told to differ"
+        sentences.append(
+            f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
+            " between professions (adjusted over attributes and words)."
+        )
+    return sentences
+
+
+def said_mads(professions: Professions, reference: str) -> list[dict[str, Any]]:
+    """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
+    mad, found = professions.table("dalleval_mad"), []
     for question, word in ((GENDER, reference), (TONE, ALL)):
         rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
         rows = rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)]
-        for row in rows.to_dict("records"):
-            sentences.append(_sentence(row, question, shown) + _between(between, row))
-    if not between.empty:
-        own = between[
-            (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
-        ]
-        own = own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
-        if len(own):
-            found = own[own["p_adjusted"] < LEVEL]
-            names = ", ".join(dict.fromkeys(found["question"]))
-            differ = f"{names} can be told to differ" if names else "none can be told to differ"
-            sentences.append(
-                f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
-                " between professions (adjusted over attributes and words)."
-            )
-    return sentences
+        found += rows.to_dict("records")
+    return found
+
+
+def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``tables/dalleval_between`` on attributes of which a sentence speaks."""
+    if between.empty:
+        return between
+    own = between[
+        (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
+    ]
+    return own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
+
+
+def beyond_even(row: Mapping[str, Any]) -> bool:
+    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
+    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
+
+
+def tests_between(between: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the test between professions that belongs to a row of ``tables/dalleval_mad``; None without one."""
+    if between.empty or row["reason"] or not row["professions"]:
+        return None
+    same = np.logical_and.reduce([between[key] == row[key] for key in ("source", "question", "indicator")])
+    return next(iter(between[same].to_dict("records")), None)
+
+
+def lead(professions: Professions, config: Config) -> Lead:
+    """Return the first screen: how far professions deviate from half and half, by the first reader of gender."""
+    mad = professions.table("dalleval_mad")
+    question = (
+        f"How do images generated from {config.reference} prompts of professions deviate from half and half?"
+    )
+    rows = mad[(mad["source"] == first_source(mad, GENDER)) & (mad["question"] == GENDER)]
+    rows = rows[rows["indicator"] == config.reference]
+    figures = ("dalleval-gender",)
+    if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
+        return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
+    row = rows.iloc[0].to_dict()
+    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    answer = (
+        f"By {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone gives "
+        f"({p_value(row['p_value'])}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
+    )
+    return Lead(question, answer, figures)
 
 
 def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
@@ -179,20 +214,18 @@ def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
 
 def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
     """Whether professions differ from one another in what a row of MADs is of; empty where nothing was tested."""
-    if between.empty or row["reason"] or not row["professions"]:
+    one = tests_between(between, row)
+    if one is None:
         return ""
-    same = np.logical_and.reduce([between[key] == row[key] for key in ("source", "question", "indicator")])
-    for one in between[same].to_dict("records"):
-        if one["reason"]:
-            return f" Whether professions differ from one another cannot be told ({one['reason']})."
-        differ = one["p_adjusted"] < LEVEL
-        return (
-            f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
-            f" ({p_value(one['p_adjusted'])}, adjusted over words; {100 * one['explained']:.0f} % of the variance lies"
-            f" between them, by chance alone {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
-            f" {_some(one['different'])} from all together after adjustment."
-        )
-    return ""
+    if one["reason"]:
+        return f" Whether professions differ from one another cannot be told ({one['reason']})."
+    differ = one["p_adjusted"] < LEVEL
+    return (
+        f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
+        f" ({p_value(one['p_adjusted'])}, adjusted over words; {100 * one['explained']:.0f} % of the variance lies"
+        f" between them, by chance alone {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
+        f" {_some(one['different'])} from all together after adjustment."
+    )
 
 
 def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
@@ -200,7 +233,6 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
     images = f"images generated from {of} prompts of {counted(row['professions'], 'profession')}"
     if row["reason"] or not row["professions"]:
         return f"Nothing can be said of the {question} of {images} ({row['reason'] or 'none was decided'})."
-    beyond = row["p_value"] < LEVEL and row["excess"] > 0
     decided, asked = int(row["decided"]), int(row["asked"])
     which = images if decided == asked else f"{decided} that were decided of {asked} {images}"
     what = (
@@ -227,7 +259,7 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
     even = "half and half"
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
-        f" {'more' if beyond else 'not more'} than the {number(row['floor'])} that chance alone gives"
+        f" {'more' if beyond_even(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
         f" ({p_value(row['p_value'])}); of {counted(row['tested'], 'profession')}"
         f" {_some(row['different'])} from {even} after adjustment."
     )
@@ -299,6 +331,7 @@ REPORTED = ReportedMethod(
         context=section,
         anchor="professions",
         title="Professions",
+        lead=lead,
     ),
     documents=documents,
 )

@@ -25,7 +25,7 @@ def measure_professions(run: Run) -> None:
     paired = config.paired
     chosen = words.compared(compared)
     professions = tables.profession_table(
-        readings, compared.main, measure, correct=options.correct, paired=paired
+        readings, compared.main, measure, options.bare, correct=options.correct, paired=paired
     )
     made = {
         "dalleval_professions": professions,

@@ -30,17 +30,18 @@ from analysis.methods.dalleval.scores import (
     other_p_values,
     status_counts,
 )
-from analysis.stats.clustered_floor import RELABELLED, clustered_mad_floor
+from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.design_effect import design_effect
 from analysis.stats.effects import wilson_interval
+from analysis.stats.group_swaps import group_swaps
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor_result import NoiseFloor
 from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
+DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth
 ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 LABELS = ("human", CHECKER)  # readers that others are held against
 COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
@@ -60,7 +61,7 @@ PROFESSION_COLUMNS = (
 DISTRIBUTION_COLUMNS = (*PLACE, "category", "images", "share", "low", "high", "decided", "level")
 TESTED = {
     GENDER: "read as female in half of the images (exact binomial)",
-    TONE: "ten tones equally likely (exact distribution of the MAD)",
+    TONE: "average as in all professions together (noises change places, {draws} draws)",
     "": "as frequent as in the other prompts of the word (Fisher)",
 }
 
@@ -89,10 +90,17 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
     ]
 
 
+def with_bare(reading: Reading, bare: str) -> Reading:
+    """Return a reading with the prompt that names no profession, or without it, as ``dalleval.bare`` says."""
+    counts = bare == "all" or (bare == "attributes" and reading.question not in (GENDER, TONE))
+    return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+
+
 def profession_table(
     readings: Sequence[Reading],
     main: Sequence[str],
     measure: Measure,
+    bare: str = "attributes",
     *,
     correct: bool = True,
     paired: bool = True,
@@ -104,8 +112,11 @@ def profession_table(
     readings : sequence of Reading
     main : sequence of str
         Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise: intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`).
+        noise: intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
+        `analysis.stats.group_swaps`).
     measure : Measure
+    bare : {"attributes", "all", "none"}
+        Where the prompt without a profession counts as one: in the others it has no p-value of its tones.
     correct : bool
     paired : bool
         Whether the images of a draw share their noise; another program's may not.
@@ -115,7 +126,8 @@ def profession_table(
     DataFrame
         ``average`` of gender (-1 to 1), tone (1 to 10) or presence (0 to 1), with its interval over images (Wilson's of
         a share; of tones by bootstrap), the MAD from equally likely categories with its floor, a test (``tested`` says
-        of what) and its p-value adjusted over the professions of a word; ``corrected``: set right for what the reader
+        of what: of tones, whether the profession differs from all together) and its p-value adjusted over the
+        professions of a word; ``corrected``: set right for what the reader
         confuses and leaves undecided, of all images that were asked, with its interval; ``corrected_least`` and
         ``corrected_most``: between them it lies where the odds of any two answers in these images differ by a factor of
         at most 2 from those in the labelled ones; and what became of every image that was planned. A prompt without a
@@ -124,24 +136,26 @@ def profession_table(
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
         [
-            _professions(one, paired, measure, checkers.get(one.question) if correct else None)
+            _professions(one, paired, measure, bare, checkers.get(one.question) if correct else None)
             for one in with_pooled(readings, main)
         ],
         ignore_index=True,
     )[list(PROFESSION_COLUMNS)]
 
 
-def _professions(reading: Reading, paired: bool, measure: Measure, checker: Reading | None) -> pd.DataFrame:
+def _professions(
+    reading: Reading, paired: bool, measure: Measure, bare: str, checker: Reading | None
+) -> pd.DataFrame:
     average, counts, table = averages(reading), counted(reading), category_counts(reading)
     of_noises = noise_counts(reading, shared=paired)
     low, high = _intervals(reading, table, measure)
     right = corrected(reading, checker, measure)
+    p_values, tested, reasons = _tests(reading, table, measure, bare)
     frames = []
     for number, word in enumerate(reading.words):
         own = table[:, number]
         options = {"draws": measure.permutations - 1, "seed": measure.seed}
         floors = [clustered_mad_floor(noises, **options) for noises in of_noises[:, number]]
-        p_values = _p_values(reading.question, own, floors)
         frames.append(
             pd.DataFrame(
                 {
@@ -155,13 +169,13 @@ def _professions(reading: Reading, paired: bool, measure: Measure, checker: Read
                     "mad": [floor.value for floor in floors],
                     "floor": [floor.floor for floor in floors],
                     "excess": [floor.excess for floor in floors],
-                    "p_value": p_values,
-                    "p_adjusted": adjust_p_values(p_values),
-                    "tested": [_tested(reading.question, floor) for floor in floors],
+                    "p_value": p_values[:, number],
+                    "p_adjusted": adjust_p_values(p_values[:, number]),
+                    "tested": tested,
                     **{name: value[:, number] for name, value in right.items()},
                     **{name: counts[name][:, number] for name in COUNTS},
                     "level": measure.level,
-                    "reason": np.where(own.sum(axis=1) == 0, NO_IMAGES, ""),
+                    "reason": np.where(own.sum(axis=1) == 0, NO_IMAGES, reasons[:, number]),
                     "version": VERSION,
                 }
             )
@@ -169,20 +183,33 @@ def _professions(reading: Reading, paired: bool, measure: Measure, checker: Read
     return pd.concat(frames, ignore_index=True)
 
 
-def _p_values(question: str, counts: NDArray[np.int64], floors: Sequence[NoiseFloor]) -> NDArray[np.float64]:
-    """P-values of each profession: what `TESTED` says of the question."""
-    if question == TONE:
-        return np.array([floor.p_value for floor in floors])
-    images = counts.sum(axis=1)
-    return (even_p_values if question == GENDER else other_p_values)(counts[:, 1], images)
+def _tests(
+    reading: Reading, table: NDArray[np.int64], measure: Measure, bare: str
+) -> tuple[NDArray[np.float64], str, NDArray[np.object_]]:
+    """P-values of each profession and word, of what, and why a profession of which images were decided has none."""
+    shape = table.shape[:2]
+    none = np.full(shape, "", dtype=object)
+    if reading.question != TONE:
+        test = even_p_values if reading.question == GENDER else other_p_values
+        p_values = [test(own[:, 1], own.sum(axis=1)) for own in np.moveaxis(table, 1, 0)]
+        return np.stack(p_values, axis=1), TESTED.get(reading.question, TESTED[""]), none
+    kept = with_bare(reading, bare)
+    found = group_swaps(
+        _of_draws(kept).swapaxes(1, 2), draws=min(DRAWS, measure.permutations - 1), seed=measure.seed
+    )
+    p_values, reasons = np.full(shape, np.nan), none
+    rows = [reading.professions.index(name) for name in kept.professions]
+    p_values[rows], reasons[rows] = found.group_p_value, found.reason
+    return p_values, TESTED[TONE].format(draws=found.draws), reasons
 
 
-def _tested(question: str, floor: NoiseFloor) -> str:
-    """Return what the p-value is of, and how it was drawn where it was."""
-    if question != TONE or not floor.draws:
-        return TESTED.get(question, TESTED[""])
-    how = "noises relabelled" if floor.null == RELABELLED else "images drawn"
-    return f"ten tones equally likely (MAD, {how}, {floor.draws} draws)"
+def _of_draws(reading: Reading) -> NDArray[np.float64]:
+    """The values of each draw, the mean of words that stand together, shape (n_professions, n_words, n_draws)."""
+    shape = reading.values.shape
+    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
+    decided = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)
 
 
 def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> tuple[NDArray, NDArray]:
@@ -192,14 +219,10 @@ def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> 
         with np.errstate(invalid="ignore", divide="ignore"):
             low, high = wilson_interval(table[..., 1] / n, n, measure.level)
         return (2 * low - 1, 2 * high - 1) if reading.question == GENDER else (low, high)
-    shape = reading.values.shape
-    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
-    decided = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        draws = np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)
+    draws = _of_draws(reading)
     rows = draws.reshape(-1, draws.shape[2]).T  # draws by (profession, word)
     low, high = bounded_interval(rows, (1.0, 10.0), measure)[1:]
-    return low.reshape(shape[:2]), high.reshape(shape[:2])
+    return low.reshape(draws.shape[:2]), high.reshape(draws.shape[:2])
 
 
 def bounded_interval(

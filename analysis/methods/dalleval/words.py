@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.mad import with_bare
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, Reading, averages, categories
-from analysis.methods.dalleval.tables import ALL, bounded_interval
+from analysis.methods.dalleval.tables import ALL, bounded_interval, with_bare
 from analysis.methods.gep.tables import pairs
 from analysis.stats.attribute_swaps import attribute_swaps
 from analysis.stats.multiplicity import adjust_p_values

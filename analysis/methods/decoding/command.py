@@ -20,8 +20,9 @@ from tqdm import tqdm
 
 from analysis.methods.decoding import fit, places
 from analysis.methods.decoding import scores as numbers
-from analysis.methods.decoding.figures import NOT_USED, draw_positions, draw_steps
-from analysis.methods.decoding.generate import SITES, generate, pipeline
+from analysis.methods.decoding.defaults import NOT_USED, SITES
+from analysis.methods.decoding.figures import draw_positions, draw_steps
+from analysis.methods.decoding.generate import generate, pipeline
 from analysis.methods.decoding.reader import reference
 from analysis.methods.tracing.outcomes import TracedImages, by_checker, chosen_outcomes, outcomes
 from analysis.report.figures import files
@@ -146,44 +147,6 @@ def summary(tables: dict[str, pd.DataFrame], chosen: places.Roles) -> str:
             f" AUC {number(clean['auc'], 3)} without noise"
         )
     return "\n".join([*lines, NOT_USED])
-
-
-def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
-    main = command_line.Parser(
-        prog="triptych decode",
-        description="Fit linear probes to a model's activations: what can be read where, and from which step on.",
-        epilog=NOT_USED,
-    )
-    add = main.add_argument
-    main.add_run("triplets.yaml, or the directory of a run, for its model, prompts and words", "target")
-    main.add_out("decoding", "folder to write to; images and activations go into run/ there")
-    add("--seeds", nargs="+", type=command_line.seed, default=[], help="seeds (default: those of the target)")
-    add("--limit", type=command_line.count, help="only the first N prompts")
-    usual = " ".join(SITES)
-    add(
-        "--sites",
-        nargs="+",
-        default=[],
-        metavar="SITE",
-        help=f"addresses or globs (default: {usual}; of a run that holds activations all of these)",
-    )
-    add(
-        "--folds",
-        type=command_line.whole(2, 100),
-        default=numbers.FOLDS,
-        help="folds of the cross-validation, over prompts",
-    )
-    add(
-        "--strength",
-        type=command_line.number(0, ends=False),
-        default=numbers.STRENGTH,
-        help="inverse strength of regularisation, C of the logistic regression",
-    )
-    main.add_inference()
-    main.add_seed("folds, controls and resamples")
-    add("--quiet", action="store_true", help="no progress bars")
-    return main
 
 
 def work(options: argparse.Namespace) -> None:

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from analysis.methods.decoding.defaults import NOT_USED
 from analysis.report.figures.atlas import MAX_HEIGHT, ROW_HEIGHT, step_label
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, PALETTE, Drawn, new_figure, style
 from hooks.architectures.addresses import place
 
-NOT_USED = "Readable is not used: what a probe reads at a place, the model need not make use of there."
 POSITIONS = ("start", "before", "word", "after", "end", "padding")
 ROOM = (0.035, 0, 0.965, 1)  # labels of sites are measured too narrow at 100 dpi
 _READER = "anybody, from noised renderings"

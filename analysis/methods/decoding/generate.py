@@ -16,11 +16,6 @@ from probes.models import loading
 from probes.prompts.grammar.articles import article
 from probes.runs.store import Run
 
-SITES = (
-    "text.*",
-    "latent",
-    "unet.*",
-)  # of those read by default; keys, values and heads where they are named
 # words of the same meaning where a run has none: as in world.yaml of toyworld, with the same article
 SYNONYMS = {"woman": "lady", "man": "gentleman"}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.decoding import fit, places
-from analysis.methods.decoding.generate import SITES
+from analysis.methods.decoding.defaults import SITES
 from probes.prompts.alignment import fill
 from probes.prompts.plan import noise_seed
 from probes.stages import pooling

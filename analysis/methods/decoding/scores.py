@@ -33,11 +33,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
+from analysis.methods.decoding.defaults import FOLDS, STRENGTH
 from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds
 
 VERSION = "decoding/2"
-FOLDS = 5
-STRENGTH = 1.0  # scikit-learn's C, of standardised activations
 CONTROLS = 2  # control tasks, whose mean is taken
 ORDERS = 1  # of prompts in the online code, likewise
 PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the prompts, after each of which the online code fits anew

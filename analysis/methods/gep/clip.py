@@ -138,7 +138,7 @@ def estimated(
 
 def _images(run: Run) -> pd.DataFrame:
     """Embeddings of images, ``sample_id`` and ``vector``; of none where CLIP did not look."""
-    kind = f"features/{run.config.gep.clip}"
+    kind = f"features/{audit.clip_name(run.config)}"
     if not run.parts(kind):
         return pd.DataFrame(columns=["sample_id", "vector"])
     table = pd.concat([part.to_pandas() for part in run.part_tables(kind, ["sample_id", "vector"])])
@@ -147,7 +147,7 @@ def _images(run: Run) -> pd.DataFrame:
 
 def _stored_texts(run: Run) -> dict[str, NDArray]:
     """Embeddings of the sentences that a run holds."""
-    kind = f"features/{run.config.gep.clip}_texts"
+    kind = f"features/{audit.clip_name(run.config)}_texts"
     tables = (
         [part.to_pandas() for part in run.part_tables(kind, ["text", "vector"])] if run.parts(kind) else []
     )

@@ -22,7 +22,7 @@ from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
 from analysis.methods.gep.readings import joined, read_labels
 from analysis.methods.gep.registry import GEP
-from analysis.methods.gep.section import ORDER
+from analysis.methods.gep.sources import ORDER
 from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
 from analysis.report.figures.style import files
 from analysis.report.format import interval, number, p_value
@@ -182,64 +182,6 @@ def _line(row: Mapping[str, Any], source: str) -> str:
         f"{row['run']}, {row['setting']}, {row['first']} against {row['second']}, by {source}: "
         f"{number(row['score'], 4)} ({chance}), without its own error {bare}"
     )
-
-
-def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
-    main = command_line.Parser(
-        prog="triptych gep", description="Audits of attributes by gender (GEP, Zhang et al. 2023)."
-    )
-    which = main.add_subparsers(dest="command", required=True)
-    look = which.add_parser("images", help="audit a folder of images of another program")
-    look.add_argument(
-        "folder",
-        type=Path,
-        nargs="+",
-        help="images, and a table with their prompts or names that hold them; several are compared",
-    )
-    look.add_argument(
-        "--config", type=Path, help="YAML with indicators, prompts, gep (default: the paper's prompts)"
-    )
-    look.add_argument(
-        "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
-    )
-    look.add_argument("--model", help="what the report calls the model (default: the folder)")
-    look.add_argument("--clip", help="CLIP that reads the images, one of observe.features (default: clip)")
-    look.add_argument("--weights", help="weights of CLIP: a file, a folder, a hub id, or toyworld")
-    look.add_out("runs/gep", "directory of the run")
-    look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
-    ask = which.add_parser("sheet", help="write the questions about a random choice of images, for people")
-    ask.add_run("directory of a generated run with prompts: {from: gep}, or the like")
-    ask.add_out("gep-sheet")
-    ask.add_argument(
-        "--images",
-        type=command_line.whole(1, 100_000),
-        default=20,
-        help="images of each word and attribute",
-    )
-    ask.add_argument(
-        "--annotators",
-        type=command_line.whole(1, 100),
-        default=1,
-        help="a sheet for each of so many (the paper: 3; the majority counts)",
-    )
-    ask.add_seed("the choice of images")
-    read = which.add_parser("labels", help="store people's labels in a run")
-    read.add_run("directory of a measured run with prompts: {from: gep}, or the like")
-    read.add_argument(
-        "labels",
-        nargs="+",
-        type=Path,
-        help="CSV files with sample_id, attribute, label (yes, no) and annotator; added to those of other annotators",
-    )
-    read.add_argument("--replace", action="store_true", help="correct what the same annotators said before")
-    beside = which.add_parser("compare", help="show several runs side by side")
-    beside.add_run("directories of measured runs", "runs", nargs="+")
-    beside.add_argument(
-        "--source", choices=ORDER, help="who read the images (default: the surest that read all)"
-    )
-    beside.add_out("gep")
-    return main
 
 
 def work(options: argparse.Namespace) -> None:

@@ -74,6 +74,66 @@ def draw_examples(rows: Sequence[ExampleRow], indicators: Sequence[str], source:
     return Drawn("gep-examples", figure, "GEP: examples of each attribute", caption, wide=True)
 
 
+@dataclass(frozen=True)
+class SingleImages:
+    """An image without an attribute and one of each word with it, and what each estimate says of them.
+
+    ``values`` has a number for each image, by estimate.
+    """
+
+    attribute: str
+    images: Sequence[Image.Image]
+    values: Mapping[str, Sequence[float]]
+
+
+def draw_ratio(
+    ratios: pd.DataFrame, single: SingleImages, first: str, second: str, labels: str
+) -> Drawn | None:
+    """Draw three images with their estimates, and how far each estimate depends on the word (figure 7).
+
+    Parameters
+    ----------
+    ratios : DataFrame
+        ``tables/gep_ratio``.
+    single : SingleImages
+        Without the attribute, of the second word with it, of the first word with it.
+    first, second, labels : str
+        The pair and the labels that are shown.
+    """
+    chosen = (ratios["first"] == first) & (ratios["second"] == second) & (ratios["labels"] == labels)
+    of_all = ratios[chosen & (ratios["attribute"] == "")].set_index("source")
+    if of_all["ratio"].isna().all():
+        return None
+    name = label(single.attribute)
+    titles = (f"no {name}", f"{label(second)}, {name}", f"{label(first)}, {name}")
+    with style():
+        figure = new_figure(DOUBLE, 1.9)
+        *panels, bars = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.7])
+        for place, (axes, title) in enumerate(zip(panels, titles)):
+            axes.imshow(np.asarray(single.images[place].convert("RGB")))
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set_visible(False)
+            axes.set_title(title)
+            said = [f"{source} {fixed(values[place], 3)}" for source, values in single.values.items()]
+            axes.set_xlabel("\n".join(said), labelpad=2)
+        places = range(len(of_all))
+        bars.hlines(places, of_all["low"], of_all["high"], color=PALETTE[0], lw=1.8)
+        bars.plot(of_all["ratio"], places, "o", color=PALETTE[0], ms=4, clip_on=False)
+        bars.set_yticks(places, of_all.index)
+        bars.set_ylim(len(of_all) - 0.5, -0.5)
+        bars.set_xlim(left=0)
+        bars.set_xlabel("mean absolute ratio, less error")
+    caption = (
+        "Left: what estimates say of single images, those nearest to the mean of their kind. Right: how far each "
+        f"estimate depends on the word. The difference between images with an attribute from {label(first)} and from "
+        f"{label(second)} prompts is divided by that between images with and without it, by {label(labels)}; mean over "
+        "attributes of the absolute ratio less what errors add (dot), with its interval over contexts (after Zhang et "
+        "al. 2023, figure 7). Smaller is better."
+    )
+    return Drawn("gep-ratio", figure, "GEP: estimates and words", caption, wide=True)
+
+
 def _strip(images: Sequence[Image.Image]) -> NDArray[np.uint8]:
     """Images side by side on transparent ground."""
     small = []

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from analysis.methods.gep.inference import over_units
 from analysis.methods.gep.powered import POWERED
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
@@ -37,6 +38,7 @@ def draw_vectors(vectors: Mapping[str, pd.DataFrame], first: str, second: str, s
     attributes = list(dict.fromkeys(name for table in chosen.values() for name in table["attribute"]))
     if not attributes:
         return None
+    units = [unit for table in chosen.values() for unit in table["unit"]]
     with style():
         figure = new_figure(DOUBLE, 0.7 + 1.75 * len(settings))
         panels = figure.subplots(len(settings), 1, squeeze=False, sharex=True)[:, 0]
@@ -69,8 +71,8 @@ def draw_vectors(vectors: Mapping[str, pd.DataFrame], first: str, second: str, s
             )
     caption = (
         f"Difference in the frequency of each attribute between images generated from {label(first)} and from "
-        f"{label(second)} prompts, as read by {label(source)}, with intervals over contexts. Symmetric logarithmic "
-        f"scale, linear within ±{LINEAR:g} (after Zhang et al. 2023, figure 2)."
+        f"{label(second)} prompts, as read by {label(source)}, with intervals {over_units(units)}. Symmetric "
+        f"logarithmic scale, linear within ±{LINEAR:g} (after Zhang et al. 2023, figure 2)."
     )
     return Drawn("gep-vectors", figure, "GEP vectors", caption, wide=True)
 

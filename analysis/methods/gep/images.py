@@ -14,10 +14,12 @@ from typing import Any
 
 import yaml
 
+from probes.config import words
 from probes.config.image_options import Images
 from probes.config.schema import Config, build_config
 from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
+from probes.prompts.audit import clip_name
 from probes.runs.store import Run
 from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import PICTURES, TABLES, find, read_rows
@@ -67,15 +69,16 @@ def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     asked = build_config({"name": name, **data, "gep": gep, "seeds": [0]}, source, context=context)
     images = Images.model_validate({"from": str(options.folder.absolute()), "names": _names(options)})
     there = _words(asked, images)
-    observe: dict[str, Any] = {"objects": False, "features": [asked.gep.clip]}
+    clip, said = clip_name(asked), data.get("observe") or {}
+    observe: dict[str, Any] = {**said, "features": [clip]}
     if options.weights:
-        observe["feature_weights"] = {asked.gep.clip: options.weights}
-    if asked.observe.objects and "observe" in data:
-        observe = {**data["observe"], **{key: observe[key] for key in observe if key != "objects"}}
+        observe["feature_weights"] = {**said.get("feature_weights", {}), clip: options.weights}
+    if not (asked.observe.objects and "observe" in data):
+        observe["objects"] = False
     return {
         "name": name,
         **data,
-        **_among(asked, data["indicators"], there),
+        **_among(asked, words.expanded(data, asked.reference)["indicators"], there),
         "model": options.model or name,
         "images": images.model_dump(mode="json"),
         "gep": gep,

@@ -11,6 +11,7 @@ or most labels has fewer images and nothing else changes. What is drawn anew dec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +95,18 @@ def infer(one: Audit, first: str, second: str, measure: Measure) -> Inference:
     # in the explicit setting each attribute has prompts, and so images and noises, of its own
     swapped = {"dealt": one.noise == UNPAIRED, "apart": one.setting == "explicit" and one.noise != SHARED}
     return _by_units(*of_images, 1, IMAGES, measure, **swapped)
+
+
+def over_units(units: Iterable[str]) -> str:
+    """Return what intervals and tests are over, in words, from the units of some rows.
+
+    Examples
+    --------
+    >>> over_units(["contexts", "contexts"]), over_units(["images"])
+    ('over contexts', 'over the images of one context')
+    """
+    words = {IMAGES: "the images of one context"}
+    return "over " + " or ".join(words.get(unit, unit) for unit in dict.fromkeys(units))
 
 
 def parts(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,8 +16,9 @@ from scipy import stats
 
 from analysis.methods.gep.evaluation import GROUP_IMAGES, SCALES
 from analysis.methods.gep.examples import TYPES
-from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.inference import CONTEXTS, CROSSED, IMAGES
 from analysis.methods.gep.registry import GEP
+from analysis.methods.gep.sources import POWERED
 from analysis.methods.gep.tables import LABELS
 from analysis.report.format import LATEX_DASH
 from analysis.report.latex import Body, Raw, by_cells, cell, escaped, latex, spread
@@ -31,6 +32,10 @@ ESTIMATES = ("C", "CC", "CLS")
 BASE = ("detected", *ESTIMATES)  # estimates without their variants
 TAU_MCC = ("tau", "mcc")
 NAMED = {"checker": "the checker", "human": "people", "detected": "the detector"}
+_SWAPPED = {CONTEXTS: "a context", IMAGES: "a noise", CROSSED: "a context and seed"}  # by the unit of a score
+# of Tables 22 to 24: setting, attribute, and which one stands in where an audit lacks it; and their context
+EXAMPLES = {22: ("neutral", "suit", 0), 23: ("neutral", "dress", 1), 24: ("explicit", "tie", 0)}
+CONTEXT, SHOWN = "holding an umbrella", 4  # images of each word
 LONGEST_CAPTION = 2_000  # characters; one names every context
 Tables = Mapping[str, pd.DataFrame]
 Rows = list[dict[str, Any]]  # of a table, by columns
@@ -113,14 +118,19 @@ def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, st
         "first": audits.first,
         "second": audits.second,
         "reference": reference,
+        "unit": " or ".join(_SWAPPED[unit] for unit in audits.distinct("gep_score", "unit")),
         "contexts": "; ".join(f"{number}: {name}" for number, name in contexts) + ".",
     }
+    for number in EXAMPLES:
+        images = _example_images(audits, number)
+        for column in ("attribute", "context"):
+            said[f"{column}{number}"] = images[column].iloc[0] if len(images) else ""
     for row in GEP if audits.labels else ():
         for entry in row.printed:
             heads, rows = _BODIES[entry.name](audits)
             if rows:
                 caption = Raw(escaped(entry.caption.format(**said), LONGEST_CAPTION))
-                yield entry.name, latex(caption, heads, rows, entry.label, entry.note)
+                yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
 
 
 def _by_setting(audits: AttributeAudits) -> Body:
@@ -293,6 +303,42 @@ def _pair_types(audits: AttributeAudits) -> Body:
     return spread(named, "{source}", "{types}", "value", 3, columns=columns)
 
 
+def _example_images(audits: AttributeAudits, number: int) -> pd.DataFrame:
+    """Tables 22 to 24: what CLS says of the first images of each word in one context, of one attribute.
+
+    Those of the paper where the audit has them, else the first; columns ``label`` and ``number`` of each word's image.
+    """
+    setting, attribute, place = EXAMPLES[number]
+    frames = []
+    for model, tables in audits.models.items():
+        table = tables.get("gep_predictions", pd.DataFrame(columns=["setting"]))
+        own = table[table["setting"] == setting]
+        for column, wanted, index in (
+            (("attribute", attribute, place), ("context", CONTEXT, 0)) if len(own) else ()
+        ):
+            names = list(dict.fromkeys(own[column]))
+            name = wanted if wanted in names else names[min(index, len(names) - 1)]
+            own = own[own[column] == name]
+        if len(own):
+            found = own[own["source"] == "CLS"].assign(model=model)
+            held = own[own["source"] == audits.labels].set_index("sample_id")["value"]
+            frames.append(found.assign(label=found["sample_id"].map(held)))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _predictions(audits: AttributeAudits, number: int) -> Body:
+    """Tables 22 to 24: a row a model, four images of each word, underlined where the attribute is there."""
+    rows = _example_images(audits, number)
+    cells = {}
+    for word in (audits.first, audits.second) if len(rows) else ():
+        for model, own in rows[rows["indicator"] == word].groupby("model", sort=False):
+            for place, row in enumerate(own.head(SHOWN).to_dict("records"), 1):
+                said = cell(row["value"], 2)
+                cells[model, f"{word} {place}"] = f"\\underline{{{said}}}" if row["label"] > 0.5 else said
+    heads = [f"{word} {place}" for word in (audits.first, audits.second) for place in range(1, SHOWN + 1)]
+    return by_cells(cells, [head for head in heads if any(head == one for _, one in cells)])
+
+
 def _estimates(audits: AttributeAudits) -> list[str]:
     """The estimates that scores speak of, C, CC and CLS first, without their variants."""
     there = audits.distinct("gep_score", "source")
@@ -328,4 +374,7 @@ _BODIES: Mapping[str, Callable[[AttributeAudits], Body]] = {
     "gep_table18_mix": _mix,
     "gep_table19_pearson": _pearson,
     "gep_table21_pair_types": _pair_types,
+    "gep_table22_predictions": lambda audits: _predictions(audits, 22),
+    "gep_table23_predictions": lambda audits: _predictions(audits, 23),
+    "gep_table24_predictions": lambda audits: _predictions(audits, 24),
 }

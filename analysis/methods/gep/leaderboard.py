@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.powered import POWERED, powered
+from analysis.methods.gep.powered import powered
 from analysis.methods.gep.scores import Audit
+from analysis.methods.gep.sources import POWERED
 from analysis.methods.gep.stage import checker_readings, read_audits
 from analysis.methods.gep.tables import LABELS
 from analysis.report.format import interval, number

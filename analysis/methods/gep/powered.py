@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit, like, place
+from analysis.methods.gep.sources import POWERED
 from analysis.stats.prediction_powered import (
     PredictionPowered,
     labels_needed,
@@ -26,7 +27,6 @@ from analysis.stats.prediction_powered import (
 )
 from probes.config.schema import Config
 
-POWERED = "PP"
 COLUMNS = (
     *(
         "setting",

@@ -35,9 +35,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
         ``sample_id``, ``attribute``, ``value``; NaN or no row where nothing was read.
     source : str
     """
-    where = pd.DataFrame(map(asdict, places(run.config)))
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
-    samples = samples[~samples["sample_id"].isin(run.left_out())]
+    samples = placed(run)
     order = [name for name in attributes(run.config) if name in set(said["attribute"])]
     # every image has a row, so that images of one prompt have the same number whoever read them
     table = samples.merge(pd.DataFrame({"attribute": order}, dtype=object), how="cross")
@@ -55,6 +53,13 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
         rows = rows.sort_values(["triplet", "attribute"], kind="stable").astype({"attribute": object})
         found.append(replace(audit(rows[list(COLUMNS)], setting=setting, source=source), noise=noise))
     return [_in_order(one, list(run.config.indicators), order) for one in found]
+
+
+def placed(run: Run) -> pd.DataFrame:
+    """Return the images of an audit that are not left out, with the places of their prompts."""
+    where = pd.DataFrame(map(asdict, places(run.config)))
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
+    return samples[~samples["sample_id"].isin(run.left_out())]
 
 
 def _in_order(one: Audit, indicators: Sequence[str], order: Sequence[str]) -> Audit:

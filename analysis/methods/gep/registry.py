@@ -5,10 +5,10 @@ Their LaTeX is named by the number of the paper's table; `analysis.methods.gep.l
 
 from __future__ import annotations
 
-from analysis.methods.gep import artificial, clip, powered, readings, tables
+from analysis.methods.gep import artificial, clip, powered, predictions, readings, tables
 from analysis.tables.table import Latex, Table
 
-_BESIDE = "The paper's scores have no floor: {floor} is the mean score if the words of a context could change places."
+_BESIDE = "The paper's scores have no floor: it is the mean score if the words of {unit} could change places."
 _TAU_MCC = "Kendall's tau-b / Matthews' correlation of signs, in which a difference of 0 counts as positive."
 _PAIR = "images generated from {first} and {second} prompts"
 
@@ -54,7 +54,7 @@ GEP = (
                 "gep_table03_scores",
                 "gep-scores",
                 f"GEP scores between {_PAIR}, by {{labels}}; CS: mean CLIPScore of these.",
-                _BESIDE.format(floor="the floor"),
+                _BESIDE,
             ),
             Latex(
                 "gep_table06_estimates",
@@ -124,6 +124,31 @@ GEP = (
                 "Area under the ROC curve of each estimate against {labels}, by attribute.",
             ),
         ),
+    ),
+    Table(
+        "gep_predictions",
+        "audit",
+        "a setting, image, attribute and source: what it says of the image",
+        predictions.PREDICTION_COLUMNS,
+        predictions.prediction_table,
+        csv=False,
+        printed=tuple(
+            Latex(
+                f"gep_table{number}_predictions",
+                f"gep-predictions-{number}",
+                f"Predicted value of CLS of {{attribute{number}}} for images of the {setting} setting generated from"
+                f" {{first}} and {{second}} prompts, {{context{number}}}; underlined where found by {{labels}}.",
+            )
+            for number, setting in ((22, "neutral"), (23, "neutral"), (24, "explicit"))
+        ),
+    ),
+    Table(
+        "gep_ratio",
+        "audit",
+        "an estimate, labels, contrast and attribute (or, without one, all): by how much the estimate differs between"
+        " words, over by how much between images with and without the attribute",
+        predictions.RATIO_COLUMNS,
+        predictions.ratio_table,
     ),
     Table(
         "gep_clip_score",

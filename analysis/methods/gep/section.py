@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
+from analysis.methods.gep.example_figures import (
+    ExampleRow,
+    SingleImages,
+    draw_artificial,
+    draw_examples,
+    draw_ratio,
+)
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
-from analysis.methods.gep.inference import CROSSED, IMAGES
+from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
-from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -33,18 +39,10 @@ MORE = (
     "gep_artificial",
     "gep_artificial_agreement",
     "gep_frequencies",
+    "gep_ratio",
 )  # shown where they are
-ORDER = ("checker", POWERED, "human", "detected", "CLS", "CC", "C")  # figures show the first there is
+JEANS = "jeans"  # of the paper's figure 7
 EXAMPLES = 4  # images of each attribute and word
-SOURCES = {
-    "checker": "the toyworld checker",
-    "human": "people",
-    "detected": "the object detector",
-    POWERED: "a few labels and an estimate together (PP)",
-    "CLS": "classifiers trained on CLIP’s text embeddings (CLS)",
-    "CC": "CLIP similarity less that of a reference string (CC)",
-    "C": "CLIP similarity (C)",
-}
 LEVEL = 0.05  # below which p is called more than chance
 
 
@@ -55,6 +53,7 @@ class Attributes:
     tables: Mapping[str, pd.DataFrame]
     source: str
     examples: Sequence[ExampleRow] = ()
+    single: SingleImages | None = None
 
 
 def read_attributes(run: Run) -> Attributes | None:
@@ -64,7 +63,10 @@ def read_attributes(run: Run) -> Attributes | None:
     tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
     there = set(tables["gep_score"]["source"])
     source = next((source for source in ORDER if source in there), None)
-    return Attributes(tables, source, examples(run, tables["gep_frequencies"], source)) if source else None
+    if source is None:
+        return None
+    of_words = examples(run, tables["gep_frequencies"], source)
+    return Attributes(tables, source, of_words, single_images(run, tables["gep_score"]))
 
 
 def examples(run: Run, frequencies: pd.DataFrame, source: str) -> list[ExampleRow]:
@@ -93,6 +95,38 @@ def examples(run: Run, frequencies: pd.DataFrame, source: str) -> list[ExampleRo
     return rows
 
 
+def single_images(run: Run, score: pd.DataFrame) -> SingleImages | None:
+    """Return an image without an attribute and one of each word with it, those nearest to the means of their kinds.
+
+    Of jeans as in the paper's figure 7, or of the first attribute that has such images; by CLS, or another estimate.
+    """
+    labels, pair = _labels(score), _contrast(score)
+    if not labels or pair is None or "gep_predictions" not in run.tables():
+        return None
+    table = read(run, "gep_predictions")
+    estimates = [name for name in ("CC", "CLS", "C", "detected") if name in set(table["source"])][:2]
+    wide = table[table["indicator"].isin(pair)].pivot_table(
+        index=["attribute", "sample_id", "indicator"], columns="source", values="value", sort=False
+    )
+    if not estimates or labels not in wide:
+        return None
+    wide = wide.dropna(subset=[labels, *estimates]).reset_index()
+    names = list(dict.fromkeys(wide["attribute"]))
+    for attribute in sorted(names, key=lambda name: name != JEANS):
+        own = wide[wide["attribute"] == attribute]
+        there = own[labels] > 0.5
+        kinds = [own[~there], *(own[there & (own["indicator"] == word)] for word in reversed(pair))]
+        if all(len(kind) for kind in kinds):
+            nearest = [
+                kind.loc[(kind[estimates[-1]] - kind[estimates[-1]].mean()).abs().idxmin()] for kind in kinds
+            ]
+            images = run.images([row["sample_id"] for row in nearest])
+            return SingleImages(
+                attribute, images, {name: [row[name] for row in nearest] for name in estimates}
+            )
+    return None
+
+
 def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the first pair of words, by name."""
     pair = _contrast(attributes.tables["gep_score"])
@@ -105,6 +139,8 @@ def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
     ]
     if labels := _labels(score):
         drawn.append(draw_estimates(vector, *pair, labels))
+        if attributes.single and "gep_ratio" in attributes.tables:
+            drawn.append(draw_ratio(attributes.tables["gep_ratio"], attributes.single, *pair, labels))
         if "gep_artificial" in attributes.tables:
             drawn.append(draw_artificial(attributes.tables["gep_artificial"], *pair, labels))
     main = [member.name for member in indicators(config) if not member.control]
@@ -119,7 +155,8 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     -------
     dict
         ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
-        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables.
+        ``powered``, ``agreement``, ``ratios``, ``artificial`` and ``auc``: rows of tables;
+        ``over_units``: what intervals are over.
     """
     score = attributes.tables["gep_score"]
     order = {name: place for place, name in enumerate(ORDER)}
@@ -138,16 +175,55 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
         "agreement": _agreement(attributes.tables["gep_agreement"]),
         "artificial": _artificial(attributes),
         "powered": _powered(attributes),
+        "ratios": _ratios(attributes),
         "auc": mean.to_dict("records"),
         "labels": bool(_labels(score)),
+        "over_units": over_units(shown["unit"]),
+        "several_contexts": bool((score["n_contexts"] > 1).any()),
     }
+
+
+def lead(attributes: Attributes, config: Config) -> Lead | None:
+    """Return the first screen: what the score of the first setting says, for a run whose prompts are an audit's."""
+    said, pair = said_scores(attributes), _contrast(attributes.tables["gep_score"])
+    if pair is None:
+        return None
+    question = f"Do attributes differ between images generated from {pair[0]} and {pair[1]} prompts?"
+    figures = ("gep-scores", "gep-vectors")
+    if not said:
+        return Lead(question, "No contrast was asked for, so no score was tested.", figures)
+    row = said[0]
+    place = f"In the {row['setting']} setting"
+    if np.isnan(row["p_value"]):
+        none = row["reason"].startswith("no difference")
+        answer = (
+            "no attribute differs" if none else "nothing can be said of differences; the reason stands below"
+        )
+        return Lead(question, f"{place} {answer}.", figures)
+    more = "more" if more_than_chance(row) else "not more"
+    answer = (
+        f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
+        f"chance alone gives ({p_value(row['p_value'])})"
+    )
+    few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
+    return Lead(question, f"{answer}{few}.", figures)
 
 
 def _sentences(attributes: Attributes) -> list[str]:
     """Return what the score of each setting says, as read by the section's source."""
+    return [_sentence(row) for row in said_scores(attributes)]
+
+
+def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
+    """Return the rows of ``tables/gep_score`` of which a sentence speaks."""
     score = attributes.tables["gep_score"]
     own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
-    return [_sentence(row) for row in own.to_dict("records")]
+    return own.to_dict("records")
+
+
+def more_than_chance(row: Mapping[str, Any]) -> bool:
+    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
+    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -158,7 +234,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         if row["reason"].startswith("no difference"):
             return f"{place} no attribute differs {pair} ({row['reason']})."
         return f"{place} nothing can be said of differences {pair}: {row['reason']}."
-    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    more = "more" if more_than_chance(row) else "not more"
     said = (
         f"{place} attributes differ {pair} by {number(row['score'])} on average, {more} "
         f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."
@@ -201,6 +277,12 @@ def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
     ]
 
 
+def _ratios(attributes: Attributes) -> list[dict[str, Any]]:
+    """Rows of all attributes together: how far each estimate depends on the word."""
+    table = attributes.tables.get("gep_ratio")
+    return [] if table is None else table[table["attribute"] == ""].to_dict("records")
+
+
 def _powered(attributes: Attributes) -> list[dict[str, Any]]:
     """Rows of scores from a few labels and an estimate, one a setting and pair, with how many labels would do."""
     table = attributes.tables.get("gep_powered")
@@ -233,6 +315,7 @@ REPORTED = ReportedMethod(
         context=section,
         anchor="attributes",
         title="Attributes",
+        lead=lead,
     ),
     documents=documents,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
-from analysis.methods.gep import clip, tables
+from analysis.methods.gep import clip, predictions, tables
 from analysis.methods.gep import readings as gep_readings
 from analysis.methods.gep.artificial import agreement_of_examples, example_table
 from analysis.methods.gep.powered import powered, powered_table
@@ -30,7 +32,8 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     seen : DataFrame, optional
         What the toyworld checker sees in each image, by ``sample_id``.
     """
-    audits = read_audits(run, seen)
+    said = read_sources(run, seen)
+    audits = _laid_out(run, said)
     if not audits:
         return
     config, compared = run.config, tables.pairs(comparison(run.config))
@@ -43,6 +46,8 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
         "gep_contexts": tables.context_table(everything, compared),
         "gep_agreement": tables.agreement_table(everything, compared, config.measure),
         "gep_auc": tables.auc_table(everything),
+        "gep_predictions": predictions.prediction_table(run, said),
+        "gep_ratio": predictions.ratio_table(audits, compared, config.measure),
     }
     if readings:
         made["gep_powered"] = powered_table(readings, compared, config)
@@ -53,7 +58,8 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     if len(fit := clip.clip_score(run)):
         made["gep_clip_score"] = fit
     for name, table in made.items():
-        write(run, name, table)
+        if len(table) or name != "gep_ratio":
+            write(run, name, table)
 
 
 def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
@@ -72,8 +78,13 @@ def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
 
 def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
     """Return what each source read, by setting: the checker, people, detections, and CLIP's three estimates."""
+    return _laid_out(run, read_sources(run, seen))
+
+
+def read_sources(run: Run, seen: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    """Return what each source says of single images: ``sample_id``, ``attribute``, ``value``; of an audit alone."""
     if not places(run.config):
-        return []
+        return {}
     said: dict[str, pd.DataFrame] = {}
     if seen is not None:
         said["checker"] = gep_readings.from_checker(run, seen)
@@ -81,7 +92,10 @@ def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
         said["human"] = gep_readings.joined(run.table(LABELS))[0]
     if run.parts("objects") and run.config.observe.objects:
         said["detected"] = gep_readings.from_detections(run)
-    said |= clip.clip_readings(run)
+    return said | clip.clip_readings(run)
+
+
+def _laid_out(run: Run, said: Mapping[str, pd.DataFrame]) -> list[Audit]:
     return [one for source, table in said.items() for one in gep_readings.lay_out(run, table, source)]
 
 

@@ -186,28 +186,6 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
     return said
 
 
-def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
-    main = command_line.Parser(
-        prog="triptych mitigate",
-        description="Compare a model before and after a mitigation, on the same prompts and the same noise.",
-    )
-    main.add_run("run of the model before the mitigation", "before")
-    main.add_run("run of the mitigated model, on the same prompts and seeds", "after")
-    main.add_run("further runs of either model, on other seeds", "--also", nargs="+", default=[])
-    main.add_out("mitigation")
-    main.add_argument(
-        "--margin",
-        type=command_line.probability,
-        default=0.05,
-        metavar="P",
-        help="difference below which the tests of equivalence take two models for equal",
-    )
-    main.add_inference(permutations=True)
-    main.add_seed("resamples and sign flips")
-    return main
-
-
 def work(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
     if arguments.level <= 0.5:

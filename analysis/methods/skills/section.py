@@ -14,15 +14,17 @@ from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND
 from analysis.methods.skills.tables import ALL, AVERAGE, OWN
 from analysis.report import gallery, record
 from analysis.report.environment import environment
-from analysis.report.format import counted
+from analysis.report.format import counted, listed
 from analysis.report.latex import cell, latex
-from analysis.report.method import ReportedMethod
+from analysis.report.method import Lead, ReportedMethod
 from analysis.report.saving import saved
+from analysis.report.verdict import defined
 from analysis.tables.registry import TABLES, read
 from probes.config.checks import asks_for_skills
 from probes.runs import completeness
 
 if TYPE_CHECKING:
+    from probes.config.schema import Config
     from probes.execution.team import Team
     from probes.runs.store import Run
 
@@ -105,11 +107,35 @@ def _page(
         without_image=_without_image(whole),
         taken=meta.get("taken_in") if config.images is not None else None,
         figure=drawn,
+        lead=Lead("Does an image show what was asked for?", _answer(whole), [drawn.name] if drawn else []),
+        untested=_not_tested(config, _people(run)),
         shown=_shown(run, images, samples),
         people=_people(run),
         groups=record.groups(config, meta, samples),
         version=accuracy["version"].iloc[0],
     )
+
+
+def _answer(whole: Sequence[Mapping[str, Any]]) -> str:
+    """Return the accuracy of every skill in one sentence of at most thirty words."""
+    shares = [
+        f"{100 * row['value']:.0f} % of the images for {row['skill']}"
+        for row in whole
+        if row["task"] == ACCURACY and row["skill"] in TASKS and defined(row["value"])
+    ]
+    if not shares:
+        return "No image could be judged."
+    return f"By the detector, {listed(shares)} {'show' if len(shares) > 1 else 'shows'} what was asked for."
+
+
+def _not_tested(config: Config, people: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the run says nothing about, a short line each."""
+    lines = [] if people else ["The detector: nobody has looked at these images."]
+    lines.append("Other prompts, samplers and weights than those of this run.")
+    lines.append("Depth: what stands behind or within another has no relation.")
+    if config.model.startswith("toyworld"):
+        lines.append(f"Photographs: {config.model} is a benchmark model with scenes of its own.")
+    return lines
 
 
 def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -116,6 +116,11 @@ def _ends(rows: pd.DataFrame, name: str) -> tuple[pd.Series, pd.Series]:
     return low, high
 
 
+def told(rows: pd.DataFrame, estimand: str) -> np.ndarray:
+    """Tell which shares are marked: sufficiency beyond the floor, necessity beyond 0, after adjustment."""
+    return (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
+
+
 def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
     place = np.arange(len(rows))
     for value in (0.0, 1.0):
@@ -125,7 +130,7 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
         axes.plot(rows["floor"], place + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
     color = PALETTE[0] if estimand == "sufficiency" else PALETTE[1]
     axes.hlines(place, *_ends(rows, f"{estimand}_joint"), color=color, lw=1.6)
-    beyond = (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
+    beyond = told(rows, estimand)
     for chosen, face in ((beyond, color), (~beyond, "white")):
         axes.plot(rows[estimand][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
     axes.set_title(estimand, loc="left")
@@ -276,7 +281,7 @@ def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn
         grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, (site, rows) in zip(grid, panels_of):
             place = np.arange(len(rows))
-            beyond = (rows["p_adjusted"] < SIGNIFICANT).to_numpy()
+            beyond = told(rows, "sufficiency")
             faces = [PALETTE[0] if one else "none" for one in beyond]
             axes.bar(place, rows["sufficiency"], 0.7, color=faces, edgecolor=PALETTE[0], lw=0.9)
             axes.vlines(place, *_ends(rows, "sufficiency"), color=INK, lw=0.9)

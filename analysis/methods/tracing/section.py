@@ -26,7 +26,7 @@ from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.together import PAIR, SUM
 from analysis.report.figures.style import Drawn
 from analysis.report.format import DASH, MINUS, counted, fixed, interval, listed, number, p_value
-from analysis.report.method import ReportedMethod, ReportSection
+from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from analysis.tables.similarities.families import shares_noise
@@ -46,6 +46,14 @@ NAMES = (
     "trace_curve",
     "trace_shapley",
     "trace_cuts",
+)
+FIGURES = (
+    "trace-shares",
+    "trace-windows",
+    "trace-curve",
+    "trace-heads",
+    "trace-shapley",
+    "trace-strip",
 )
 STRIP_PROMPTS = 2
 RANKED = 3  # places that a sentence names where shares are undefined
@@ -203,6 +211,7 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
     )
     every = traced.tables["trace_total"]["outcome"]
     return {
+        "figures": FIGURES,
         "opening": _opening(traced, config),
         "sentences": _sentences(traced, config),
         "totals": totals.to_dict("records"),
@@ -291,6 +300,30 @@ def _sentences(traced: TraceSection, config: Config) -> list[str]:
             f"Half of the effect is decided before call {_with_ends(total, 'half_step', 1)} of the U-Net."
         )
     return sentences
+
+
+def lead(traced: TraceSection, config: Config) -> Lead:
+    """Return the first screen: the total effect, and the place with the largest share of it."""
+    total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
+    first, second = traced.both.split("-")
+    question = f"Where is it decided whether an image is one of {first} or of {second} prompts?"
+    shares = traced.shown("trace_shares")
+    sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
+    if not total["told_from_0"]:
+        answer = (
+            f"The total effect of the words on the {name}, {_with_ends(total, 'total', 2)}, cannot be told from 0: no "
+            "shares of it can be stated."
+        )
+    elif len(sites):
+        best, beyond = sites.loc[sites["sufficiency"].idxmax()], int((sites["p_adjusted"] < LEVEL).sum())
+        held = "do more than a synonym" if sites["floor_donor"].iloc[0] else "can be told from 0"
+        answer = (
+            f"The largest share of the total effect is that of {patch_name(best)}: {_joint(best, 'sufficiency')}; "
+            f"{beyond} of {len(sites)} places {held}."
+        )
+    else:
+        answer = f"The total effect of the words on the {name} is {_with_ends(total, 'total', 2)}."
+    return Lead(question, answer, FIGURES[:1])
 
 
 def _beyond(sites: pd.DataFrame) -> str:
@@ -463,6 +496,9 @@ REPORTED = ReportedMethod(
         read=read_trace,
         draw=draw,
         context=section,
+        anchor="trace",
+        title="Trace",
+        lead=lead,
     ),
     documents=documents,
 )

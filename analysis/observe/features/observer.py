@@ -19,7 +19,7 @@ from analysis.observe.features.weights import PLACE, cached, identity, locate, t
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.audit import places, texts
+from probes.prompts.audit import clip_name, places, texts
 from probes.runs import schemas as runs_schemas
 from probes.runs.recorded_paths import name_of
 from probes.runs.store import Run
@@ -189,7 +189,7 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
 def is_requested(name: str, config: Config) -> bool:
     """Return whether a configuration asks for a feature: by name, as one of the usual ones, or for an audit (GEP)."""
     chosen = config.observe.features
-    of_audit = name == config.gep.clip and bool(places(config))
+    of_audit = name == clip_name(config) and bool(places(config))
     return of_audit or (name in chosen if isinstance(chosen, list) else FEATURES[name].usual)
 
 
@@ -199,9 +199,9 @@ def _check_names(config: Config) -> None:
     names = settings.features if isinstance(settings.features, list) else []
     places = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}
     clips = [name for name, feature in FEATURES.items() if feature.library == "open_clip"]
-    if config.gep.clip not in clips:
+    if clip_name(config) not in clips:
         raise UserError(
-            f"gep.clip: expected {' or '.join(clips)}, got {config.gep.clip!r:.60}: name one of them"
+            f"gep.clip: expected {' or '.join(clips)}, got {clip_name(config)!r:.60}: name one of them"
         )
     for name, field in places.items():
         if name not in FEATURES:

@@ -31,14 +31,14 @@ def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
     ----------
     run : Run
     observers : sequence of Observer
-        What observed the images; the one whose feature ``gep.clip`` names embeds the sentences.
+        What observed the images; the CLIP of the audit embeds the sentences.
 
     Raises
     ------
     UserError
         The network has no text encoder.
     """
-    asked, kind = audit.texts(run.config), f"features/{run.config.gep.clip}"
+    asked, kind = audit.texts(run.config), f"features/{audit.clip_name(run.config)}"
     observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
     if not asked or observer is None:
         return

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping
+
 import pandas as pd
 
-from analysis.metrics.registry import Metric
+from analysis.metrics.registry import NO_STEP, Metric
 from analysis.report.figures.atlas import draw_atlas
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_steps, draw_text_layers
 from analysis.report.figures.objects import draw_bias_scores, draw_group_objects
+from analysis.report.figures.prompts import draw_prompts
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.figures.triplets import draw_triplets
+from analysis.report.verdict import FEWEST_PROMPTS
 
 __all__ = [
     "Drawn",
     "draw_bias_scores",
     "draw_figures",
     "draw_group_objects",
+    "draw_prompts",
     "draw_triplets",
     "files",
     "inline_svg",
@@ -26,6 +32,8 @@ __all__ = [
 
 def draw_figures(
     gap: pd.DataFrame,
+    findings: pd.DataFrame,
+    gap_prompts: pd.DataFrame,
     specifications: pd.DataFrame,
     disparity: pd.DataFrame,
     timesteps: dict[int, float],
@@ -36,13 +44,15 @@ def draw_figures(
     unit: str = "prompt",
     primary: str = "z0",
     paired: bool = True,
+    prompts: Mapping[int, str] | None = None,
+    shown: Collection[int] = (),
 ) -> dict[str, Drawn]:
     """Draw every figure that the tables have something for.
 
     Parameters
     ----------
-    gap, specifications, disparity : DataFrame
-        ``tables/gap``, ``tables/specifications`` and ``tables/disparity``.
+    gap, findings, gap_prompts, specifications, disparity : DataFrame
+        The tables of these names.
     timesteps : dict of int to float
         Timestep of each call number.
     metrics : list of Metric
@@ -59,18 +69,37 @@ def draw_figures(
         Key of the headline metric whose specifications are drawn.
     paired : bool
         Whether the images of a triplet start from the same noise.
+    prompts : mapping of int to str
+        The prompt of each triplet.
+    shown : collection of int
+        Triplets that are marked among the gaps of prompts.
 
     Returns
     -------
     dict of str to Drawn
         By name; what was not captured is absent.
     """
+    own = [metric for metric in metrics if metric.key == primary]
     drawn = [
-        draw_headline(gap, metrics, contrasts, reference, unit),
+        draw_headline(_with_ends(findings, gap), metrics, contrasts, reference, unit),
+        *(
+            draw_prompts(
+                gap_prompts[
+                    (gap_prompts["measure"] == primary) & (gap_prompts["contrast"] == "-".join(contrast))
+                ],
+                prompts or {},
+                metric,
+                contrast,
+                reference,
+                unit,
+                shown,
+            )
+            for metric in own
+            for contrast in contrasts
+        ),
         *(
             draw_specifications(specifications, metric, contrast, reference, unit)
-            for metric in metrics
-            if metric.key == primary
+            for metric in own
             for contrast in contrasts
         ),
         *(draw_atlas(gap, timesteps, contrast, reference) for contrast in contrasts),
@@ -80,3 +109,14 @@ def draw_figures(
         draw_decoder(gap, contrasts, reference),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def _with_ends(findings: pd.DataFrame, gap: pd.DataFrame) -> pd.DataFrame:
+    """Findings with the ends of their intervals and δ, from ``tables/gap``."""
+    keys = ["contrast", "space", "site", "metric"]
+    columns = ["ci_low", "ci_high", "word_low", "word_high", "delta", "n_prompts"]
+    ends = gap[gap["step"] == NO_STEP][[*keys, *columns]].drop_duplicates(keys)
+    found = findings.merge(ends, on=keys, how="left")
+    few = found["n_prompts"] < FEWEST_PROMPTS
+    found.loc[few, ["ci_low", "ci_high", "word_low", "word_high"]] = math.nan
+    return found

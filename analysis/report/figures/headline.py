@@ -1,91 +1,153 @@
-"""The headline gaps, between the indicators' words and over all words: one panel a metric, one line a contrast."""
+"""The headline gaps as a forest: over prompts and over words, on one scale, the distance between the two sides."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
+
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from analysis.metrics.registry import Metric
-from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
-from analysis.report.format import label, over
-from analysis.report.verdict import few_prompts
+from analysis.report.figures.style import FAINT, INK, PALETTE, Drawn, new_figure, style
+from analysis.report.format import DASH, label, number, over
 
-ACROSS = 4  # panels in a row, so that their numbers and titles have room
+WIDTH = 4.0  # inches: half of a page of the report, and a column of text on a phone
+ROW = 0.27  # inches a measure
+FARTHEST = 1.6  # of the distance between the sides; what reaches farther is cut, with an arrow
+LONGEST = 12  # characters of the name of a side
 
 
 def draw_headline(
-    gap: pd.DataFrame,
-    metrics: list[Metric],
-    contrasts: list[tuple[str, str]],
+    findings: pd.DataFrame,
+    metrics: Sequence[Metric],
+    contrasts: Sequence[tuple[str, str]],
     reference: str,
     unit: str = "prompt",
 ) -> Drawn | None:
-    """Draw gap and interval of every headline metric, and beneath them those over all words in grey.
+    """Draw the gap of every headline measure as a share of the distance between the sides, over prompts and words.
 
     Parameters
     ----------
-    gap : DataFrame
-        ``tables/gap``.
-    metrics : list of Metric
-        The columns to draw; those without a row in ``gap`` are left out.
+    findings : DataFrame
+        Rows as in ``tables/findings``, with ``ci_low``, ``ci_high``, ``word_low``, ``word_high`` and ``delta`` (δ, the
+        smallest gap that matters) of ``tables/gap``.
+    metrics : sequence of Metric
+        Those of the rows.
+    contrasts : sequence of (str, str)
+        A panel each; gaps are positive towards the first.
+    reference : str
     unit : {"prompt", "seed"}
         What intervals are over.
+
+    Returns
+    -------
+    Drawn or None
+        None where there is no gap to draw.
     """
-    found = {metric: metric.rows_of(gap) for metric in metrics}
-    found = {metric: rows for metric, rows in found.items() if not rows.empty}
-    if not found or not contrasts:
+    symbols = {metric.key: metric for metric in metrics}
+    table = findings[findings["gap"].notna() & findings["measure"].isin(list(symbols))]
+    panels = [(pair, table[table["contrast"] == "-".join(pair)]) for pair in contrasts]
+    panels = [(pair, rows) for pair, rows in panels if len(rows)]
+    if not panels:
         return None
     with style():
-        lines = -(-len(found) // ACROSS)
-        figure = new_figure(DOUBLE, 0.25 + lines * (0.7 + 0.32 * len(contrasts)))
-        grid = figure.subplots(lines, -(-len(found) // lines), squeeze=False, sharey=True)
-        panels = grid.ravel()
-        for axes in panels[len(found) :]:
-            axes.set_visible(False)
-        for axes, (metric, rows) in zip(panels, found.items()):
-            reach = [0.0]
-            for number, contrast in enumerate(contrasts):
-                chosen = rows[rows["contrast"] == "-".join(contrast)]
-                if chosen.empty:
-                    continue
-                row = chosen.iloc[0].to_dict()
-                color = PALETTE[number % len(PALETTE)]
-                for name, low, high, y, tone, marker in (
-                    ("gap", "ci_low", "ci_high", number - 0.13, color, "o"),
-                    ("word_gap", "word_low", "word_high", number + 0.17, PALETTE[-1], "D"),
-                ):
-                    if name == "word_gap" and not np.isfinite(row["p_control"]):
-                        continue
-                    if few_prompts(row):
-                        row = row | {low: np.nan, high: np.nan}
-                    if np.isfinite(row[low]):
-                        axes.plot([row[low], row[high]], [y, y], color=tone, lw=1.8, solid_capstyle="butt")
-                    axes.plot(row[name], y, marker, color=tone, ms=4 if marker == "o" else 3.2)
-                    reach += [row[name], row[low], row[high]]
-            axes.axvline(0, color=INK, lw=0.7)
-            axes.set_xlim(*limits(reach, pad=0.12))
-            axes.set_ylim(len(contrasts) - 0.45, -0.55)
-            axes.set_title(f"{metric.symbol}" + (f" ({metric.gap_unit})" if metric.unit else ""), loc="left")
-            axes.locator_params(axis="x", nbins=3)
-            axes.spines["left"].set_visible(False)
-            axes.tick_params(axis="y", length=0)
-        grid[0, 0].set_yticks(range(len(contrasts)), [_named(contrast) for contrast in contrasts])
-        toward = (
-            f" (right of 0: {label(reference)} nearer to {label(contrasts[0][0])})"
-            if len(contrasts) == 1
-            else ""
+        heights = [ROW * len(rows) + 0.55 for _, rows in panels]
+        figure = new_figure(WIDTH, sum(heights) + 0.3)
+        grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+        said, near = [], False
+        for axes, (pair, rows) in zip(grid, panels):
+            for place, row in enumerate(rows.to_dict("records")):
+                near |= _draw_row(axes, place, row)
+                said.append(_said(row, symbols[row["measure"]], unit))
+            _frame(axes, rows, symbols, pair)
+        figure.legend(
+            handles=_marks(unit), loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4
         )
-        figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
-        "The gap of every headline measure with its interval, each on its own scale. Coloured circle: between the "
-        f"words of the indicators, with the interval {over(unit)}. Grey diamond, where there are further words: "
-        f"between all words of both sides, with the interval {over(unit, 'words and ')}, which is the one that speaks "
-        "of more than these words."
+        "The gap as a share of the distance between the two sides: 0 is halfway, ±1 as near as the sides can be told "
+        f"apart. Circle: between the words of the indicators, with its interval {over(unit)}. Diamond: over all words, "
+        f"with its interval {over(unit, 'words and ')}; it is the one that speaks of more than these words, and its "
+        "number stands at the right. Grey: smaller than δ."
     )
-    return Drawn("headline", figure, "Headline gaps, and over all words", caption, wide=True)
+    if near:
+        caption += " *: the sides lie nearer to each other than δ, and the gap is drawn as a share of δ."
+    title = f"Headline gaps: is {label(reference)} nearer to {_sides(contrasts)}?"
+    return Drawn("headline", figure, title, caption, alt=f"{title} {' '.join(said)}")
 
 
-def _named(contrast: tuple[str, str]) -> str:
-    """A contrast as a label, on two lines where it is long."""
-    first, second = map(label, contrast)
-    return f"{first} − {second}" if len(first) + len(second) <= 24 else f"{first}\n− {second}"
+def _draw_row(axes: Axes, place: int, row: dict) -> bool:
+    """Draw a measure; tell whether its sides are too near to each other to be its scale."""
+    delta = row["delta"] if math.isfinite(row["delta"]) else math.nan
+    near = not math.isfinite(row["share"])
+    scale = delta if near else row["distance"]
+    if not scale > 0:
+        return near
+    if math.isfinite(delta):
+        half = delta / scale
+        axes.barh(place, 2 * half, left=-half, height=0.86, color=FAINT, alpha=0.45, lw=0, zorder=0)
+    own = [row[name] / scale for name in ("gap", "ci_low", "ci_high")]
+    words = [row[name] for name in ("word_share", "word_share_low", "word_share_high")]
+    if not math.isfinite(words[0]):  # in the same unit as the gap
+        tested = math.isfinite(row["p_control"])
+        words = [row[name] / scale if tested else math.nan for name in ("word_gap", "word_low", "word_high")]
+    for (middle, low, high), y, color, marker in (
+        (own, place - 0.17, PALETTE[5], "o"),
+        (words, place + 0.17, PALETTE[0], "D"),
+    ):
+        if math.isfinite(low):
+            axes.plot([low, high], [y, y], color=color, lw=2, solid_capstyle="butt")
+            for end, arrow in ((low, "<"), (high, ">")):
+                if abs(end) > FARTHEST:
+                    axes.plot(math.copysign(FARTHEST, end), y, arrow, color=color, ms=4, clip_on=False)
+        if abs(middle) <= FARTHEST:
+            axes.plot(middle, y, marker, color=color, ms=4.4 if marker == "o" else 3.8, mec=INK, mew=0.4)
+    shown = row["word_share"] if math.isfinite(row["word_share"]) else row["share"]
+    if math.isfinite(shown):
+        at = axes.get_yaxis_transform()
+        axes.text(1.02, place, number(shown, 2, True), transform=at, va="center", fontsize=7.5)
+    return near
+
+
+def _frame(axes: Axes, rows: pd.DataFrame, symbols: dict[str, Metric], pair: tuple[str, str]) -> None:
+    first, second = (label(name, LONGEST) for name in pair)
+    names = [
+        symbols[key].symbol + ("*" if not math.isfinite(share) else "")
+        for key, share in zip(rows["measure"], rows["share"])
+    ]
+    axes.set_yticks(range(len(rows)), names)
+    for tick, primary in zip(axes.get_yticklabels(), rows["primary"]):
+        tick.set_fontweight("bold" if primary else "normal")
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(-FARTHEST, FARTHEST)
+    axes.axvline(0, color=INK, lw=0.8)
+    for x in (-1, 1):
+        axes.axvline(x, color=INK, lw=0.6, ls=(0, (1.5, 2)))
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−½", "0", "½", "1"])
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"← nearer to {second}   ·   nearer to {first} →")
+
+
+def _marks(unit: str) -> list:
+    def mark(marker: str, color: str, name: str) -> Line2D:
+        return Line2D([], [], color=color, marker=marker, ms=4, mec=INK, mew=0.4, lw=2, label=name)
+
+    return [
+        mark("o", PALETTE[5], f"over {unit}s"),
+        mark("D", PALETTE[0], "over words"),
+        Patch(facecolor=FAINT, alpha=0.45, label="below δ"),
+    ]
+
+
+def _said(row: dict, metric: Metric, unit: str) -> str:
+    """A row as the text alternative has it."""
+    shown = number(row["share"], 2, True), number(row["word_share"], 2, True)
+    own, words = (text if text != DASH else "not told" for text in shown)
+    return f"{metric.symbol}: over {unit}s {own}, over words {words}."
+
+
+def _sides(contrasts: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{label(first)} or {label(second)}" for first, second in contrasts)

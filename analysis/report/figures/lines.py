@@ -31,11 +31,21 @@ MOST_PAIRS = 12  # more lines are not distinguished
 Contrasts = list[tuple[str, str]]
 
 
+def line_rows(gap: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of ``tables/gap`` whose points each figure of lines may draw, by the name of the figure."""
+    cosine, stepwise = gap["metric"] == "cosine", [site for _, sites in STEP_PANELS for site in sites]
+    return {
+        "gap-text-layers": gap[(gap["space"] == "prompt") & gap["metric"].str.startswith("cosine_")],
+        "gap-steps": gap[cosine & (gap["step"] >= 0) & gap["site"].isin(stepwise)],
+        "gap-decoder": gap[cosine & (gap["space"] == "image")],
+    }
+
+
 def draw_text_layers(
     gap: pd.DataFrame, contrasts: Contrasts, reference: str, unit: str = "prompt"
 ) -> Drawn | None:
     """Draw the gap along the layers of the text encoder, a panel a readout."""
-    rows = gap[(gap["space"] == "prompt") & gap["metric"].str.startswith("cosine_")]
+    rows = line_rows(gap)["gap-text-layers"]
     readouts = [name for name in READOUTS if (rows["metric"] == f"cosine_{name}").any()]
     if not readouts:
         return None
@@ -70,7 +80,7 @@ def draw_steps(
     unit: str = "prompt",
 ) -> Drawn | None:
     """Draw the gap of latents, noise predictions and x0 predictions along the steps."""
-    rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)]
+    rows = line_rows(gap)["gap-steps"]
     present = [(title, [s for s in sites if (rows["site"] == s).any()]) for title, sites in STEP_PANELS]
     present = [(title, sites) for title, sites in present if sites]
     if not present:
@@ -103,9 +113,68 @@ def draw_steps(
     return Drawn("gap-steps", figure, "Gap along the denoising steps", caption, wide=True)
 
 
+def draw_sites(
+    gap: pd.DataFrame,
+    timesteps: dict[int, float],
+    contrast: tuple[str, str],
+    reference: str,
+    unit: str = "prompt",
+) -> Drawn | None:
+    """Draw the gap of some sites: a line along the steps each, or, of sites without steps, a line along the sites.
+
+    Parameters
+    ----------
+    gap : DataFrame
+        Rows of ``tables/gap`` of one metric.
+    timesteps : dict of int to float
+        Timestep of each call number.
+    contrast : (str, str)
+        Gaps are positive towards the first.
+    reference : str
+        Name of the reference indicator.
+    unit : {"prompt", "seed"}
+        What intervals are over.
+
+    Returns
+    -------
+    Drawn or None
+        None where no row is of the contrast.
+    """
+    rows = gap[gap["contrast"] == "-".join(contrast)]
+    stepped = rows[rows["step"] >= 0]
+    if rows.empty:
+        return None
+    sites = sorted((rows if stepped.empty else stepped)["site"].unique(), key=place)
+    shown = sites if stepped.empty else sites[:MOST_PAIRS]
+    with style():
+        figure = new_figure(DOUBLE, 2.4 + (0.0 if stepped.empty else 0.16 * -(-len(shown) // 3)))
+        axes = figure.add_subplot()
+        if stepped.empty:
+            _gap_lines(axes, rows, sites, [contrast])
+            _name_ticks(axes, [place(site).label for site in sites])
+        else:
+            steps = sorted(int(step) for step in stepped["step"].unique())
+            for number, site in enumerate(shown):
+                line = stepped[stepped["site"] == site].set_index("step").reindex(steps)
+                color, dash = PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]
+                x = np.arange(len(steps))
+                axes.plot(x, line["gap"], color=color, ls=dash, label=site, marker="o", ms=2.4)
+                axes.fill_between(x, line["ci_low"], line["ci_high"], color=color, alpha=0.15, lw=0)
+            axes.axhline(0, color=INK, lw=0.6, zorder=0.9)
+            _step_axis(axes, steps, timesteps)
+            _legend(figure, axes)
+        axes.set_ylabel(f"gap, {' − '.join(map(label, contrast))}")
+    more = f" The first {len(shown)} of {len(sites)} sites." if len(shown) < len(sites) else ""
+    metric = rows["metric"].iloc[0]
+    caption = (
+        f"Gap of {metric} ({_signs([contrast], reference)}), with bootstrap intervals {over(unit)}.{more}"
+    )
+    return Drawn("gap-sites", figure, "Gap of chosen sites", caption, wide=True)
+
+
 def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Drawn | None:
     """Draw the gap along the blocks of the image decoder."""
-    rows = gap[(gap["space"] == "image") & (gap["metric"] == "cosine")]
+    rows = line_rows(gap)["gap-decoder"]
     sites = sorted(rows["site"].unique(), key=place)
     if len(sites) < 2:
         return None

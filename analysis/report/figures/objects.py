@@ -55,13 +55,9 @@ def draw_bias_scores(
     Drawn or None
         None when no object passes the filter. ``links`` names the object of each row.
     """
-    rows = scores[scores["kept"] & scores["bias_score"].notna()]
-    rows = rows.sort_values(["bias_score", "object"], ascending=[False, True])
+    rows, middle = shown_scores(scores)
     if rows.empty:
         return None
-    middle = len(rows) - MOST
-    if middle > 0:
-        rows = pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)])
     first, second = (label(name, LONGEST_HEAD) for name in pair)
     digits = len(str(rows[["count_first", "count_second"]].to_numpy().max()))
     columns = 4 + 4.8 * digits, 12 + 9.6 * digits  # right ends of the counts, in points beside the axes
@@ -74,7 +70,7 @@ def draw_bias_scores(
             color = INK if row.bias_score == 0.5 else LEAN[int(row.bias_score > 0.5)]
             if np.isfinite(row.low):
                 axes.plot([row.low, row.high], [y, y], color=color, lw=1.1, solid_capstyle="butt", zorder=2)
-            face = color if row.p_bh < SIGNIFICANT else "white"
+            face = color if filled_scores(row.p_bh) else "white"
             axes.plot(row.bias_score, y, "o", ms=3.8, mfc=face, mec=color, mew=0.9, zorder=3)
             for x, count in zip(columns, (row.count_first, row.count_second)):
                 beside(f"{count:d}", (x, 0), y, va="center_baseline", ha="right")
@@ -108,6 +104,19 @@ def draw_bias_scores(
         + (f"; of the rest the {middle} nearest to ½ (at the dashed line)." if middle > 0 else ".")
     )
     return Drawn(name, figure, title, caption, links=list(rows["object"]))
+
+
+def shown_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the rows that are drawn, from the bottom up, and how many in the middle are left out (if above 0)."""
+    rows = scores[scores["kept"] & scores["bias_score"].notna()]
+    rows = rows.sort_values(["bias_score", "object"], ascending=[False, True])
+    middle = len(rows) - MOST
+    return (pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)]) if middle > 0 else rows), middle
+
+
+def filled_scores(p_bh):
+    """Tell which marks are filled, from an adjusted p-value or a column of them."""
+    return p_bh < SIGNIFICANT
 
 
 def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **options) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric
-from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
+from analysis.report.figures.style import FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label, over
 
+WIDTH = 4.6  # inches: half of a page of the report
 MOST = 40  # rows; of more the middle ones are left out
 
 
@@ -51,7 +52,7 @@ def draw_specifications(
         of_run = [*np.flatnonzero(rows["of_run"].to_numpy(bool))]
         rows = rows.iloc[sorted({*ends, *of_run})]
     with style():
-        figure = new_figure(DOUBLE, 0.75 + 0.17 * len(rows))
+        figure = new_figure(WIDTH, 0.75 + 0.17 * len(rows))
         axes = figure.add_subplot()
         for place, row in enumerate(rows.to_dict("records")):
             color = PALETTE[0] if row["of_run"] else PALETTE[-1]
@@ -72,8 +73,9 @@ def draw_specifications(
         axes.tick_params(axis="y", length=0)
         first = label(contrast[0])
         unit_of = f" ({metric.gap_unit})" if metric.unit else ""
-        axes.set_xlabel(
-            f"{metric.symbol}, gap over words{unit_of} (right of 0: {label(reference)} nearer to {first})"
+        figure.supxlabel(
+            f"{metric.symbol}, gap over words{unit_of}\n(right of 0: {label(reference)} nearer to {first})",
+            fontsize=8,
         )
     caption = (
         f"The gap over words of {metric.symbol} with its interval {over(unit, 'words and ')}: as run (blue circle), "
@@ -84,4 +86,4 @@ def draw_specifications(
     if count > len(rows):
         caption += f" The {count - len(rows)} in the middle are left out."
     name = f"specifications-{'-'.join(contrast)}"
-    return Drawn(name, figure, "Specification curve", caption, wide=True)
+    return Drawn(name, figure, "Specification curve", caption)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 
 SINGLE = 3.35  # inches, one column of a two-column paper
 DOUBLE = 6.9  # inches, both columns
+SCREEN = 110  # dots per inch in a notebook
 
 # Okabe and Ito (2008), distinguished with every common form of colour blindness; yellow is too pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
@@ -62,11 +64,12 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Drawn:
-    """A figure with its name, what it shows in words, and what a reader should know beside it.
+    """A figure with its name, what it shows in words, and what a reader should know beside it. Jupyter shows it.
 
-    ``cells`` are the numbers of an atlas; ``links`` names the object behind each row that has the id ``row-0``, …
+    ``figure`` is Matplotlib's; ``cells`` are the numbers of an atlas; ``links`` names the object behind each row that
+    has the id ``row-0``, …; ``alt`` is its text alternative, without one the title.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Drawn:
     wide: bool = False
     cells: dict | None = None
     links: list[str] | None = None
+    alt: str = ""
 
     def __post_init__(self) -> None:
         """Lay the figure out for good, so that PDF, PNG and page show the same."""
@@ -86,6 +90,26 @@ class Drawn:
             self.figure.set_layout_engine(
                 None
             )  # "none" would draw each file twice, to lay out what is laid out
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to a file of the kind that its ending names: .png (300 dpi), .pdf, .svg; return its path."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with style():
+            self.figure.savefig(path, dpi=300, facecolor="white")
+        return path
+
+    def __repr__(self) -> str:
+        width, height = self.figure.get_size_inches()
+        return f"{self.title} ({width:.1f} x {height:.1f} inches; .save(path) writes it)\n{self.caption}"
+
+    def _repr_png_(self) -> bytes:
+        data = io.BytesIO()
+        with style():
+            self.figure.savefig(
+                data, format="png", dpi=SCREEN, facecolor="white", metadata={"Software": None}
+            )
+        return data.getvalue()
 
 
 @contextmanager
@@ -138,7 +162,7 @@ def inline_svg(drawn: Drawn) -> str:
     svg = svg.replace(INK, "currentColor")
     for index, color in enumerate(PALETTE):
         svg = svg.replace(color.lower(), f"var(--series-{index}, {color})")
-    label = drawn.title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    label = (drawn.alt or drawn.title).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head = f'<svg class="figure" role="img" aria-label="{label}" style="stroke-linejoin:round"'
     return svg.replace("<svg", head, 1).strip()
 

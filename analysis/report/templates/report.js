@@ -145,6 +145,7 @@
     if (everywhere) everywhere.checked = false;
     showing.hidden = name === null;
     if (name === null) return;
+    for (const folded of document.querySelectorAll("#gallery details")) folded.open = true;
     const all = data.present[name] || 0;
     showing.querySelector("span").textContent = `Rows that contain “${name}”: ${n} here; it was detected in images of ${all} of ${data.triplets} triplets.`;
     showing.scrollIntoView();

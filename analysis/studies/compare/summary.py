@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.metrics.registry import NO_STEP, headline_metrics
-from analysis.report.figures import files
+from analysis.report.figures import Drawn, files, inline_svg
 from analysis.report.figures.forest import draw_forest
 from analysis.report.format import counted, interval, number, p_value
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
 from probes.csv_text import csv_bytes
-from probes.errors import UserError
+from probes.errors import UserError, nearest
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
@@ -72,16 +74,83 @@ def summary(differences: pd.DataFrame, text_readout: str) -> str:
     return "\n".join(lines) or "no headline gap is common to the runs"
 
 
-def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
-    """Compare runs and write tables and figures to a folder; return the differences."""
+@dataclass(frozen=True, repr=False)
+class RunComparison:
+    """Runs on the same prompts, every two compared, paired by prompt.
+
+    Attributes
+    ----------
+    runs : sequence of Run
+    differences : DataFrame
+        One row per quantity and two runs: ``kind``, ``what``, ``space``, ``site``, ``step``, ``metric``, ``first``,
+        ``second``, ``difference``, ``ci_low``, ``ci_high``, ``p_value``, ``p_adjusted``, ``n_prompts``, ``reason``.
+    values : DataFrame
+        One row per quantity and run, with its interval.
+    """
+
+    runs: Sequence[Run]
+    differences: pd.DataFrame
+    values: pd.DataFrame
+
+    def plot(self, contrast: str | None = None) -> Drawn:
+        """Draw the headline gaps of every run and the differences of every two.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the runs' configuration by default.
+
+        Raises
+        ------
+        UserError
+            The runs have no such contrast, or no headline gap.
+        """
+        drawn = self._drawn()
+        chosen = next(iter(drawn), "") if contrast is None else contrast
+        if chosen not in drawn:
+            raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
+        return drawn[chosen]
+
+    def write(self, out: str | Path) -> Path:
+        """Write ``differences.csv``, ``values.csv`` and a forest plot for each contrast to a folder; return it."""
+        out = Path(out)
+        for name, table in (("values", self.values), ("differences", self.differences)):
+            write_bytes(out / f"{name}.csv", csv_bytes(table))
+        for drawn in self._drawn().values():
+            for name, data in files(drawn).items():
+                write_bytes(out / name, data)
+        return out
+
+    def _drawn(self) -> dict[str, Drawn]:
+        """The forest plots by contrast."""
+        config = self.runs[0].config
+        metrics = headline_metrics(config.measure.text_readout)
+        plots = {
+            "-".join(contrast): draw_forest(
+                self.values, self.differences, metrics, contrast, config.reference
+            )
+            for contrast in contrasts(config)
+        }
+        return {name: drawn for name, drawn in plots.items() if drawn is not None}
+
+    def __repr__(self) -> str:
+        lines = describe_models(self.runs, named(self.runs))
+        return "\n".join([*lines, summary(self.differences, self.runs[0].config.measure.text_readout)])
+
+    def _repr_html_(self) -> str:
+        plots = "".join(f"<div>{inline_svg(drawn)}</div>" for drawn in self._drawn().values())
+        return f"<pre>{html.escape(repr(self))}</pre>{plots}"
+
+
+def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:
+    """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
     read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
     values, differences = compare(read, **options)
-    for name, table in (("values", values), ("differences", differences)):
-        write_bytes(out / f"{name}.csv", csv_bytes(table))
-    config = runs[0].config
-    for contrast in contrasts(config):
-        metrics = headline_metrics(config.measure.text_readout)
-        drawn = draw_forest(values, differences, metrics, contrast, config.reference)
-        for name, data in files(drawn).items() if drawn else ():
-            write_bytes(out / name, data)
-    return differences
+    return RunComparison(runs, differences, values)
+
+
+def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
+    """Compare runs and write tables and figures to a folder; return the differences."""
+    comparison = compared(runs, every=every, **options)
+    comparison.write(out)
+    return comparison.differences

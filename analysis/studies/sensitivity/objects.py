@@ -15,6 +15,7 @@ from analysis.metrics.cooccurrence import ALL, of_group
 from analysis.metrics.dependency import GROUPS, dependency_groups, regroup
 from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
+from analysis.studies.sensitivity.ranges import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.objects.looked_for import known_groups
@@ -24,10 +25,6 @@ from analysis.tables.similarities.families import by_unit
 from probes.prompts.grammar.nouns import HUMAN_WORDS, human_words
 from probes.runs.store import Run
 
-THETAS = (0.25, 0.3, 0.35, 0.4, 0.45)
-SIGMAS = (0.5, 0.6, 0.7, 0.8, 0.9)
-SIGMAS_HUMAN = (0.15, 0.25, 0.35)
-LEAST_SCORES = (0.25, 0.3, 0.35, 0.4, 0.5)
 MASK_WORDS = ("nouns", "all")
 MOVED = "in another group"
 

@@ -30,6 +30,7 @@ from analysis.tables.objects.detector_error import (
 )
 from analysis.tables.objects.looked_for import leave_open, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
+from analysis.tables.objects.shared_noise import leave_untested
 from analysis.tables.objects.statistics import object_statistics, table_statistics
 from analysis.tables.objects.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from analysis.tables.registry import TABLES, write
@@ -72,8 +73,9 @@ def measure_objects(
     write(run, "nouns", nouns)
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), observed_images(run)
-    alone = prompts_alone(run)
+    alone, shared = prompts_alone(run), shares_noise(run.config)
     for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
+        table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
     if error is not None:

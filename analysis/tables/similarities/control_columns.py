@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from analysis.stats.cautions import unequal_sides
 from analysis.stats.effects import prompt_means
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.resampling import moments
-from analysis.stats.word_test import word_test
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, moments
+from analysis.stats.word_test import ALL_ALIKE, word_test
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
+CONTROLS = "controls: "  # begins a reason that speaks of them
 NONE = "controls: none"
 ONE = "controls: one of the reference's, two are needed"
 APART = "controls: no prompt has two"
@@ -111,13 +112,18 @@ def control_columns(
         "" if np.isfinite(top) else NONE if not count else APART if means else ONE
         for count, top in zip(n_controls, largest)
     ]
-    columns, spread = _against_words(near, words, level, shared_noise)
+    columns, spread, untested = _against_words(near, words, level, shared_noise)
     apart = np.array([_apart(near, side, nearest, n_columns) for side in (words.first, words.second)])
     sizes = (len(words.first), len(words.second))
     nothing = below_rounding([word for group in groups[:2] for word in group])
     for name in WORD_COLUMNS:
         if name not in ("word_gap", "word_correction", "p_floor"):
             columns[name] = np.where(nothing, np.nan, columns[name])
+    several = ~np.isin(untested, [NOTHING, ONE_PROMPT])  # of which the gap's own reason speaks
+    untested = np.where(several, np.where(nothing, ALL_ALIKE, untested), "")
+    reason = [
+        why or (test and f"{CONTROLS}{test.removeprefix(CONTROLS)}") for why, test in zip(reason, untested)
+    ]
     columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
     return columns | {
         "control_gap": largest,
@@ -140,8 +146,8 @@ def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) 
 
 def _against_words(
     near: Nearness, words: SideWords, level: float, shared_noise: bool
-) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
-    """`word_test` of every column with the words that were compared there, how many these are, and their spread."""
+) -> tuple[dict[str, NDArray], NDArray[np.float64], NDArray[np.object_]]:
+    """`word_test` of every column with the words compared there, their counts, their spread, and why there is no p."""
     names = (*words.first, *words.second)
     values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
     inside = {
@@ -153,7 +159,7 @@ def _against_words(
     n_columns = values[words.reference[0], words.first[0]].shape[1]
     columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
     columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
-    spread = np.full((2, n_columns), np.nan)
+    spread, reason = np.full((2, n_columns), np.nan), np.full(n_columns, "", dtype=object)
     for chosen, first, second, references, corrected in _compared(values, inside, words, n_columns):
         sides = [
             np.array([[values[own, name][:, chosen] for name in side] for own in references])
@@ -188,8 +194,8 @@ def _against_words(
         )
         for name, column in zip((*WORD_COLUMNS, *COUNTS), found):
             columns[name][chosen] = column
-        spread[:, chosen] = result.spread
-    return columns, spread
+        spread[:, chosen], reason[chosen] = result.spread, result.reason
+    return columns, spread, reason
 
 
 def _table(side: Sequence[str], inside: Mapping[tuple[str, str], NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
 from lab.validate.gep.resampled import AUDITS, random_labels, resampled_audits
 from probes.config.schema import Measure
+from probes.prompts.audit import clip_name
 from probes.runs.store import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
@@ -45,7 +46,7 @@ def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
         "steps": run.config.sampler.steps,
         "dtype": run.config.generate.dtype,
         "images": len(run.samples(["sample_id"])),
-        "clip": run.meta[f"features/{run.config.gep.clip}"]["checkpoint"],
+        "clip": run.meta[f"features/{clip_name(run.config)}"]["checkpoint"],
         "settings": {setting: _setting(read[setting], LABELLED[setting], audits) for setting in READ},
     }
     return _rounded(result)

@@ -26,7 +26,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import BENCHMARK_MODELS
+from probes.toyworld import BENCHMARK_MODELS, WORKING
 from probes.toyworld.world import GROUPS
 
 
@@ -48,9 +48,8 @@ def parser() -> argparse.ArgumentParser:
         type=command_line.run_directory,
         default=[],
         metavar="RUN",
-        help="runs of the benchmark models that differ in their seeds: what do their reports claim? "
-        "Alone, only this section "
-        "of the page is written anew",
+        help="runs of the benchmark models that differ in their seeds: what do their reports claim, and what of it is "
+        "false? Alone, only these sections of the page are written anew",
     )
     main.add_argument(
         "--features",
@@ -92,10 +91,8 @@ def work(options: argparse.Namespace) -> None:
         )
     if not options.readme:
         command_line.writable(options.out)
-    runs, again, seen = (
-        [benchmark_run(path) for path in paths]
-        for paths in (options.runs, options.repeated, options.features)
-    )
+    runs, seen = ([benchmark_run(path) for path in paths] for paths in (options.runs, options.features))
+    again = [repeated_run(path) for path in options.repeated]
     if options.readme:
         print("\n\n".join(map(readme_table, runs)))
         return
@@ -113,11 +110,34 @@ def work(options: argparse.Namespace) -> None:
     if again:
         picture = repeated.null_picture(again)
         text = repeated.put_section(text, repeated.claims_section(again, picture is not None))
-        text = repeated.put_section(text, findings.page_section([run.path for run in again]))
+        observed = [
+            run.path for run in again if run.config.model in BENCHMARK_MODELS and run.parts("objects")
+        ]
+        if observed:
+            text = repeated.put_section(text, findings.page_section(observed))
         if picture is not None:
             write_bytes(options.out.parent / repeated.PICTURE, picture)
     write_bytes(options.out, text.encode())
     print(options.out)
+
+
+def repeated_run(path: Path) -> Run:
+    """Open a measured run of a model whose words have planted frequencies, of whatever method.
+
+    Raises
+    ------
+    UserError
+        The run is another model's, lacks a part or is not measured.
+    """
+    run = whole_run(path)
+    if run.config.model not in (*BENCHMARK_MODELS, *WORKING):
+        raise UserError(
+            f"{path}: expected a run of a benchmark model ({', '.join((*BENCHMARK_MODELS, *WORKING))}), got one of "
+            f"{run.config.model}: name another run"
+        )
+    if not run.tables():
+        raise UserError(f"{path}: expected a measured run, got one without tables: run its stage measure")
+    return run
 
 
 def benchmark_run(path: Path) -> Run:

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from analysis.loaded_run import load_run
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.report.notebook import load_run
 from analysis.stats.effects import prompt_means
 from analysis.stats.multiplicity import gatekept
 from analysis.stats.sign_flips import sign_flip_test
@@ -24,7 +24,7 @@ QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
     """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap``."""
-    gap = load_run(run.path).gap
+    gap = load_run(run.path).gap()
     gap = gap[gap["contrast"] == contrast]
     rows = []
     for (space, site, metric), label in QUANTITIES.items():

@@ -1,7 +1,7 @@
 """Claims of the report over several runs of the benchmark models, beside the ground truth.
 
-Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
-(`analysis.report.findings`), and the objects that are said to differ (`analysis.report.objects`).
+Each run is read as its report reads it (`lab.validate.models.claims`): every claim of a difference, and whether it
+contradicts what was planted.
 """
 
 from __future__ import annotations
@@ -9,96 +9,147 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 from PIL import Image
+from scipy import stats
 
 from analysis.report.figures import files
-from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
-from analysis.report.findings import summaries
-from analysis.report.objects import read_objects, section
-from analysis.study import contrasts, indicators
-from analysis.tables.objects.claims import HOLDS
+from analysis.report.figures.atlas import atlas_rows, draw_atlas
+from analysis.study import contrasts
 from analysis.tables.registry import read
 from analysis.tables.similarities.stored import timesteps
 from lab.templates import render
+from lab.validate.models.claims import ATLAS, KINDS, Truth, said
 from probes.runs.store import Run
 
 TITLE = "## What the reports of several runs claim"
 NULL = "toyworld-null"
 PICTURE = "null_atlas.png"
 WIDTH = 900  # pixels
+LEVEL = 0.95  # of the intervals of rates over runs
+KEYS = ["model", "noise"]  # runs of one model and ``sampler.noise`` are counted together
 
 
-def claims(run: Run) -> dict:
+def counted_claims(run: Run) -> dict:
     """Return what the report of a run claims.
 
     Returns
     -------
     dict
-        ``model``, ``run``, ``seeds``; ``filled`` of ``cells`` of the atlas (all contrasts); ``primary``:
-        towards which indicator the primary measure leans, or ``""``; ``directions``: cards with a direction, of
-        ``cards``, that on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words;
-        ``small``: cards that claim that nothing larger than δ is there; ``objects``: said to differ.
+        ``model``, ``noise`` (``sampler.noise``), ``run``, ``seeds``; ``claims``: of `lab.validate.models.claims`;
+        ``false`` and ``unhedged``: how many contradict what was planted, and how many of these are no hint; ``cells``
+        of the atlas (all contrasts); ``cards``, ``small`` (cards which say that nothing larger than δ is there),
+        ``primary`` and ``right``: cards of the primary measure, and those with the planted direction (none, where none
+        was planted); ``leans``: towards which indicators they lean.
     """
-    tables = [read(run, name) for name in ("gap", "specifications", "agreement")]
-    shown = [atlas_rows(tables[0], contrast) for contrast in contrasts(run.config)]
-    cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
-    objects, differing = read_objects(run), 0
-    if objects:
-        about = section(objects, run.config, indicators(run.config))["contrasts"]
-        cards += [card for entry in about for card in entry["findings"]]
-        table = objects.tables["object_claims"]
-        pairs = {frozenset(contrast) for contrast in contrasts(run.config)}
-        held = table[table["claim"] == HOLDS]
-        differing = sum(frozenset(pair) in pairs for pair in zip(held["first"], held["second"]))
-    tops = [card for card in cards if card.primary and card.direction]
+    truth = Truth(run)
+    report = said(run, truth)
+    shown, found = report.cards, report.claims
+    primary = [card for card in shown if card.primary]
+    gap = read(run, "gap") if "gap" in run.tables() else None
+    atlas = [] if gap is None else [atlas_rows(gap, contrast)["gap"] for contrast in contrasts(run.config)]
     return {
         "model": run.config.model,
+        "noise": run.config.sampler.noise,
         "run": run.path.name,
         "seeds": ", ".join(map(str, run.config.seeds)),
-        "filled": sum(int(beyond_words(rows["p_control_adjusted"]).sum()) for rows in shown),
-        "cells": sum(int(rows["gap"].notna().sum()) for rows in shown),
-        "primary": ", ".join(card.contrast[0] if card.direction > 0 else card.contrast[1] for card in tops),
-        "directions": sum(card.direction != 0 for card in cards),
-        "hedged": sum(card.verdict.licence in ("hint", "two words") for card in cards),
-        "small": sum(card.verdict.state == "small" for card in cards),
-        "cards": len(cards),
-        "objects": differing,
+        "claims": found,
+        "false": sum(claim.false for claim in found),
+        "unhedged": sum(claim.false and not claim.hedged for claim in found),
+        "cells": int(sum(gaps.notna().sum() for gaps in atlas)),
+        "cards": len(shown),
+        "small": sum(card.verdict.state == "small" for card in shown),
+        "primary": len(primary),
+        "right": sum(card.direction == truth.nearer(card.contrast, run.config.reference) for card in primary),
+        "leans": ", ".join(
+            card.contrast[0] if card.direction > 0 else card.contrast[1] for card in primary if card.direction
+        ),
     }
 
 
 def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
-    """Return the section of the calibration page, in Markdown: a line for each model and a row for each run."""
-    table = pd.DataFrame([claims(run) for run in runs])
+    """Return the section of the calibration page, in Markdown: rows by model, by kind of claim and by run."""
+    table = pd.DataFrame([counted_claims(run) for run in runs])
+    table = table.sort_values(KEYS, kind="stable", key=lambda column: column.map(_place(column)))
+    models = [_model(*names, own) for names, own in table.groupby(KEYS, sort=False)]
     return render(
         "calibration_claims",
         title=TITLE,
-        models=[_model(name, own) for name, own in table.groupby("model", sort=False)],
-        rows=table.to_dict("records"),
+        models=models,
+        kinds=[row for model in models for row in model["kinds"]],
+        rows=[row | {"said": _said(row["claims"])} for row in table.to_dict("records")],
         picture=PICTURE if picture else None,
     )
 
 
-def _model(name: str, runs: pd.DataFrame) -> dict:
-    """Return what the reports of all runs of a model claim."""
-    cells = runs["cells"].clip(lower=1)
+def _place(column: pd.Series) -> dict[str, int]:
+    """Names in the order in which they come first."""
+    return {name: place for place, name in enumerate(dict.fromkeys(column))}
+
+
+def _model(name: str, noise: str, runs: pd.DataFrame) -> dict:
+    """Return what the reports of all runs of a model and a kind of noise claim."""
+    filled = sum(claim.kind == ATLAS for own in runs["claims"] for claim in own)
+    kinds = []
+    for kind in KINDS:
+        of_kind = [[claim for claim in own if claim.kind == kind] for own in runs["claims"]]
+        if any(of_kind):
+            of_all = [claim for own in of_kind for claim in own]
+            kinds.append(
+                {
+                    "model": name,
+                    "noise": noise,
+                    "kind": kind,
+                    "claims": len(of_all),
+                    "hedged": sum(claim.hedged for claim in of_all),
+                    "false": sum(claim.false for claim in of_all),
+                    "runs_false": sum(any(claim.false for claim in own) for own in of_kind),
+                }
+            )
     return {
         "name": name,
+        "noise": noise,
         "runs": len(runs),
-        "share": 100 * runs["filled"].sum() / max(runs["cells"].sum(), 1),
-        "most": np.max(100 * runs["filled"] / cells),
-        "claiming": int(((runs["directions"] > 0) | (runs["objects"] > 0)).sum()),
-        "sides": runs.loc[runs["primary"] != "", "primary"].value_counts().to_dict(),
+        "any_false": rate(int((runs["false"] > 0).sum()), len(runs)),
+        "unhedged": rate(int((runs["unhedged"] > 0).sum()), len(runs)),
+        "right": rate(int(runs["right"].sum()), int(runs["primary"].sum())),
+        "small": rate(int(runs["small"].sum()), int(runs["cards"].sum())),
+        "share": 100 * filled / max(runs["cells"].sum(), 1),
+        "kinds": kinds,
     }
+
+
+def _said(own: Sequence) -> str:
+    """How many claims of each kind a report makes, and how many of them are false."""
+    texts = []
+    for kind in KINDS:
+        of_kind = [claim for claim in own if claim.kind == kind]
+        wrong = sum(claim.false for claim in of_kind)
+        if of_kind:
+            texts.append(f"{kind} {len(of_kind)}" + (f" ({wrong} false)" if wrong else ""))
+    return ", ".join(texts)
+
+
+def rate(hits: int, n: int) -> dict:
+    """Return a rate with its exact interval (Clopper and Pearson 1934).
+
+    Examples
+    --------
+    >>> {name: round(value, 3) for name, value in rate(0, 10).items()}
+    {'hits': 0, 'n': 10, 'share': 0.0, 'low': 0.0, 'high': 0.308}
+    """
+    if not n:
+        return {"hits": hits, "n": n, "share": None, "low": None, "high": None}
+    interval = stats.binomtest(hits, n).proportion_ci(LEVEL, method="exact")
+    return {"hits": hits, "n": n, "share": hits / n, "low": float(interval.low), "high": float(interval.high)}
 
 
 def null_picture(runs: Sequence[Run]) -> bytes | None:
     """Return the atlas of the first run of the null world as a small PNG; None where there is none."""
     for run in runs:
-        if run.config.model != NULL or not run.config.contrasts:
+        if run.config.model != NULL or not run.config.contrasts or "gap" not in run.tables():
             continue
-        drawn = draw_atlas(run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
+        drawn = draw_atlas(read(run, "gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
         if drawn is None:
             continue
         image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")

@@ -107,7 +107,8 @@ def read_run(path: Path) -> RunReading:
     detections = detections.assign(object=rows["lemma"].to_numpy())
     return RunReading(
         name=Path(path).name,
-        benchmark_model=run.config.model,
+        benchmark_model=run.config.model
+        + ("" if run.config.sampler.noise == "own" else f", noise {run.config.sampler.noise}"),
         detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
         there=object_table(keys, matrix, indicators=chosen.names, objects=objects),
         counts=count_errors(images, rows, seen),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from probes.config.yaml import read_yaml
 from probes.errors import UserError
@@ -45,12 +45,18 @@ def of_skills() -> Mapping[str, Mapping[str, Any]]:
     return {name: read(name) for name in names() if "skills" in read(name)}
 
 
+def of_grids() -> list[str]:
+    """Return the names of the sets whose prompts are sentences with a context each."""
+    return [name for name in names() if "grids" in read(name) and "bare" not in read(name)]
+
+
 def prompts(
     name: str,
     words: Mapping[str, tuple[str, str]],
     reference: str,
     *,
     articles: Articles = "fitting",
+    written: Literal["paper", "plain"] = "plain",
     setting: str | None = None,
     professions: Sequence[str] | None = None,
     skills: Sequence[str] | None = None,
@@ -67,6 +73,8 @@ def prompts(
         The indicator that is put before no profession.
     articles : {"fitting", "kept"}
         ``kept`` leaves the article of the neutral prompt, as the paper does: *an female ecologist*.
+    written : {"paper", "plain"}
+        Of a set with grids: with capital and full stop as the paper writes its sentences, or without.
     setting : str, optional
         Of a set with grids, the one that is taken; all by default.
     professions : sequence of str, optional
@@ -106,7 +114,8 @@ def prompts(
     if settings:
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}
         chosen = settings if setting is None else (setting,)
-        return [cell for one in chosen for cell in cells(content["grids"][one], axes, {"setting": one})]
+        made = [cell for one in chosen for cell in cells(content["grids"][one], axes, {"setting": one})]
+        return made if written == "paper" else [cell | {"text": plain(cell["text"])} for cell in made]
     before = {
         indicator: "" if indicator == reference else BEFORE.get(word, word)
         for indicator, (word, _) in words.items()
@@ -142,6 +151,15 @@ def sentence(
     phrase = f"{before} {noun}" if before else noun
     with_article = f"{article(phrase if articles == 'fitting' else noun)} {phrase}"
     return shape.format(noun=with_article, said=said)
+
+
+def plain(text: str) -> str:
+    """Return a sentence without its capital and full stop.
+
+    >>> plain("A {person} riding a bike.")
+    'a {person} riding a bike'
+    """
+    return text[:1].lower() + text[1:].removesuffix(".")
 
 
 def in_sentence(profession: str) -> str:

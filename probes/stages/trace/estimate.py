@@ -10,8 +10,10 @@ from probes.stages.trace.batching import auto_batch, computed, rows
 from probes.stages.trace.variants import images
 
 
-def described(config: Config, source: Source) -> str:
-    """Return in a line how much the trace of a run will draw, and what that takes.
+def estimated(
+    config: Config, source: Source, pace: estimate.Pace | None = None
+) -> tuple[str, estimate.RunEstimate]:
+    """Return in words how much the trace of a run will draw, and what that takes.
 
     Raises
     ------
@@ -20,7 +22,7 @@ def described(config: Config, source: Source) -> str:
     """
     assert config.trace is not None
     plan = requirements.trace_plan(config, source)
-    costs = estimate.cost(config, source)
+    costs = estimate.cost(config, source, pace)
     config, pipe = costs.config, costs.pipe
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
@@ -37,4 +39,4 @@ def described(config: Config, source: Source) -> str:
         disk=estimate.image_bytes(config, pipe, draws * len(plan.variants)),
         basis=f"{costs.basis(count)}, {at_once} images at once",
     )
-    return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants: {result}"
+    return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants", result

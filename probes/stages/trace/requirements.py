@@ -10,7 +10,7 @@ from hooks import sites
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.config.schema import Config
-from probes.config.sections import Trace
+from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models import description, loading
 from probes.prompts.plan import Sample

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from probes.config.sections import Trace
+from probes.config.trace_options import Trace
 from probes.config.types import EXACT
 from probes.errors import UserError
 

@@ -29,7 +29,7 @@ def small(tmp_path_factory):
     configuration = str(small_yaml(folder))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(registry, "METHODS", (*METHODS, ROW))
-        monkeypatch.setattr(analysis.report.page, "draw_figures", lambda *tables: {})
+        monkeypatch.setattr(analysis.report.page, "draw_figures", lambda *tables, **choices: {})
         monkeypatch.setattr(analysis.report.page, "_sheet", lambda content: None)
         assert main([configuration, "--out", str(folder / "run"), "--quiet"]) == 0
         page = tables.page()

@@ -156,6 +156,11 @@ def test_what_so_few_prompts_cannot_show_is_said():
             "",
         ),
         ({"gap": 0.0}, "No gap:", ""),
+        (
+            {"gap": 0.0, "p_control": NAN, "reason": "the same; controls: neither words nor prompts differ"},
+            "No gap:",
+            "neither words nor prompts differ: there is no gap to hold against them.",
+        ),
     ],
 )
 def test_what_is_not_claimed_says_why(changes, claim, against):
@@ -211,3 +216,40 @@ def test_what_cannot_be_told_names_the_gap_that_would_be_found_and_the_next_desi
     assert words.endswith("To find one of δ = 0.020 so often takes more than 12 words a side.")
     assert not any("four runs of five" in remark for remark in card().remarks)  # a direction is claimed
     assert not any("four runs" in remark for remark in card(p_control=NAN, ci_low=-1.0).remarks)  # no test
+
+
+# The first sentence of the page
+
+STATE_ROWS = {
+    "claim": {},
+    "hint": {"n_words_second": 2, "n_references": 1},
+    "two words": {"n_words_first": 1, "n_words_second": 1, "n_references": 1},
+    "undefined": {"gap": NAN},
+    "no gap": {"gap": 0.0},
+    "no interval": {"n_prompts": 3},
+    "small": {"p_equivalent": 0.01},
+    "open": {"ci_low": -0.05},
+    "untested": {"p_control": NAN},
+    "words": {"p_control": 0.2},
+    "adjusted": {"p_control": 0.04},
+    "turned": {"word_gap": -0.09},
+}
+
+
+@pytest.mark.parametrize("unit", ["prompt", "seed"])
+@pytest.mark.parametrize("name", STATE_ROWS)
+@pytest.mark.parametrize("metric", range(len(headline_metrics())))
+def test_the_answer_is_one_short_sentence_no_stronger_than_the_claim(metric, name, unit):
+    found = card(metric, p_measures=0.2 if name == "adjusted" else None, unit=unit, **STATE_ROWS[name])
+    answer = found.answer
+    assert len(answer.split()) <= wording.LONGEST_ANSWER and answer.endswith(".") and answer.count(". ") == 0
+    assert answer.startswith("For this prompt alone: ") == (unit == "seed")
+    directed = "nearer to those of masculine than of feminine prompts" in answer
+    assert directed == (found.direction == 1)
+    assert ("A hint, from" in answer) == (found.verdict.licence == "hint")
+    assert ("About these two words alone" in answer) == (found.verdict.licence == "two words")
+    if not directed:
+        opening = ("Not known", "Open", "No difference larger than δ", "No gap", "Undefined")
+        assert answer.removeprefix("For this prompt alone: ").startswith(opening)
+    if found.verdict.licence in ("hint", "two words"):
+        assert "more than words" not in answer

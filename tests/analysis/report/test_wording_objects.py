@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.report import wording_objects
+from analysis.report.objects import hints
+from analysis.study import Member
 
 
 def rows_of(*rows, words=3, corrected=0.001):
@@ -71,7 +73,13 @@ def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
 
 def test_table_sentences_follow_the_tables():
     pair = ("feminine", "masculine")
-    assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
+    alone = wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
+    assert (
+        alone.startswith("A hint, about these two words alone: as a whole, the objects")
+        and "differ." in alone
+    )
+    held = wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair, held=True)
+    assert held.startswith("As a whole, ") and "by more than words of one side" in held
     unchecked = wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair, checked=False)
     assert "what was detected" in unchecked and "a hint, no finding" in unchecked
     assert "cannot be distinguished" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
@@ -82,3 +90,32 @@ def test_table_sentences_follow_the_tables():
     assert "nothing seen speaks against" in wording_objects.chi_square_sentence(holds)
     assert "does not hold here: few." in wording_objects.chi_square_sentence(holds | {"warnings": "few"})
     assert "undefined" in wording_objects.chi_square_sentence(None)
+
+
+def test_a_cell_of_a_dependency_group_is_a_hint_only_where_words_of_one_meaning_differ_less():
+    """Pictures that hardly differ: which objects a word's map covers differs between any two words."""
+    people = [Member("n", "person"), Member("f", "woman"), Member("m", "man"), Member("h", "human", "n")]
+    rows = [
+        ("implicitly_independent", "f-m", 0.0005, 0.30),
+        ("implicitly_independent", "n-h", 0.0005, 0.35),  # of one meaning, and as far apart
+        ("implicitly_guided", "f-m", 0.0005, 0.30),
+        ("implicitly_guided", "n-h", 0.4, 0.12),
+        ("hidden", "f-m", 0.03, 0.30),  # above 0.05 once adjusted over more cells
+        ("hidden", "n-h", 0.4, 0.12),
+    ]
+    tests = pd.DataFrame(rows, columns=["group", "indicators", "p_value", "cramers_v"]).assign(
+        cramers_v_floor=0.1
+    )
+    assert hints(tests, {"f-m"}, people) == {("implicitly_guided", "f-m"), ("hidden", "f-m")}
+    more = {"f-m", "n-f", "n-m"}
+    further = [(group, pair, 0.5, 0.1) for group in ("hidden", "all") for pair in ("n-f", "n-m")]
+    tests = pd.concat([tests, pd.DataFrame(further, columns=list(tests)[:4]).assign(cramers_v_floor=0.1)])
+    assert hints(tests, more, people) == {("implicitly_guided", "f-m")}
+    alone = tests[tests["indicators"] != "n-h"]  # nothing to hold against: still a hint
+    assert hints(alone, more, people) == {("implicitly_guided", "f-m"), ("implicitly_independent", "f-m")}
+
+
+def test_a_chi_square_that_rejects_is_about_two_words():
+    row = {"p_value": 0.001, "reason": "", "warnings": ""}
+    assert "of one word against one: a hint" in wording_objects.chi_square_sentence(row)
+    assert "hint" not in wording_objects.chi_square_sentence(row | {"p_value": 0.5})

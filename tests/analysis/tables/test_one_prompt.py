@@ -64,7 +64,7 @@ def test_tables_with_intervals_name_their_unit_and_others_do_not(run):
 
 def test_report_and_latex_say_for_this_prompt_alone(run):
     page = (run.path / "report.html").read_text(encoding="utf-8")
-    body = page[page.index("<main>") : page.index('<script type="application/json"')]
+    body = page[page.index("<main") : page.index('<script type="application/json"')]
     assert "For this prompt alone:" in body and "over prompts" not in body
     table = (run.path / "tables" / "table10_intra_prompt.tex").read_text()
     assert "For this prompt alone" in table and f"mean over {SEEDS} seeds of" in table

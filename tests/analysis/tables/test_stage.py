@@ -103,7 +103,7 @@ def test_no_contrast_gives_an_empty_table(tmp_path):
 
 
 def test_measuring_needs_no_torch():
-    modules = "analysis.tables.stage, analysis.report.notebook, analysis, sys"
+    modules = "analysis.tables.stage, analysis.loaded_run, analysis, sys"
     heavy = "{'torch', 'diffusers', 'transformers', 'timm', 'open_clip', 'cv2', 'sklearn'}"
     code = f"import {modules}; print(sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -135,8 +135,48 @@ def test_bounds_and_sizes(data, expected):
             "gep.variants.a.subject: unknown key, got 1: did you mean",
         ),
         (
-            {"indicators": {"str": ["x"], "a": "b"}},
-            "indicators.str: expected a word, or {word: ..., control: true}",
+            {"indicators": {"str": True, "a": "b"}},
+            "indicators.str: expected a word, a list of a word and its synonyms, or {word: ..., control: true}, got"
+            " True: quote it",
+        ),
+        (
+            {"indicators": {"neutral": [5], "a": "b"}},
+            "indicators.neutral[0]: expected a word, got 5: quote it",
+        ),
+        (
+            {"indicators": {"neutral": "a", "f": ["b", ["c"]]}},
+            "indicators.f[1]: expected a word, got ['c']: write a text",
+        ),
+        (
+            {"indicators": {"neutral": "a", "f": {"word": ["b", "c"]}}},
+            "indicators.f.word: expected a text, got ['b', 'c']: write a text",
+        ),
+        (
+            {"indicators": {"neutral": "a", "f": []}},
+            "indicators.f: expected a word, and its synonyms, got none",
+        ),
+        (
+            {"indicators": {"neutral": "a", "f": ["b", "lady"], "m": ["c", "lady"]}},
+            "indicators.m[1]: expected a synonym with a name of its own, got 'lady', and `lady` is there: choose"
+            " another, or write it as `m_2: {word: ..., control: m}`",
+        ),
+        (
+            {"indicators": {"neutral": "a", "f": ["b", {"word": "c", "control": True}]}},
+            "indicators.f[1].control: expected no `control` in a list",
+        ),
+        (
+            {"prompts": ["a {Person} at sea"]},
+            "prompts[0]: expected a text with one {person}, got none in 'a {Person} at sea': did you mean {person} for"
+            " {Person}",
+        ),
+        (
+            {"prompts": [{"text": "a {persn}"}]},
+            "prompts[0].text: expected a text with one {person}, got none in",
+        ),
+        (
+            {"prompts": {"grid": "a {PERSON} {at}", "at": ["at sea"]}},
+            "prompts.grid: expected a text with one {person}, got none in 'a {PERSON} {at}': did you mean {person} for"
+            " {PERSON}",
         ),
         ({"prompts": [{"str": 5}]}, "prompts[0].str: expected a text"),
         (
@@ -168,4 +208,4 @@ def alternatives(node):
 
 def test_what_takes_several_kinds_says_so():
     found = list(alternatives(Config.model_json_schema()))
-    assert len(found) > 10 and all("description" in node for node in found), found
+    assert len(found) > 10 and all("takes" in node for node in found), found

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import socket
+import time
 
 import numpy as np
 import pytest
@@ -180,6 +182,42 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
         assert weight_files.missing_files(target, index, layout, variant, True) == []
         weights = [file for file in taken if not file.endswith((".json", ".txt"))]
         assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
+
+
+@pytest.fixture
+def online(monkeypatch, cache):
+    """Tests are offline by an option of the hub's client, which a user's machine does not set."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "getproxies", dict)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_hub_out_of_reach_is_said_at_once(silent, online, monkeypatch, caplog):
+    """Its client alone would try six times, and say so each time; a firewall that is silent never answers."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+    if silent:
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
+    began = time.monotonic()
+    with pytest.raises(
+        UserError, match=r"model nobody/none: not in the cache, and the hub can't be reached; check"
+    ):
+        loading.resolve("nobody/none")
+    assert time.monotonic() - began < hub._PATIENCE + 1
+    assert not caplog.records
+
+
+def test_a_hub_that_answers_is_asked(online, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        hub._require_network()
+
+
+def test_behind_a_proxy_the_client_decides(online, monkeypatch):
+    monkeypatch.setattr(hub, "getproxies", lambda: {"https": "http://proxy:3128"})
+    monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("no direct connection"))
+    hub._require_network()
 
 
 def test_a_run_stays_with_the_commit_it_began_with(saved, cache, tmp_path, capsys):

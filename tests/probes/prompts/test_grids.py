@@ -4,11 +4,13 @@ import csv
 from pathlib import Path
 
 import pytest
+from transformers import CLIPTokenizer
 
 from probes.config.checks import levels, template
 from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import grids, sets
+from probes.toyworld import WEIGHTS
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
@@ -37,6 +39,37 @@ def test_the_set_of_gep_is_that_of_its_tables():
         stands = prompt["levels"]
         assert prompt["text"] == f"a {{person}} {phrases[stands['attribute']]} {stands['context']}"
     assert len({prompt["id"] for prompt in prompts}) == 16 + 240
+
+
+def test_the_papers_sentences_have_a_capital_and_a_full_stop_but_for_the_bundled_models(tmp_path):
+    """As the captions of the paper's figures 11 to 14 write them."""
+    for model, written, expected in (
+        ("stabilityai/sd-turbo", "", ("A woman riding a bike.", "A man in a dress jumping into the air.")),
+        ("toyworld-null", "", ("a woman riding a bike", "a man in a dress jumping into the air")),
+        (
+            "toyworld",
+            ", written: paper",
+            ("A woman riding a bike.", "A man in a dress jumping into the air."),
+        ),
+        ("a/b", ", written: plain", ("a woman riding a bike", "a man in a dress jumping into the air")),
+    ):
+        found = config(tmp_path, f"model: {model}\nprompts: {{from: gep{written}}}\n").prompts
+        texts = [prompt["text"].replace("{person}", word) for prompt in found for word in ("woman", "man")]
+        assert len(texts) == 512 and set(expected) <= set(texts)
+        assert [prompt["id"] for prompt in found] == [
+            prompt["id"] for prompt in sets.prompts("gep", WORDS, "neutral")
+        ]
+
+
+def test_the_bundled_models_tokenizers_know_no_capital_and_read_a_full_stop():
+    """So a full stop would alter the images of the bundled models, in whose captions there is none."""
+    folders = [path for path in sorted(WEIGHTS.glob("*/tokenizer"))]
+    assert len(folders) >= 3
+    for folder in folders:
+        tokens = CLIPTokenizer.from_pretrained(folder)
+        plain = tokens("a woman riding a bike")["input_ids"]
+        assert tokens("A woman riding a bike")["input_ids"] == plain
+        assert tokens("A woman riding a bike.")["input_ids"] != plain
 
 
 def test_the_occupations_are_said_as_in_the_paper():
@@ -83,7 +116,7 @@ prompts:
     [
         ('{grid: "a {person} x"}', "prompts.grid: expected places such as {context}, each once, got none"),
         ('{grid: "a {person} {a} {a}", a: [b]}', "each once, got {a} twice: write them"),
-        ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got '{a}'"),
+        ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got none in '{a}'"),
         ('{grid: "a {person} {a}"}', "expected the levels of {a}, found none: add `a: [...]`"),
         (
             '{grid: "a {person} {a}", a: [b], c: [d]}',
@@ -96,6 +129,15 @@ prompts:
         (
             "{from: gep, setting: implicit}",
             "prompts.setting: expected one of gep's (neutral, explicit), got 'implicit'",
+        ),
+        ("{from: gep, written: loud}", "prompts.written: expected 'paper' or 'plain', got 'loud'"),
+        (
+            "{from: professions, written: paper}",
+            "prompts.written: expected a set of sentences (gep), got 'professions'",
+        ),
+        (
+            "{from: x.json, written: plain}",
+            "prompts.written: expected a set of sentences (gep), got 'x.json'",
         ),
         ("{from: professions, setting: a}", "prompts.setting: expected one of professions's (none), got 'a'"),
         ("{from: x.json, setting: a}", "prompts.setting: expected a set with settings, got 'x.json'"),

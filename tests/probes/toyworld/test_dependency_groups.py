@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.report.notebook import load_run
+from analysis.loaded_run import load_run
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
 from triptych.cli.run import main

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from analysis.methods.dalleval import latex, section
@@ -40,6 +41,10 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
     assert said["sentences"][1].startswith(
         "The average tone of the images generated from every word’s prompts"
     )
+    answer = section.lead(section.read_professions(audit), audit.config).answer
+    more = "more" if row["p_value"] < 0.05 and row["excess"] > 0 else "not more"
+    assert answer.startswith(f"By {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} ")
+    assert len(answer.split()) <= 30 and "as the toyworld checker reads 6 professions" in answer
     assert "Read by: the toyworld checker and toyworld’s VQA model." in text
     assert "what was planted, which is no claim about how anybody looks" in text
 
@@ -94,6 +99,8 @@ def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_o
     )
     in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
     assert in_mads["different"] == between.loc[("ita", "tone", "(all)"), "different"]
+    assert np.isnan(in_mads["p_value"])  # none is shown: ten likely tones are no hypothesis
+    assert all(row["p_value"] == row["p_value"] for row in said["mads"] if row["question"] == "gender")
 
 
 @pytest.mark.parametrize("read", ["tone", "attributes", "nothing decided"])

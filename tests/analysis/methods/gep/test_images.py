@@ -1,5 +1,6 @@
 """A folder of images of a closed model: renderings of the toy world, by the command line alone."""
 
+import argparse
 import csv
 import shutil
 
@@ -9,13 +10,19 @@ import pytest
 import yaml
 from PIL import Image
 
+from analysis.methods.gep import images
+from analysis.observe.features.observer import is_requested
+from probes.config.schema import Config
+from probes.prompts import audit
 from probes.runs.store import Run
+from probes.toyworld import WEIGHTS
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 from tests.remembered import leave_figures_out
 from triptych.cli.main import command as command_of
 
+CLIP = WEIGHTS / "clip"
 PROMPTS = {
     "grid": "a {person} {attribute} {context}",
     "attribute": {"tie": "with a tie", "dress": "in a dress"},
@@ -131,6 +138,28 @@ def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_pat
     assert look(folder, out, str(other), "--model", "one") == 2
     said = capsys.readouterr().err
     assert "expected folders of different names" in said and "--model: expected one folder" in said
+
+
+@pytest.mark.parametrize(
+    ("observe", "gep", "weights", "clip"),
+    [
+        ({"feature_weights": {"clip_vit_l_14": str(CLIP)}}, {}, None, "clip_vit_l_14"),
+        ({"feature_weights": {"clip_vit_l_14": str(CLIP)}}, {"clip": "clip"}, None, "clip"),
+        ({"features": ["clip_vit_l_14"]}, {}, str(CLIP), "clip_vit_l_14"),
+        ({"objects": False, "feature_weights": {"clip": str(CLIP)}}, {}, None, "clip"),
+    ],
+)
+def test_clip_is_the_papers_where_its_weights_are_given(folder, tmp_path, observe, gep, weights, clip):
+    settings = yaml.safe_load((folder.parent / "audit.yaml").read_text())
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(settings | {"observe": observe, "gep": gep}))
+    options = {"names": None, "model": None, "clip": None, "weights": weights}
+    asked = argparse.Namespace(folder=folder, config=tmp_path / "audit.yaml", **options)
+    made = images._written(asked)[0]
+    assert made["observe"]["features"] == [clip]
+    assert made["observe"]["feature_weights"] == observe.get("feature_weights", {clip: weights})
+    assert "clip" not in made["gep"] or made["gep"]["clip"] == clip
+    config = Config(prompts={"from": "gep"}, observe=made["observe"], gep=made["gep"])
+    assert audit.clip_name(config) == clip and is_requested(clip, config)
 
 
 @pytest.mark.parametrize(

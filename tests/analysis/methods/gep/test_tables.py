@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings
+from analysis.methods.gep import clip, latex, leaderboard, readings
 from analysis.methods.gep import section as report_gep
+from analysis.methods.gep import tables as gep_tables
 from analysis.methods.gep.powered import powered
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
@@ -270,8 +271,56 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert any(
         "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
     )
-    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples"}
-    assert drawn == set(report_gep.draw(attributes, run.config))
+    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples", "gep-ratio"}
+    figures = report_gep.draw(attributes, run.config)
+    assert drawn == set(figures)
+    assert section["over_units"] == "over contexts" and section["several_contexts"]
+    assert "with intervals over contexts." in figures["gep-vectors"].caption
+    assert {row["source"] for row in section["ratios"]} == {"C", "CC", "CLS"}
+    single, table = attributes.single, run.table("gep_predictions")
+    table = table[table["indicator"].isin(["feminine", "masculine"])]
+    own = table[table["attribute"] == single.attribute].set_index(["source", "sample_id"])["value"]
+    without = own["CLS"][own["checker"] == 0]
+    nearest = (without - without.mean()).abs().idxmin()
+    assert single.values["CLS"][0] == without[nearest] and single.values["CC"][0] == own["CC"][nearest]
+    assert len(single.images) == 3 and list(single.values) == ["CC", "CLS"]
+
+
+def test_values_of_single_images_are_those_that_were_read(made):
+    run, seen = made
+    table = run.table("gep_predictions")
+    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}  # and no variants
+    truth = long(run, seen).set_index(["sample_id", "attribute"])
+    checked = table[table["source"] == "checker"].set_index(["sample_id", "attribute"])
+    assert len(checked) == len(truth) and checked.index.is_unique
+    same = checked.join(truth, rsuffix="_true")
+    assert (same["value"] == same["value_true"]).all() and (same["context"] == same["context_true"]).all()
+    cls = clip.clip_readings(run)["CLS"].set_index(["sample_id", "attribute"])["value"]
+    read = table[table["source"] == "CLS"].set_index(["sample_id", "attribute"])["value"]
+    pd.testing.assert_series_equal(read.sort_index(), cls.loc[read.index].sort_index())
+    ratio = run.table("gep_ratio").set_index(["source", "attribute"])
+    assert set(ratio.index.get_level_values("source")) == {"C", "CC", "CLS"}
+    with_tie = same[(same["value"] == 1) & (same.index.get_level_values("attribute") == "tie")]
+    assert ratio.loc[("CLS", "tie"), "n_first"] == (with_tie["indicator"] == "feminine").sum()
+
+
+def test_captions_name_the_unit_of_an_audit_of_one_context(made):
+    run, seen = made
+    one = next(audit for audit in read_audits(run, seen) if audit.source == "checker").of_contexts([0])
+    compared, measure = pairs(comparison(run.config)), run.config.measure
+    tables = dict(report_gep.read_attributes(run).tables)
+    tables |= {
+        "gep_vector": gep_tables.vector_table([one], compared, measure),
+        "gep_score": gep_tables.score_table([one], compared, measure),
+    }
+    attributes = report_gep.Attributes(tables, "checker")
+    section = report_gep.section(attributes, run.config)
+    assert section["over_units"] == "over the images of one context" and not section["several_contexts"]
+    caption = report_gep.draw(attributes, run.config)["gep-vectors"].caption
+    assert "with intervals over the images of one context." in caption and "over contexts" not in caption
+    audits = latex.AttributeAudits({"one": tables})
+    text = dict(latex.of_audits(audits, run.config.reference))["gep_table03_scores"]
+    assert "if the words of a noise could change places" in text
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):

@@ -7,12 +7,12 @@ import pytest
 
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.figures import draw_curve, draw_shares, draw_windows
-from analysis.methods.tracing.section import draw, draw_trace, read_trace, section
+from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section
 from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
-from probes.config.sections import Trace
+from probes.config.trace_options import Trace
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
@@ -51,6 +51,9 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     beyond = int((traced.shown("trace_shares")["p_adjusted"][:3] < 0.05).sum())
     assert "The largest share is that of mid · attn 0 · cross: 1.00 [" in html
     assert f"{beyond} of 3 places " in html
+    answer = lead(traced, run.config).answer
+    assert len(answer.split()) <= 30 and "mid · attn 0 · cross: 1.00 [" in answer
+    assert f"{beyond} of 3 places " in answer
     assert "7 of 7 cuts do" in html and "nan" not in html
     total = run.table("trace_total")["total"][0]
     assert f'value="{total}"' in html
@@ -71,6 +74,8 @@ def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp
     assert draw_shares(traced.shown("trace_shares"), 0.95) is None
     assert "trace_windows" not in found.tables() and not list(latex.documents(found))
     assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
+    answer = lead(traced, found.config).answer
+    assert "cannot be told from 0" in answer and len(answer.split()) <= 30
 
 
 def test_cuts_of_no_total_effect_test_nothing_but_a_patch_into_itself(tmp_path):

@@ -1,5 +1,7 @@
 """Gaps of the reference: against plain pandas and SciPy, by hand, and with planted answers."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,10 +98,27 @@ def test_no_gap_is_found_where_none_is_planted(tmp_path):
 
 def test_shared_noise_at_the_first_step_is_no_gap(run):
     row = run.table("gap").query("site == 'latent' and step == 0").iloc[0]
-    assert row["gap"] == 0 and row["reason"] == "no difference beyond rounding in any prompt"
+    assert row["gap"] == 0 and row["reason"].split("; ") == [
+        "no difference beyond rounding in any prompt",
+        "controls: neither words nor prompts differ",
+    ]
     assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
     noisy = small(1 - np.array([[[0, 6e-8]], [[0, 6e-8]], [[0, 1.2e-7]]]))
     assert gap_of(noisy).iloc[0]["reason"].startswith("no difference beyond rounding")
+
+
+def test_words_that_do_not_differ_are_the_reason_of_a_test_that_was_not_made():
+    """A null world with nine words of which each draws the same picture: no p, and it is said why."""
+    names = ["n", "m", "f", "n2", "m2", "f2"]
+    pairs = [pair_name(a, b, names) for a, b in combinations(names, 2)]
+    controls = {"n2": "n", "m2": "m", "f2": "f"}
+    alike = small(np.ones((8, 1, len(pairs))), metric="ssim", site="image", names=pairs)
+    row = gap_of(alike, indicators=names, controls=controls).iloc[0]
+    assert np.isnan(row["p_control"]) and row["n_controls"] == 3
+    assert row["reason"].split("; ")[-1] == "controls: neither words nor prompts differ"
+    one = (alike["triplet"] == 0) & (alike["pair"] == "n-m")  # of one prompt two images differ
+    apart = alike.assign(value=alike["value"].mask(one, 0.9))
+    assert "controls" not in gap_of(apart, indicators=names, controls=controls).iloc[0]["reason"]
 
 
 def test_sign_by_hand_also_where_lower_is_nearer():

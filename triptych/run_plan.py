@@ -13,6 +13,7 @@ from triptych import plan_text
 from triptych.request import Request
 
 if TYPE_CHECKING:
+    from analysis.observe.observer import Observer
     from probes.models.loading import Source
     from probes.prompts.plan import Sample
     from probes.stages.external_images.stage import Taken
@@ -45,20 +46,48 @@ class RunPlan:
     captions: dict[str, Any] | None = None
     taken: Taken | None = None
 
-    def described(self) -> list[str]:
-        """Return lines on what is to be generated, and what it will take."""
+    def described(self, observers: Sequence[Observer] = (), *, samples: bool = False) -> list[str]:
+        """Return lines on what is to be generated, and what all stages will take.
+
+        Parameters
+        ----------
+        observers
+            Who will observe the images.
+        samples
+            Whether every image is listed.
+        """
+        from probes.stages.calibration import pace
+        from triptych import stage_estimates
+
         if self.taken:
-            return [str(self.taken), *plan_text.comparison(self.config)]
+            stages = stage_estimates.seconds(self.config, self.images, observers, pace())
+            took = f"takes {stage_estimates.line(stages)}"
+            return [str(self.taken), *plan_text.comparison(self.config), took]
         assert self.source is not None
         from probes.models import estimate
+        from probes.prompts.vocabulary import PromptTokens
 
-        estimated = estimate.estimate(self.config, self.samples, self.source)
-        lines = [plan_text.describe(self.config, self.samples), str(estimated)]
+        read = PromptTokens.of_samples(self.samples)
+        generated = estimate.estimate(self.config, self.samples, self.source, pace())
+        stages, more = {"generate": generated.seconds}, []
+        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace())
+        if "observe" in after:
+            stages["observe"] = after.pop("observe")
         if self.config.trace is not None:
-            from probes.stages.trace.estimate import described
+            from probes.stages.trace.estimate import estimated
 
-            lines.append(described(self.config, self.source))
-        return [*lines, *plan_text.cluster_lines(self.config)]
+            what, traced = estimated(self.config, self.source, pace())
+            stages["trace"] = traced.seconds
+            more.append(f"{what}: {traced}")
+        table = [plan_text.table(self.samples, len(self.samples))] if samples else []
+        return [
+            *table,
+            *plan_text.describe(self.config, read),
+            f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else",
+            str(generated),
+            *more,
+            *plan_text.cluster_lines(self.config),
+        ]
 
 
 def make_plan(request: Request) -> RunPlan:
@@ -79,7 +108,7 @@ def make_plan(request: Request) -> RunPlan:
         result = _drawn(request)
     else:
         result = RunPlan(of_captions.as_planned(request.config, request.loaded))
-    if not request.arguments.overwrite:
+    if not request.command.overwrite:
         of_captions.require_unchanged(result.config, request.loaded)
     return result
 
@@ -98,6 +127,7 @@ def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
     from probes.models import loading, requirements
     from probes.prompts import plan
+    from probes.prompts.vocabulary import PromptTokens
 
     source = _source(request)
     tokenizers, limit = loading.tokenizers(source)
@@ -118,8 +148,9 @@ def _drawn(request: Request) -> RunPlan:
         from probes.stages.trace import requirements as tracing
 
         tracing.check(config, source, result.samples, tokenizers)
-    if request.drawing and not request.dry and (few := plan_text.few_prompts(config)):
-        request.say(few)
+    if request.drawing and not request.dry:
+        for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
+            request.say(warning)
     return result
 
 
@@ -127,7 +158,7 @@ def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
     from probes.models import description, loading, requirements
 
-    config, overwrite = request.config, request.arguments.overwrite
+    config, overwrite = request.config, request.command.overwrite
     source = loading.resolve(
         config.model,
         weights=request.includes("generate", "trace") and not request.dry,
@@ -137,8 +168,6 @@ def _source(request: Request) -> Source:
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, description.files(source), published)
-    flag = request.arguments.negative_prompt is not None
-    requirements.check_negative_prompt(
-        config, source, "--negative-prompt" if flag else request.place("sampler.negative_prompt")
-    )
+    place = request.place("sampler.negative_prompt")
+    requirements.check_negative_prompt(config, source, place)
     return source

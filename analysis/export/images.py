@@ -1,0 +1,167 @@
+"""The images of a run as other programs take them: encoded, with the prompt of each and what was detected in it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from probes.errors import UserError
+from probes.runs.images import read_header, read_image
+from probes.runs.parts import read_part
+from probes.runs.selection import number
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+# what is said of an image beside its pixels
+TEXTS = ("sample_id", "triplet", "prompt_id", "indicator", "word", "prompt", "negative_prompt", "seed")
+_FOUND = ("sample_id", "object", "label", "source", "score", "x0", "y0", "x1", "y1", "area", "mask")
+_GROUPED = ("sample_id", "object", "lemma", "group")
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True)
+class SeenObject:
+    """An object detected in an image.
+
+    Attributes
+    ----------
+    label, lemma : str
+        What the detector calls it, and its lemma; without tables the same.
+    group : str
+        Its dependency group (`analysis.metrics.dependency.GROUPS`); empty where it has none.
+    source : str
+        Where the word that was searched for is from.
+    score : float
+    box : tuple of float
+        x, y, width and height in pixels, from the upper left corner.
+    area : int
+        Of the mask, in pixels.
+    mask : dict
+        COCO's compressed run lengths: ``size`` (height, width) and ``counts`` as text.
+    """
+
+    label: str
+    lemma: str
+    group: str
+    source: str
+    score: float
+    box: tuple[float, float, float, float]
+    area: int
+    mask: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExportedImage:
+    """An image of a run: ``texts`` by the names of `TEXTS`, encoded ``data``, ``size`` (width, height), detections."""
+
+    texts: dict[str, Any]
+    data: bytes
+    ending: str
+    size: tuple[int, int]
+    detections: list[SeenObject] = field(default_factory=list)
+
+    @property
+    def file_name(self) -> str:
+        """Name of its file: the id of the sample."""
+        return f"{_UNSAFE.sub('_', str(self.texts['sample_id']))}.{self.ending}"
+
+    def write(self, folder: Path) -> str:
+        """Write the file into a folder; return its name."""
+        (folder / self.file_name).write_bytes(self.data)
+        return self.file_name
+
+
+def image_parts(run: Run, wanted: Collection[str] | None = None) -> Iterator[list[ExportedImage]]:
+    """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`).
+
+    One part is in memory at a time; of a part without any image that is wanted the ids alone are read.
+
+    Parameters
+    ----------
+    run : Run
+    wanted : collection of str, optional
+        Ids of samples; by default all.
+
+    Raises
+    ------
+    UserError
+        The run holds no image that can be shown, or a part is damaged.
+    """
+    left_out, grouped, there = run.left_out(), _groups(run), 0
+    beside = {number(file): file for file in run.parts("objects")}
+    for file in run.parts("samples"):
+        if wanted is not None and not {*read_part(file, ["sample_id"])["sample_id"].to_pylist()} & {*wanted}:
+            continue
+        table = read_part(file, [*TEXTS, "image"])
+        if wanted is not None:
+            table = table.filter(pc.is_in(table["sample_id"], pa.array([*wanted], pa.string())))
+        found = _detections(beside.get(number(file)), grouped)
+        images = [
+            _exported(row, found.get(row["sample_id"], []), drawn_here=run.config.images is None)
+            for row in table.to_pylist()
+            if row["sample_id"] not in left_out
+        ]
+        there += len(images)
+        yield images
+    if not there and wanted is None:
+        raise UserError(f"{run.path}: expected images, found none that can be shown: generate them first")
+
+
+def _exported(row: dict[str, Any], detections: list[SeenObject], *, drawn_here: bool) -> ExportedImage:
+    """Keep the bytes of what this program drew; bring others upright, to eight bits, without alpha."""
+    data, texts = row["image"]["bytes"], {name: row[name] for name in TEXTS}
+    ending, size = read_header(data)
+    if not drawn_here or size is None or ending != "png":
+        picture = read_image(data)
+        size, ending = picture.size, "png"
+        sink = io.BytesIO()
+        picture.save(sink, "png")
+        data = sink.getvalue()
+    return ExportedImage(texts, data, ending, size, detections)
+
+
+def _groups(run: Run) -> dict[tuple[str, int], tuple[str, str]]:
+    """Lemma and dependency group by sample and number of the object; nothing of a run that was not measured."""
+    if "objects" not in run.tables():
+        return {}
+    table = run.table("objects", _GROUPED)
+    keys = zip(table["sample_id"], table["object"])
+    return {key: (lemma, group or "") for key, lemma, group in zip(keys, table["lemma"], table["group"])}
+
+
+def _detections(
+    file: Path | None, grouped: dict[tuple[str, int], tuple[str, str]]
+) -> dict[str, list[SeenObject]]:
+    found: dict[str, list[SeenObject]] = {}
+    if file is None:
+        return found
+    for row in read_part(file, [*_FOUND, "height", "width"]).to_pylist():
+        lemma, group = grouped.get((row["sample_id"], row["object"]), (row["label"], ""))
+        box = (row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"])
+        mask = {"size": [row["height"], row["width"]], "counts": row["mask"]}
+        seen = SeenObject(
+            row["label"], lemma, group, row["source"], round(row["score"], 6), box, row["area"], mask
+        )
+        found.setdefault(row["sample_id"], []).append(seen)
+    return found
+
+
+def left_out_line(run: Run) -> str:
+    """Say how many images are left out of an export since they enter no mean; empty where none is."""
+    left_out = pd.Series(run.left_out(), dtype=object)
+    if left_out.empty:
+        return ""
+    reasons = left_out.value_counts(sort=False)
+    why = "; ".join(
+        f"{str(reason).removeprefix('image left out: ')}: {count}" for reason, count in reasons.items()
+    )
+    return f"{len(left_out)} left out ({why})"

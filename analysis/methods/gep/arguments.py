@@ -1,0 +1,110 @@
+"""The arguments of ``triptych gep``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.methods.gep.sources import ORDER
+from probes import command_line
+
+
+def _add(which: Any, name: str, text: str, examples: Mapping[str, str]) -> command_line.Parser:
+    """A command of the command."""
+    return which.add_parser(name, help=text, description=f"{text.capitalize()}.", examples=examples)
+
+
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    main = command_line.Parser(
+        prog="triptych gep",
+        description="Audits of attributes by gender (GEP, Zhang et al. 2023).",
+        examples={"triptych gep compare runs/gep runs/gep-other": "two audited models side by side"},
+    )
+    which = main.add_subparsers(dest="command", required=True)
+    look = _add(
+        which,
+        "images",
+        "audit a folder of images of another program",
+        {
+            "triptych gep images pictures --weights toyworld": "pictures of the paper's prompts, by their names"
+        },
+    )
+    look.add_argument(
+        "folder",
+        type=Path,
+        nargs="+",
+        help="images, and a table with their prompts or names that hold them; several are compared",
+    )
+    look.add_argument(
+        "--config", type=Path, help="YAML with indicators, prompts, gep (default: the paper's prompts)"
+    )
+    look.add_argument(
+        "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
+    )
+    look.add_argument("--model", help="what the report calls the model (default: the folder)")
+    look.add_argument(
+        "--clip", help="CLIP that reads the images, one of observe.features (default: see gep.clip)"
+    )
+    look.add_argument(
+        "--weights",
+        help="weights of CLIP: a file, a folder, a hub id, or toyworld (default: as --config says)",
+    )
+    look.add_out("runs/gep", "directory of the run")
+    look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
+    ask = _add(
+        which,
+        "sheet",
+        "write the questions about a random choice of images, for people",
+        {"triptych gep sheet runs/gep --annotators 3": "three sheets to fill in, and a page with the images"},
+    )
+    ask.add_run("directory of a generated run with prompts: {from: gep}, or the like")
+    ask.add_out("gep-sheet")
+    ask.add_argument(
+        "--images",
+        type=command_line.whole(1, 100_000),
+        default=20,
+        help="images of each word and attribute",
+    )
+    ask.add_argument(
+        "--annotators",
+        type=command_line.whole(1, 100),
+        default=1,
+        help="a sheet for each of so many (the paper: 3; the majority counts)",
+    )
+    ask.add_seed("the choice of images")
+    read = _add(
+        which,
+        "labels",
+        "store people's labels in a run",
+        {"triptych gep labels runs/gep gep-sheet/labels.csv": "its tables gep_* are written anew, with them"},
+    )
+    read.add_run("directory of a measured run with prompts: {from: gep}, or the like")
+    read.add_argument(
+        "labels",
+        nargs="+",
+        type=Path,
+        help="CSV files with sample_id, attribute, label (yes, no) and annotator; added to those of other annotators",
+    )
+    read.add_argument("--replace", action="store_true", help="correct what the same annotators said before")
+    beside = _add(
+        which,
+        "compare",
+        "show several runs side by side",
+        {"triptych gep compare runs/gep runs/gep-other": "vectors, scores and a leaderboard, in gep/"},
+    )
+    beside.add_run("directories of measured runs", "runs", nargs="+")
+    beside.add_argument(
+        "--source", choices=ORDER, help="who read the images (default: the surest that read all)"
+    )
+    beside.add_out("gep")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    from analysis.methods.gep import command  # not before: --help is quick
+
+    command.work(options)

@@ -1,0 +1,117 @@
+"""Images of a run as a notebook shows them: one triplet, and a gallery of several."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from analysis.report.gallery import encode
+
+THUMBNAIL = 128  # pixels, of the longer side
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One image of a gallery: its sample, its prompt, and what is shown of it."""
+
+    sample_id: str
+    indicator: str
+    prompt: str
+    image: Image.Image = field(repr=False, compare=False)
+
+    @property
+    def source(self) -> str:
+        """The image as a ``data:`` address: PNG, its longer side reduced to `THUMBNAIL`."""
+        image = self.image.copy()
+        image.thumbnail((THUMBNAIL, THUMBNAIL))
+        return encode(image, THUMBNAIL)
+
+
+@dataclass(frozen=True)
+class GalleryTriplet:
+    """One prompt and seed: an image per indicator, and the gap of the triplet in words, where it is measured."""
+
+    number: int
+    seed: int
+    prompt: str
+    cells: Sequence[Cell]
+    gap: str = ""
+
+
+class Triplet(dict[str, Image.Image]):
+    """The images of one triplet and seed by indicator: a dict, which a notebook shows as pictures with their prompts.
+
+    Attributes
+    ----------
+    shown : GalleryTriplet
+        The same with prompts, sample ids and the gap of the triplet.
+    """
+
+    def __init__(self, shown: GalleryTriplet) -> None:
+        super().__init__({cell.indicator: cell.image for cell in shown.cells})
+        self.shown = shown
+
+    def __repr__(self) -> str:
+        return _lines(self.shown)
+
+    def _repr_html_(self) -> str:
+        return _page([self.shown], "")
+
+
+@dataclass(frozen=True, repr=False)
+class Gallery:
+    """Triplets of a run below each other, one column per indicator, with or without the heat map of a word.
+
+    Attributes
+    ----------
+    triplets : sequence of GalleryTriplet
+    of : int
+        Triplets (with their seeds) that there were to choose from.
+    word : str
+        Whose heat map lies over the images; empty where there is none.
+    """
+
+    triplets: Sequence[GalleryTriplet]
+    of: int
+    word: str = ""
+
+    def __len__(self) -> int:
+        return len(self.triplets)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the gallery to an HTML file that needs no other; return its path."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Gallery</title>{self._repr_html_()}\n', "utf-8"
+        )
+        return path
+
+    def __repr__(self) -> str:
+        word = f", heat map of {self.word!r}" if self.word else ""
+        head = (
+            f"Gallery of {len(self)} of {self.of} triplets{word}; a notebook shows it, .save(path) writes it"
+        )
+        return "\n".join([head, *map(_lines, self.triplets)])
+
+    def _repr_html_(self) -> str:
+        return _page(self.triplets, self.word)
+
+
+def _lines(shown: GalleryTriplet) -> str:
+    """A triplet in lines, of which the first says which it is."""
+    names = ", ".join(cell.indicator for cell in shown.cells)
+    head = f"triplet {shown.number}, seed {shown.seed}: {textwrap.shorten(shown.prompt, 100)} ({names})"
+    return f"{head}\n  {shown.gap}" if shown.gap else head
+
+
+def _page(triplets: Sequence[GalleryTriplet], word: str) -> str:
+    from analysis.report.environment import environment  # what draws figures, too
+
+    values: Mapping[str, Any] = {"triplets": triplets, "word": word, "thumbnail": THUMBNAIL}
+    return environment().get_template("notebook_gallery.html.j2").render(**values)

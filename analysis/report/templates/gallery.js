@@ -1,0 +1,206 @@
+"use strict";
+(() => {
+  const PAGE = 24, KEPT = 96;  // triplets on a page; files of triplets that stay in memory
+  const get = (id) => document.getElementById(id);
+  const make = (name, attributes = {}, ...inside) => {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...inside);
+    return node;
+  };
+  const svg = (name, attributes, ...inside) => {
+    const node = document.createElementNS(["http:", "", "www.w3.org", "2000", "svg"].join("/"), name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...inside);
+    return node;
+  };
+  const show = (x, digits = 4) => x === null || x === undefined ? "—" : (x < 0 ? "−" : "") + Number(Math.abs(x).toPrecision(digits));
+  const many = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
+
+  let data = null, rows = [], page = 0;
+  const files = new Map(), waiting = new Map();
+
+  // A page from disk may load scripts, so the files are scripts that call these two.
+  window.triplets = (number, content) => {
+    files.set(number, content);
+    for (const old of [...files.keys()].slice(0, Math.max(0, files.size - KEPT))) files.delete(old);
+    (waiting.get(number) || []).forEach((done) => done(content));
+    waiting.delete(number);
+  };
+  const load = (number) => new Promise((done, failed) => {
+    if (files.has(number)) { const kept = files.get(number); files.delete(number); files.set(number, kept); return done(kept); }
+    if (waiting.has(number)) return waiting.get(number).push(done);
+    waiting.set(number, [done]);
+    const script = make("script", { src: `${String(number).padStart(5, "0")}.js` });
+    script.addEventListener("load", () => script.remove());
+    script.addEventListener("error", () => { waiting.delete(number); script.remove(); failed(new Error(script.src)); });
+    document.head.append(script);
+  });
+
+  window.index = (content) => {
+    data = content;
+    data.n = data.triplet.length;
+    data.place = new Map(data.triplet.map((triplet, i) => [`t${triplet}s${data.seed[i]}`, i]));
+    data.faulty = new Set(data.left_out.map(([triplet, seed]) => `t${triplet}s${seed}`));
+    data.lower = data.prompts.map((prompt) => prompt.toLowerCase());
+    data.mean = {};
+    const order = get("order"), agreement = get("agreement");
+    for (const [name, first, second, direction] of data.contrasts) {
+      const own = data.gaps[name].filter((gap) => gap !== null);
+      data.mean[name] = own.reduce((sum, gap) => sum + gap, 0) / Math.max(own.length, 1);
+      order.append(make("option", { value: `+${name}` }, `gap, nearest to ${first} first`), make("option", { value: `-${name}` }, `gap, nearest to ${second} first`));
+      const what = direction ? "what the report says" : "the mean";
+      agreement.append(make("option", { value: `+${name}` }, `with ${what} (${name})`), make("option", { value: `-${name}` }, `against ${what} (${name})`));
+    }
+    const counts = Object.entries(data.objects).map(([name, lists]) => [name, lists.reduce((sum, list) => sum + list[2].length, 0)]);
+    for (const [name, n] of counts.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))) get("object").append(make("option", { value: name }, `${name} (${n.toLocaleString("en")})`));
+    data.groups.forEach((name, i) => get("group").append(make("option", { value: i }, name)));
+    data.indicators.forEach(([name, word], i) => get("indicator").append(make("option", { value: i }, word && word !== name ? `${name} (“${word}”)` : name)));
+    if (!counts.length) for (const name of ["object", "group", "indicator", "boxes", "masks"]) get(name).disabled = true;
+    get("controls").disabled = !data.indicators.some(([, , control]) => control);
+    get("legend").append(...data.groups.map((name, i) => make("i", { class: `g${i}` }, name)));
+    const there = new URLSearchParams(location.hash.slice(1));
+    for (const name of ["text", "object", "group", "indicator", "agreement", "order"]) if (there.has(name)) get(name).value = there.get(name);
+    find(there.get("triplet"));
+  };
+
+  const holding = () => {
+    const name = get("object").value, group = get("group").value, indicator = get("indicator").value;
+    if (!name && !group && !indicator) return null;
+    const found = new Set();
+    for (const lists of name ? [data.objects[name] || []] : Object.values(data.objects)) for (const [place, of, steps] of lists) {
+      if ((group && Number(group) !== place) || (indicator && Number(indicator) !== of)) continue;
+      let row = 0;
+      for (const step of steps) { row += step; found.add(row); }
+    }
+    return found;
+  };
+
+  const find = (linked = null) => {
+    const text = get("text").value.trim().toLowerCase(), holds = holding(), order = get("order").value, agreement = get("agreement").value;
+    rows = [];
+    for (let i = 0; i < data.n; i++) {
+      if (text && !data.lower[data.prompt[i]].includes(text)) continue;
+      if (holds && !holds.has(i)) continue;
+      if (agreement) {
+        const name = agreement.slice(1), gap = data.gaps[name][i], said = data.contrasts.find(([own]) => own === name)[3];
+        if (gap === null || (gap * (said || data.mean[name]) > 0) !== (agreement[0] === "+")) continue;
+      }
+      rows.push(i);
+    }
+    if (order) {
+      const gaps = data.gaps[order.slice(1)], sign = order[0] === "+" ? 1 : -1;
+      rows.sort((a, b) => (gaps[a] === null) - (gaps[b] === null) || sign * (gaps[b] - gaps[a]) || a - b);
+    }
+    const at = linked ? rows.indexOf(data.place.get(linked)) : -1;
+    page = at < 0 ? 0 : Math.floor(at / PAGE);
+    draw(at < 0 ? null : linked);
+  };
+
+  const overlay = (entries) => {
+    const layer = svg("svg", { class: "marks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
+    for (const [label, group, [x, y, width, height], path, across, down] of entries) {
+      const kind = `g${group}`, title = svg("title", {}, `${label}: ${data.groups[group]}`);
+      if (get("masks").checked && path) layer.append(svg("svg", { viewBox: `0 0 ${across} ${down}`, width: 1, height: 1, preserveAspectRatio: "none", class: kind }, svg("path", { d: path, "fill-rule": "evenodd" }, title)));
+      if (get("boxes").checked) layer.append(svg("rect", { x, y, width, height, class: kind }, title.cloneNode(true)));
+    }
+    return layer;
+  };
+
+  // Stops of matplotlib's inferno, as in the report.
+  const stops = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]];
+  const colour = (v) => {
+    const at = v * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2), f = at - i;
+    return stops[i].map((c, k) => c + (stops[i + 1][k] - c) * f);
+  };
+  const heat = (canvas, maps, row, word, [width, height]) => {
+    canvas.hidden = word < 0;
+    if (word < 0) return;
+    canvas.width = width; canvas.height = height;
+    const context = canvas.getContext("2d");
+    context.drawImage(maps, word * width, row * height, width, height, 0, 0, width, height);
+    const pixels = context.getImageData(0, 0, width, height);
+    for (let i = 0; i < pixels.data.length; i += 4) {
+      const v = pixels.data[i] / 255;
+      pixels.data.set([...colour(v), 255 * 0.75 * (0.35 + 0.65 * v)], i);
+    }
+    context.putImageData(pixels, 0, 0);
+  };
+  const picture = (text) => new Promise((done) => {
+    const image = new Image();
+    image.addEventListener("load", () => done(image));
+    image.addEventListener("error", () => done(null));
+    image.src = `data:image/webp;base64,${text}`;
+  });
+
+  const fill = async (article, entry) => {
+    const cells = article.querySelector(".cells");
+    if (!entry.cells.length) { cells.append(make("p", { class: "note" }, "No image of this triplet can be read.")); return; }
+    const hidden = new Set(get("controls").checked ? [] : data.indicators.filter(([, , control]) => control).map(([name]) => name));
+    const [image, maps] = await Promise.all([picture(entry.image), get("maps").checked && entry.maps ? picture(entry.maps) : null]);
+    const heats = [];
+    let left = 0;
+    entry.cells.forEach((cell, i) => {
+      const [width, height] = entry.sizes[i], start = left;
+      left += width;
+      if (hidden.has(cell.of)) return;
+      const canvas = make("canvas", { width, height, role: "img", "aria-label": `Image generated from the prompt “${cell.prompt}”` });
+      if (image) canvas.getContext("2d").drawImage(image, start, 0, width, height, 0, 0, width, height);
+      const frame = make("div", { class: "image" }, canvas);
+      if (maps) { const own = make("canvas", { class: "map", "aria-hidden": "true" }); own.hidden = true; heats.push([own, i]); frame.append(own); }
+      if (get("boxes").checked || get("masks").checked) frame.append(overlay(cell.objects));
+      const caption = make("figcaption", {}, make("b", {}, cell.of), cell.word !== cell.of ? ` “${cell.word}”` : "");
+      const list = make("p", { class: "list" }, cell.objects.map(([label]) => label).join(", "));
+      cells.append(make("figure", {}, frame, caption, list));
+    });
+    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, "Outlines of this triplet are left out: it would take too much room. Boxes are there."));
+    if (maps) {
+      const chips = make("div", { class: "chips", role: "group", "aria-label": "Words of this triplet" });
+      entry.chips.forEach(([label, index]) => {
+        const button = make("button", { type: "button", "aria-pressed": "false" }, label);
+        button.addEventListener("click", () => {
+          const on = button.getAttribute("aria-pressed") !== "true";
+          for (const other of chips.children) other.setAttribute("aria-pressed", "false");
+          button.setAttribute("aria-pressed", String(on));
+          for (const [canvas, i] of heats) heat(canvas, maps, i, on && entry.there[i].includes(index[i]) ? index[i] : -1, entry.map);
+        });
+        chips.append(button);
+      });
+      article.append(chips);
+    }
+  };
+
+  let drawing = 0;
+  const draw = (linked = null) => {
+    const mine = ++drawing, last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
+    page = Math.min(Math.max(page, 0), last);
+    const from = page * PAGE, shown = rows.slice(from, from + PAGE);
+    get("count").textContent = (rows.length === data.n ? many(data.n, "triplet") : `${rows.length.toLocaleString("en")} of ${many(data.n, "triplet")}`) + ` (a prompt with one seed)${data.left_out.length ? `, ${data.left_out.length.toLocaleString("en")} with an image that enters no mean` : ""}.`;
+    get("legend").hidden = !(get("boxes").checked || get("masks").checked);
+    for (const pages of document.querySelectorAll("nav.pages")) {
+      const step = (label, to) => {
+        const button = make("button", { type: "button", class: "pill" }, label);
+        button.disabled = to < 0 || to > last || to === page;
+        button.addEventListener("click", () => { page = to; draw(); get("count").scrollIntoView(); });
+        return button;
+      };
+      pages.replaceChildren(step("First", 0), step("Previous", page - 1), make("span", {}, rows.length ? `${(from + 1).toLocaleString("en")}–${(from + shown.length).toLocaleString("en")}` : "none"), step("Next", page + 1), step("Last", last));
+    }
+    get("rows").replaceChildren(...shown.map((i) => {
+      const key = `t${data.triplet[i]}s${data.seed[i]}`;
+      const gaps = data.contrasts.map(([name]) => `gap (${name}) ${show(data.gaps[name][i])}`);
+      const said = [`seed ${data.seed[i]}`, ...gaps, ...(data.faulty.has(key) ? ["enters no mean: an image of it is left out"] : [])].join(" · ");
+      const article = make("article", { class: key === linked ? "triplet linked" : "triplet", id: key },
+        make("h2", {}, make("a", { href: `#triplet=${key}`, title: "Link to this triplet" }, data.prompts[data.prompt[i]])), make("p", { class: "values" }, said), make("div", { class: "cells" }));
+      load(data.file[i]).then((content) => { if (mine === drawing) return fill(article, content[data.at[i]]); },
+        (error) => article.append(make("p", { class: "note warning" }, `Not there: ${error.message}. Make the report again.`)));
+      return article;
+    }));
+    if (linked && get(linked)) get(linked).scrollIntoView();
+  };
+
+  for (const name of ["text", "object", "group", "indicator", "agreement", "order"]) get(name).addEventListener("input", () => data && find());
+  for (const name of ["boxes", "masks", "maps", "controls"]) get(name).addEventListener("input", () => data && draw());
+  get("tools").addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("hashchange", () => { const own = new URLSearchParams(location.hash.slice(1)).get("triplet"); if (data && own) find(own); });
+})();

@@ -1,0 +1,106 @@
+"""Sheet and agreement of people who say which objects they see, beside the detector's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.report.format import counted, interval, number
+from analysis.stats.rates import ALL
+from analysis.studies.human_check.check import (
+    annotator_agreement,
+    choose_questions,
+    human_counts,
+    labelled_items,
+    read_labels,
+    together,
+)
+from analysis.studies.human_check.nouns import noun_agreement
+from analysis.studies.human_check.sheet import render_sheet
+from analysis.study import contrasts, indicators
+from analysis.tables.objects.objects import observed_images
+from analysis.tables.registry import read, write
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+
+EXTRA = 8  # objects asked about beside the nouns of a prompt
+KEYS = ["sample_id", "triplet", "seed", "indicator"]
+
+
+def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
+    """Write ``sheet.html`` into `out`; return what there is to say about it."""
+    names = [member.name for member in indicators(run.config) if not member.control]
+    questions = choose_questions(
+        observed_images(run),
+        read(run, "nouns"),
+        read(run, "objects"),
+        indicators=names,
+        images=images,
+        extra=extra,
+        seed=seed,
+    )
+    chosen = list(dict.fromkeys(questions["sample_id"]))
+    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
+    path = out / "sheet.html"
+    write_bytes(path, page.encode())
+    triplets = len(chosen) // len(names)
+    return (
+        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {len(names)}), "
+        f"{counted(len(questions), 'question')}; open it in a browser, export, then: "
+        f"triptych human-check agreement {run.path} labels.csv"
+    )
+
+
+def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Write tables ``human_check``, ``human_nouns`` and ``human_counts`` of a run from labels; return the first two.
+
+    The third corrects the objects of the run for what the detector misses, when it is measured again.
+    """
+    labels = together([read_labels(path, run) for path in files], files[-1])
+    samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
+    items = labelled_items(labels, samples, nouns, objects)
+    if run.config.unit == "seed":
+        items = items.assign(prompt=items["seed"])
+    options = run.config.measure
+    names = [member.name for member in indicators(run.config)]
+    table = annotator_agreement(
+        items,
+        indicators=[name for name in names if name in set(items["indicator"])],
+        contrasts=contrasts(run.config),
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
+    )
+    write(run, "human_check", table)
+    of_nouns = noun_agreement(labels, samples, nouns, objects)
+    write(run, "human_nouns", of_nouns)
+    write(run, "human_counts", human_counts(items, samples, nouns, objects))
+    return table, of_nouns
+
+
+def summary(table: pd.DataFrame) -> str:
+    """The main rows of ``human_check`` as lines of text."""
+    main = table[(table["object"] == ALL) & (table["quantity"] != "seen")]
+    main = main[(main["asked"] == ALL) | (main["indicator"] == ALL)]
+    rows = [
+        {
+            "annotator": row.annotator,
+            "quantity": row.quantity,
+            "objects": {
+                "prompt": "nouns of the prompt",
+                "found": "found nearby",
+                "other": "found nowhere",
+            }.get(row.asked, ALL),
+            "images": row.indicator,
+            "value": number(row.value),
+            "interval": interval(row.low, row.high),
+            "bootstrap": interval(row.bootstrap_low, row.bootstrap_high),
+            "n": row.n,
+            "prompts": row.n_prompts,
+            "reason": row.reason,
+        }
+        for row in main.itertuples()
+    ]
+    return pd.DataFrame(rows).to_string(index=False)

@@ -1,0 +1,150 @@
+"""The section ``trace:`` of ``triplets.yaml``: activation patching between the words of a triplet."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from hooks.prompt.positions import GROUPS
+from probes.config.types import (
+    POINTS,
+    AutoOrCount,
+    Pairs,
+    Permutations,
+    Points,
+    Positive,
+    Section,
+    Step,
+    Unique,
+    Windows,
+    fail,
+    option,
+    takes,
+)
+
+
+class Trace(Section):
+    """Activation patching (causal tracing): the reference's images with activations of the first contrast's words."""
+
+    sites: Annotated[
+        Unique[str],
+        Field(min_length=1),
+        option(
+            "Sites that are patched, one after another: addresses or patterns of docs/sites.md. Each takes one more"
+            " image per word, prompt and seed.",
+            example=["text.final", "unet.*.cross"],
+        ),
+    ] = Field(["unet.*.cross"])
+    part: Annotated[
+        Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"],
+        option(
+            "What of an attention is patched. `key+value` is what the text gives; `output` is what the layer adds;"
+            " `probabilities` is where it looks.",
+            example="value",
+        ),
+    ] = "key+value"
+    source: Annotated[
+        Literal["own", "local"],
+        option(
+            "Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's latent"
+            " (`local`, twice the time). For keys and values both are the same.",
+            example="local",
+        ),
+    ] = "own"
+    prompts: Annotated[
+        Positive,
+        option(
+            "Prompts that are traced, the run's first. More prompts make intervals narrower.",
+            unit="prompts",
+            example=48,
+        ),
+    ] = 24
+    seeds: Annotated[
+        Positive,
+        option("Seeds of each prompt that are traced, the run's first.", unit="seeds", example=3),
+    ] = 1
+    necessity: Annotated[
+        bool,
+        option(
+            "Whether the words' images are also generated with activations of the reference. It tells which place is"
+            " needed, beside which is enough; without it a trace takes half the time.",
+            example=False,
+        ),
+    ] = True
+    floor: Annotated[
+        bool,
+        option(
+            "Whether the reference's images are also generated with activations of its synonyms, to know what any word"
+            " would change.",
+            example=False,
+        ),
+    ] = True
+    cuts: Annotated[
+        bool,
+        option("Whether patches whose share is known are generated too, to check the method.", example=False),
+    ] = True
+    curve: Annotated[
+        Annotated[
+            Points | Unique[Step],
+            takes(f"a number of points from 0 to {POINTS} or a list of steps"),
+        ],
+        option(
+            "From which steps on all cross-attentions are patched: a number of points along the steps, or a list of"
+            " steps. It shows when the word acts; 0 leaves it out.",
+            unit="points, or steps",
+            example=[0, 5, 10, 15],
+        ),
+    ] = 5
+    windows: Annotated[
+        Windows,
+        option(
+            "Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after"
+            " the last.",
+            unit="windows, or steps",
+            example=[[0, 10], [10, 20]],
+        ),
+    ] = 0
+    heads: Annotated[
+        Unique[str],
+        option("Attentions each of whose heads is patched alone.", example=["unet.mid.attn.0.cross"]),
+    ] = Field([])
+    positions: Annotated[
+        Unique[Literal[*GROUPS]],
+        option(
+            "Groups of token positions that are patched alone: start, before, word, after, end, padding.",
+            example=["word", "end"],
+        ),
+    ] = Field([])
+    shapley: Annotated[
+        Permutations,
+        option(
+            "Shapley values of the cross-attentions: false, `exact` (every subset, of at most 10 attentions), or a"
+            " number of random permutations. Use it where places are redundant.",
+            unit="permutations",
+            example=20,
+        ),
+    ] = False
+    pairs: Annotated[
+        Pairs,
+        option(
+            "Pairs of the `sites` that are patched together: `all`, or a list; both of the same part. They show which"
+            " places are redundant.",
+            example=[["unet.mid.attn.0.cross", "unet.up.1.attn.0.cross"]],
+        ),
+    ] = Field([])
+    batch: Annotated[
+        AutoOrCount,
+        option(
+            "Images generated at once, at least 3. Lower it where memory runs out.", unit="images", example=8
+        ),
+    ] = "auto"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Trace:
+        if self.batch != "auto" and self.batch < 3:
+            raise fail(
+                f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
+                at=("batch",),
+            )
+        return self

@@ -1,0 +1,180 @@
+"""Words that a model does not know, and prompts of a triplet with different numbers of tokens. Imports no torch.
+
+A text encoder reads a word that its tokenizer has no token for as several pieces. The tokenizers of the bundled models
+have one token for each word that they were taught, so a word in pieces is one that they do not know. Large models know
+most words in pieces, too; pieces of one or two letters are those of rare words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hooks.prompt.spans import split_words
+from probes.prompts.plan import Sample
+from probes.toyworld import MODELS
+
+_MARKS = ("</w>", "\u0120", "\u2581", "##")  # of the ends and beginnings of words, in tokenizers
+_SHORT = 2  # letters of a rare piece
+SHOWN = 5  # words, or prompts, that a line names
+
+
+class Text(NamedTuple):
+    """A prompt of an indicator as a model reads it, see `probes.prompts.plan.Sample`."""
+
+    prompt_id: str
+    indicator: str
+    word: str
+    tokens: Sequence[str]
+    words: Sequence[str]
+    word_positions: Sequence[Sequence[int]]
+
+
+@dataclass
+class PromptTokens:
+    """What is known of the tokens of a run's prompts.
+
+    Attributes
+    ----------
+    pieces : dict of str to tuple of str
+        Words that are read as several tokens, in lower case, with these.
+    words : dict of str to str
+        The word of each indicator.
+    lengths : dict of str to dict
+        For each prompt the number of tokens of each indicator's text.
+
+    Examples
+    --------
+    >>> text = Text(
+    ...     "p000", "n", "doctor", ("<s>", "a</w>", "doc", "tor</w>"), ("a", "Doctor"), ((1,), (2, 3))
+    ... )
+    >>> PromptTokens.of([text])
+    PromptTokens(pieces={'doctor': ('doc', 'tor')}, words={'n': 'doctor'}, lengths={'p000': {'n': 4}})
+    """
+
+    pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[Text]) -> PromptTokens:
+        """Read texts; one that comes again, of another seed, is passed over."""
+        read = cls()
+        for text in texts:
+            counts = read.lengths.setdefault(text.prompt_id, {})
+            if text.indicator in counts or not len(text.tokens):
+                continue
+            counts[text.indicator] = len(text.tokens)
+            read.words[text.indicator] = text.word
+            for word, positions in zip(text.words, text.word_positions):
+                if len(positions) > 1 and word.lower() not in read.pieces:
+                    read.pieces[word.lower()] = tuple(_piece(text.tokens[position]) for position in positions)
+        return read
+
+    @classmethod
+    def of_samples(cls, samples: Iterable[Sample]) -> PromptTokens:
+        """Read the texts of samples."""
+        texts = (
+            Text(one.prompt_id, one.indicator, one.word, one.tokens, one.words, one.word_positions)
+            for one in samples
+        )
+        return cls.of(texts)
+
+
+def _piece(token: str) -> str:
+    for mark in _MARKS:
+        token = token.replace(mark, "")
+    return token
+
+
+def unknown_words_line(read: PromptTokens, model: str) -> str:
+    """Say which words a model does not know, or reads in pieces; empty where there are none.
+
+    Parameters
+    ----------
+    read
+        The prompts.
+    model
+        Its name; of a bundled one the vocabulary is what it was taught.
+
+    Examples
+    --------
+    >>> read = PromptTokens({"foxy": ("fox", "y"), "doctor": ("doc", "tor"), "ze": ("z", "e")}, {"n": "ze"})
+    >>> unknown_words_line(read, "toyworld")
+    'toyworld does not know “ze”, “foxy” or “doctor”: its images say nothing of them; take words that it knows'
+    >>> unknown_words_line(read, "owner/model")
+    'read in pieces: “ze” as 2 tokens (z·e, short as of rare words); “foxy” as 2 tokens (fox·y, short as of rare words); a model may know little of a word that it seldom read'
+    """  # noqa: E501
+    persons = {piece.lower() for word in read.words.values() for piece, _ in split_words(word)}
+    first = sorted(read.pieces, key=lambda word: word not in persons)
+    if model in MODELS:
+        known = "its images say nothing of them; take words that it knows"
+        return f"{model} does not know {_quoted(first)}: {known}" if first else ""
+    named = [word for word in first if word in persons or _rare(read.pieces[word])]
+    if not named:
+        return ""
+    listed = "; ".join(
+        f"“{word}” as {len(read.pieces[word])} tokens ({'·'.join(read.pieces[word])}"
+        f"{', short as of rare words' if _rare(read.pieces[word]) else ''})"
+        for word in named[:SHOWN]
+    )
+    more = f"; and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return f"read in pieces: {listed}{more}; a model may know little of a word that it seldom read"
+
+
+def _rare(pieces: Sequence[str]) -> bool:
+    return any(len(piece) <= _SHORT for piece in pieces)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    shown = [f"“{word}”" for word in words[:SHOWN]]
+    if len(words) > SHOWN:
+        return f"{', '.join(shown)} and {len(words) - SHOWN} more words"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def token_counts_line(read: PromptTokens, reference: str) -> str:
+    """Say in which triplets the prompts have different numbers of tokens, and by which words; empty where in none.
+
+    Parameters
+    ----------
+    read
+        The prompts.
+    reference
+        The indicator whose prompts the others are compared with.
+
+    Examples
+    --------
+    >>> read = PromptTokens(
+    ...     {}, {"n": "person", "f": "old lady"}, {"p000": {"n": 4, "f": 5}, "p001": {"n": 3, "f": 3}}
+    ... )
+    >>> token_counts_line(read, "n")
+    '1 of 2 triplets has prompts of different numbers of tokens (p000; “old lady” 0 to +1 of “person”): every later word stands elsewhere, which alone can make a difference; take words of as many tokens'
+    """  # noqa: E501
+    uneven = [prompt for prompt, counts in read.lengths.items() if len({*counts.values()}) > 1]
+    if not uneven:
+        return ""
+    named = ", ".join(uneven[:SHOWN]) + (", …" if len(uneven) > SHOWN else "")
+    triplets = f"{len(uneven):,} of {len(read.lengths):,} triplet{'s' if len(read.lengths) > 1 else ''}"
+    return (
+        f"{triplets} {'has' if len(uneven) == 1 else 'have'} prompts of different numbers of tokens ({named};"
+        f" {_others(read, reference)}): every later word stands elsewhere, which alone can make a difference; take"
+        " words of as many tokens"
+    )
+
+
+def _others(read: PromptTokens, reference: str) -> str:
+    """How many tokens more or fewer each indicator's prompts have than the reference's."""
+    listed = []
+    for name, word in read.words.items():
+        apart = {
+            counts[name] - counts[reference]
+            for counts in read.lengths.values()
+            if name in counts and reference in counts
+        }
+        if apart - {0}:
+            low, high = (f"{value:+d}" if value else "0" for value in (min(apart), max(apart)))
+            listed.append(f"“{word}” {low if low == high else f'{low} to {high}'}")
+    more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return f"{', '.join(listed[:SHOWN])}{more} of “{read.words.get(reference, reference)}”"

@@ -1,0 +1,144 @@
+"""The dataset card of a run: `datasets` loads the run by it, its sentences are the report's, and no table changes."""
+
+import hashlib
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+from datasets import load_dataset
+from huggingface_hub import DatasetCard
+
+from analysis.export.cards.dataset import write_dataset_card
+from analysis.export.cards.facts import read_facts
+from analysis.export.cards.markdown import plain
+from analysis.export.hub import write as write_hub
+from analysis.report.findings import summaries
+from analysis.tables.registry import read
+from probes.runs.store import Run
+from tests.analysis.export.conftest import WEIGHTS, make
+
+
+def digests(path) -> dict[str, str]:
+    """The checksum of every file of a run but its record and what the card writes."""
+    names = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    own = {"README.md", "overlays.parquet", "run.json"}
+    return {
+        name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in names.items() if name not in own
+    }
+
+
+def front(text: str) -> dict:
+    """The YAML above a card."""
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+@pytest.fixture(scope="module")
+def carded(finished, tmp_path_factory) -> Run:
+    """A copy of the run with its card."""
+    path = tmp_path_factory.mktemp("carded") / "first-light"
+    shutil.copytree(finished.path, path)
+    run = Run.open(path)
+    before = digests(path)
+    assert write_dataset_card(run) == "" and digests(path) == before
+    return run
+
+
+def test_a_run_loads_by_its_folder_alone(carded, tmp_path):
+    found = load_dataset(str(carded.path), cache_dir=str(tmp_path))["train"]
+    assert found["prompt"] == carded.samples()["prompt"].tolist()
+    assert np.array_equal(np.asarray(found[0]["image"]), np.asarray(carded.image(found[0]["sample_id"])))
+
+
+def test_the_overlays_of_the_first_rows_load(carded, tmp_path):
+    """Those of the gallery's rows, without words that stand for another; each differs from its image."""
+    found = load_dataset(str(carded.path), "overlays", cache_dir=str(tmp_path))["train"]
+    rows = carded.config.report.gallery
+    assert {*found["indicator"]} == {"neutral", "feminine", "masculine"} and len(found) == 3 * rows
+    seen = carded.objects().set_index("sample_id")
+    for row in found:
+        enlarged = np.asarray(row["image"].resize(row["overlay"].size, 0), float)
+        assert max(row["overlay"].size) == 256
+        difference = np.abs(np.asarray(row["overlay"], float) - enlarged).max(axis=2) > 60
+        stored = seen.loc[[row["sample_id"]]]
+        assert len(row["objects"]) == len(stored)
+        inside = np.zeros(difference.shape, bool)  # drawn are boxes, and what stands in or just above them
+        for box in stored[["x0", "y0", "x1", "y1"]].to_numpy(int) * 4:
+            inside[max(box[1] - 2, 0) : box[3] + 20, max(box[0] - 2, 0) : box[2] + 80] = True
+        assert difference.any() and difference[~inside].mean() < 0.01
+
+
+def test_every_configuration_loads(carded, tmp_path):
+    named = [one["config_name"] for one in front((carded.path / "README.md").read_text("utf-8"))["configs"]]
+    tables = {name if name != "objects" else "table_objects" for name in carded.tables()}
+    assert {*named} == {"images", "overlays", "objects", "observed", "words", *tables}
+    for name in named:
+        found = load_dataset(str(carded.path), name, cache_dir=str(tmp_path))["train"]
+        if name in carded.tables() and name != "objects":
+            assert len(found) == len(carded.table(name))
+
+
+def test_the_card_states_no_licence_and_parses(carded):
+    card = DatasetCard.load(carded.path / "README.md")
+    assert card.data.license is None and "license" not in front(
+        (carded.path / "README.md").read_text("utf-8")
+    )
+    assert card.data.task_categories == ["text-to-image"]
+
+
+def test_its_sentences_are_those_of_the_report(carded):
+    text = (carded.path / "README.md").read_text("utf-8")
+    tables = [read(carded, name) for name in ("gap", "specifications", "agreement")]
+    (summary,) = summaries(*tables, carded.config)
+    assert plain(summary.findings[0].claim) in text and plain(summary.findings[0].against_words) in text
+    for line in (
+        f"`{WEIGHTS}`",
+        "neutral: person, human, figure",
+        "8 prompts × 1 seed × 9 words",
+        "Noise floor",
+    ):
+        assert line in text
+    for prompt in read_facts(carded).prompts:
+        assert f"- {prompt}\n" in text
+
+
+def test_it_is_the_same_twice(carded):
+    before = {name: (carded.path / name).read_bytes() for name in ("README.md", "overlays.parquet")}
+    write_dataset_card(Run.open(carded.path))
+    assert {name: (carded.path / name).read_bytes() for name in before} == before
+
+
+def test_a_readme_of_the_users_stays(finished, tmp_path):
+    shutil.copytree(finished.path, tmp_path / "run")
+    (tmp_path / "run" / "README.md").write_text("my notes")
+    said = write_dataset_card(Run.open(tmp_path / "run"))
+    assert "left as it is" in said and (tmp_path / "run" / "README.md").read_text() == "my notes"
+
+
+def test_a_run_without_a_part_names_those_that_are_there(tmp_path):
+    run = make(tmp_path / "run", prompts=8)
+    noted = {"samples": "0", "captures": "0", "words": "0", "observed": "0"}
+    run.meta["unfinished"] = {"triplets": [4, 8], "images": [36, 72], "observed": [36, 72], "parts": noted}
+    write_dataset_card(run)
+    text = (run.path / "README.md").read_text("utf-8")
+    assert front(text)["configs"][0]["data_files"] == ["samples/part-00000.parquet"]
+    assert "not finished:** this is over 36 of 72 images" in text
+    found = load_dataset(str(run.path), cache_dir=str(tmp_path / "cache"))["train"]
+    assert len(found) == 36
+
+
+def test_markdown_of_a_prompt_is_none(finished, tmp_path):
+    """A prompt that would be a link, a tag or a cell is shown as it is written."""
+    assert plain("a [x](http://y) <img src=z> | b") == "a [x]\\(http://y) &lt;img src=z&gt; \\| b"
+
+
+def test_the_dataset_for_the_hub_loads_with_overlays_and_prompts(finished, tmp_path):
+    write_hub(finished, tmp_path / "hub")
+    found = load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))["train"]
+    assert found["prompt"] == finished.samples()["prompt"].tolist()
+    assert list(found.features)[:3] == ["image", "overlay", "prompt"]
+    assert found[0]["overlay"].size == (256, 256)
+    gap = load_dataset(str(tmp_path / "hub"), "gap", cache_dir=str(tmp_path / "cache"))["train"]
+    assert len(gap) == len(finished.table("gap"))
+    kinds = {path.name for path in (tmp_path / "hub").iterdir()}
+    assert kinds == {"README.md", "data", "tables"}  # a made-up run has no report and no YAML

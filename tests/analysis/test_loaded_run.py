@@ -1,0 +1,194 @@
+"""A run in a notebook: its tables, pictures and the page that sums it up."""
+
+import re
+
+import numpy as np
+import pytest
+
+import analysis
+from analysis.metrics.registry import headline_metrics
+from analysis.tables.registry import TABLES
+from analysis.tables.stage import measure
+from probes.errors import UserError
+from tests.analysis.synthetic_run import configure, write_run
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    loaded = analysis.load_run(write_run(tmp_path_factory.mktemp("runs") / "shown", prompts=4, steps=3))
+    measure(loaded.run)
+    return loaded
+
+
+def test_the_tables_are_tidy(loaded):
+    assert len(loaded.samples) == 4 * 2 * 5 and "image" not in loaded.samples
+    pairs = loaded.pairs(site="unet.mid")
+    assert {"space", "site", "step", "metric", "triplet", "seed", "pair", "value"} <= set(pairs)
+    assert {"mean", "ci_low", "ci_high", "n"} <= set(loaded.disparity())
+    assert {"gap", "p_adjusted", "control_gap"} <= set(loaded.gap())
+    assert {"word", "heat", "peak"} <= set(loaded.words)
+    changed = loaded.gap()
+    changed.loc[:, "gap"] = 0.0
+    assert loaded.gap()["gap"].any(), "a copy, each time"
+
+
+def test_headline_is_the_table_of_the_paper(loaded):
+    table = loaded.headline()
+    assert table.columns.tolist() == [
+        metric.symbol for metric in headline_metrics() if metric.needs != "features"
+    ]
+    assert table.columns.tolist()[:4] == ["t", "z₀", "SSIM", "Diff. Pix."]
+    assert table.index.tolist() == [f"neutral-{x}" for x in ("feminine", "masculine", "individual", "human")]
+    rows = loaded.disparity()
+    row = rows[(rows["metric"] == "ssim") & (rows["pair"] == "neutral-masculine")].iloc[0]
+    assert table.loc["neutral-masculine", "SSIM"] == row["mean"]
+    assert table.notna().all(axis=None)
+
+
+def test_a_triplet_by_indicator(loaded):
+    pictures = loaded.triplet(2, seed=1)
+    assert list(pictures) == ["neutral", "feminine", "masculine", "individual", "human"]
+    expected = np.asarray(loaded.image("t00002-s1-masculine"))
+    np.testing.assert_array_equal(np.asarray(pictures["masculine"]), expected)
+    with pytest.raises(UserError, match="got triplet 9"):
+        loaded.triplet(9)
+
+
+def test_the_page_shows_pictures_and_numbers(loaded):
+    page = loaded._repr_html_()
+    assert page.count("<img src='data:image/png;base64,") == 3 * 5
+    assert "gap</b> towards masculine" in page and "the same over all words" in page and "95 %" in page
+    assert f"{loaded.headline().loc['neutral-feminine', 'SSIM']:.3f}" in page
+    assert not re.search(r"https?://|<script", page)
+    assert "planned" not in repr(loaded) and str(loaded.path) in repr(loaded)
+
+
+def test_a_small_p_is_no_0(loaded):
+    certain = analysis.LoadedRun(loaded.run)
+    certain._tables["gap"] = loaded.gap().assign(p_control=1e-5)
+    page = certain._repr_html_()
+    assert "p &lt; 0.001" in page and not re.search(r"p (= )?0\.000", page)
+
+
+def test_gaps_are_chosen_by_site_step_metric_and_contrast(loaded):
+    everything = loaded.gap()
+    cross = loaded.gap(["unet.mid*", "text.final"])
+    assert set(cross["site"]) == {
+        site for site in everything["site"] if site.startswith("unet.mid") or site == "text.final"
+    }
+    assert set(loaded.gap("unet.mid", step=1)["step"]) == {1}
+    assert set(loaded.gap(metric="cosine_eos")["metric"]) == {"cosine_eos"}
+    (row,) = loaded.gap("z0").to_dict("records")
+    assert (row["site"], row["metric"], row["step"]) == ("latent.final", "cosine", -1)
+    assert row["gap"] == loaded.z0.gap
+    pairs = loaded.disparity("unet.mid", pair="neutral-feminine")
+    assert set(pairs["pair"]) == {"neutral-feminine"} and set(pairs["site"]) == {"unet.mid"}
+
+
+def test_a_finding_says_what_the_report_says(loaded):
+    from analysis.report.findings import summaries
+
+    tables = [loaded.table(name) for name in ("gap", "specifications", "agreement")]
+    (summary,) = summaries(*tables, loaded.run.config)
+    claims = {one.metric.key: one.claim for one in summary.findings}
+    for key in ("t", "z0", "ssim", "diff_pix"):
+        found = loaded.finding(key)
+        assert found.claim == claims[key] and found.claim in repr(found) and "<p>" in found._repr_html_()
+    assert "points" in repr(loaded.diff_pix) and "over all words" not in repr(loaded.ssim)
+
+
+def test_a_finding_has_its_numbers(loaded):
+    row = loaded.gap("ssim").iloc[0].to_dict() | {"n_prompts": 24, "p_control": 0.02, "p_value": 1e-4}
+    found = analysis.finding(row, headline_metrics()[2], "neutral", ("masculine", "feminine"))
+    assert found.interval == (row["ci_low"], row["ci_high"]) and found.p == 1e-4
+    assert (found.word_gap, found.word_interval) == (row["word_gap"], (row["word_low"], row["word_high"]))
+    assert "p < 0.001 against 0, 24 prompts" in repr(found) and "p = 0.020 against words" in repr(found)
+    single = analysis.finding(
+        row | {"p_control": np.nan}, headline_metrics()[2], "neutral", ("masculine", "feminine")
+    )
+    assert np.isnan(single.word_gap) and "over all words" not in repr(single)
+
+
+def test_a_gallery_is_chosen_and_sorted(loaded):
+    gaps = loaded.table("gap_prompts").query("measure == 'z0'")
+    largest = gaps.loc[gaps["gap"].abs().idxmax(), "triplet"]
+    gallery = loaded.gallery(sort="gap")
+    assert gallery.of == 4 * 2 and len(gallery) == 8 and gallery.triplets[0].number == largest
+    numbers = [triplet.number for triplet in loaded.gallery(8, triplets=[1, 3]).triplets]
+    assert numbers == [1, 3, 1, 3]
+    prompt = loaded.samples["prompt"].iloc[0]
+    chosen = loaded.gallery(prompt=prompt.upper())
+    assert {triplet.number for triplet in chosen.triplets} == set(
+        loaded.samples.loc[loaded.samples["prompt"] == prompt, "triplet"]
+    )
+    word = loaded.samples["words"].iloc[0][-1]
+    with_map, without = (loaded.gallery(1, triplets=[0], word=one)._repr_html_() for one in (word, None))
+    assert with_map != without and word in with_map
+
+
+def test_a_map_of_a_phrase_is_the_mean_over_its_tokens(loaded):
+    row = loaded.samples.iloc[0]
+    stored = loaded.words[loaded.words["sample_id"] == row["sample_id"]].set_index("word_index")
+    words, positions = list(row["words"]), [len(one) for one in row["word_positions"]]
+    first = words.index(row["word"])
+    parts = [np.array(stored.loc[place, "heat"], float) for place in (first, first + 1)]
+    expected = np.average(parts, axis=0, weights=positions[first : first + 2])
+    found = loaded.word_map(row["sample_id"], f"{words[first]} {words[first + 1].upper()}")
+    np.testing.assert_allclose(found.values.ravel(), expected, rtol=1e-6)
+    assert found.overlay().size == loaded.image(row["sample_id"]).size
+
+
+def test_an_image_is_named_by_its_triplet_too(loaded):
+    by_id = np.asarray(loaded.image("t00002-s1-masculine"))
+    np.testing.assert_array_equal(np.asarray(loaded.image(2, "masculine", seed=1)), by_id)
+    np.testing.assert_array_equal(np.asarray(loaded.image(2)), np.asarray(loaded.image("t00002-s0-neutral")))
+
+
+def test_text_is_escaped(tmp_path):
+    indicators = {"neutral": {"word": "<b>&'x", "control": False}, "other": {"word": "man", "control": False}}
+    run = analysis.load_run(
+        write_run(tmp_path / "run", prompts=1, steps=2, indicators=indicators, contrasts=())
+    )
+    page = run._repr_html_()
+    assert "<b>&'x" not in page and "&lt;b&gt;&amp;&#39;x" in page
+
+
+def test_a_run_that_is_not_measured_says_so(tmp_path):
+    run = analysis.load_run(write_run(tmp_path / "run", prompts=2, steps=2))
+    page = run._repr_html_()
+    assert "<img" in page and "--stage measure" in page
+    with pytest.raises(UserError, match="--stage measure"):
+        run.gap()
+
+
+def test_no_run_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"no run\.json"):
+        analysis.load_run(tmp_path)
+
+
+def test_only_what_is_there_is_listed(loaded, tmp_path):
+    of_samples = (n for n, table in TABLES.items() if (table.needs, table.stage) == ("samples", "measure"))
+    tables = ", ".join(sorted(of_samples))
+    assert tables.startswith("agreement, disparity, gap, gap_prompts, image_similarities, ")
+    assert f"samples, captures, words, {tables})" in repr(loaded)
+    bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
+    assert repr(bare).endswith("samples, captures, words)")
+
+
+def test_the_tables_that_are_there_are_listed(loaded):
+    listed = loaded.tables().set_index("table")["row"]
+    assert list(listed.index) == loaded.run.tables()
+    assert listed["timesteps"] == "a denoising step and its timestep"
+
+
+def test_tables_of_objects_that_were_not_looked_for(loaded):
+    """Measuring again would not make them."""
+    with pytest.raises(UserError, match=r"found 7 others .*: no object was looked for: run --stage observe"):
+        _ = loaded.objects
+    configure(loaded.run, observe={"objects": False})
+    with pytest.raises(
+        UserError, match=r"objects were switched off: set observe.objects to true, run --stage ob"
+    ):
+        loaded.table("object_tests")
+    with pytest.raises(UserError, match=r"such as gap"):
+        loaded.table("gaps")

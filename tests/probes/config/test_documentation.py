@@ -1,0 +1,135 @@
+"""Every option of triplets.yaml is described in the schema, and its page and --help say the same."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+
+from lab.pages import configuration
+from probes.config.documentation import flag_help, option_at, sections, shipped_schema
+from probes.config.image_options import Images
+from probes.config.question_options import BLIP2_WEIGHTS
+from probes.config.schema import Config, schema_text
+from probes.config.types import SeedRange, option
+from probes.prompts.grids import Grid
+from probes.prompts.source import PromptSource
+from tests.probes.config.test_messages import models
+from triptych.options import parser
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads(schema_text())
+OPTIONS = {one.place: one for section in sections(SCHEMA) for one in section.options}
+NUMBERS = {"integer", "number"}
+
+
+def fields(model=Config, seen=None):
+    """Every field of the configuration, through unions and nested models, by its model and name."""
+    seen = {} if seen is None else seen
+    for name, field in model.model_fields.items():
+        if (model.__name__, name) not in seen:
+            seen[model.__name__, name] = field
+            for inner in models(field.annotation):
+                fields(inner, seen)
+    return seen
+
+
+FIELDS = {
+    **fields(),
+    **fields(PromptSource),
+    **fields(Grid),
+    **fields(SeedRange),
+    **fields(Images),
+}
+
+
+def numeric(node):
+    """Whether a place takes numbers, those of sections beneath it left aside."""
+    kinds = [node, *node.get("anyOf", ())]
+    inner = [kind[key] for kind in kinds for key in ("items", "additionalProperties") if key in kind]
+    inner += [one for kind in kinds for one in kind.get("patternProperties", {}).values()]
+    return any(kind.get("type") in NUMBERS for kind in kinds) or any(
+        numeric(one) for one in [*inner, *node.get("anyOf", ())] if isinstance(one, dict)
+    )
+
+
+def lacking(name: str, field: FieldInfo, node: dict) -> list[str]:
+    """What the schema does not say of an option."""
+    extra = field.json_schema_extra or {}
+    return [
+        what
+        for what, there in (
+            ("a description of a sentence", (field.description or "").strip().endswith(".")),
+            ("an example", field.examples),
+            ("a unit", "unit" in extra or not numeric(node)),
+            ("what null stands for", "null" in extra or field.is_required() or field.default is not None),
+            ("its default in the JSON schema", field.is_required() or "default" in node),
+            ("its description in the JSON schema", node.get("description") == field.description),
+        )
+        if not there
+    ]
+
+
+def nodes():
+    """The JSON schema of every option, by its model and name."""
+    found = {"Config": SCHEMA, **SCHEMA["$defs"]}
+    return {
+        (model, name): node for model in found for name, node in found[model].get("properties", {}).items()
+    }
+
+
+def test_every_option_has_a_description_a_unit_a_default_and_an_example():
+    of_schema = nodes()
+    assert len(of_schema) > 190
+    wrong = {
+        place: missing
+        for place, field in FIELDS.items()
+        if (missing := lacking(place[1], field, of_schema[place[0], field.alias or place[1]]))
+    }
+    assert not wrong, wrong
+    assert {(model, field.alias or name) for (model, name), field in FIELDS.items()} == {*of_schema}
+
+
+@pytest.mark.parametrize(
+    ("field", "node", "missing"),
+    [
+        (FieldInfo(annotation=int, default=3), {"type": "integer"}, 4),
+        (FieldInfo.from_annotated_attribute(int, 3), {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 4),
+        (option("Steps", example=3), {"type": "string", "description": "Steps"}, 1),
+        (option("Steps.", example=3), {"items": {"type": "number"}, "description": "Steps."}, 1),
+        (option("Steps.", example=3, unit="steps"), {"type": "integer", "description": "Steps."}, 0),
+    ],
+)
+def test_an_option_without_one_is_found(field, node, missing):
+    assert len(lacking("x", field, node)) == missing
+
+
+@pytest.mark.parametrize("place", FIELDS, ids=".".join)
+def test_every_example_is_taken_and_is_not_the_default(place):
+    field = FIELDS[place]
+    (example,) = field.examples
+    if place in {("Config", "prompts"), ("Config", "indicators")}:  # which are taken with other fields alone
+        Config(**{"prompts": ["a {person}"], place[1]: example})
+    else:
+        TypeAdapter(Annotated[field.annotation, *field.metadata, None]).validate_python(example, strict=True)
+    assert example != field.default or example in ("neutral", "clip", BLIP2_WEIGHTS)
+
+
+def test_the_page_is_the_one_printed():
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    assert text == configuration.page(), "run: python -m lab.pages.configuration > docs/configuration.md"
+    assert all(f"| `{place}` |" in text for place in OPTIONS) and len(OPTIONS) >= len(FIELDS)
+
+
+def test_a_flag_says_what_the_schema_says_of_its_field():
+    shown = {action.dest: action.help for action in parser()._actions}
+    assert shown["steps"] == flag_help("sampler.steps")
+    assert option_at("sampler.steps").text.startswith("Denoising steps of an image. ")
+    assert shown["limit"] == "Only the first so many prompts (prompts; default: all; for example 4)"
+    assert "default: no cluster" in shown["cluster"]  # though its address has one
+
+
+def test_what_help_reads_is_the_schema():
+    assert shipped_schema() == SCHEMA

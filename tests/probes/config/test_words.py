@@ -1,0 +1,73 @@
+"""The short form of indicators: the same configuration as the one that is written out, wherever one is read."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from probes.config.schema import Config, load_config, schema_text
+from tests.probes.config.test_json_schema import ROOT
+
+SHORT = {
+    "neutral": ["person", "human"],
+    "feminine": ["woman", {"word": "ze", "plural": "zem"}, "old lady", "\u5973\u6027"],
+    "masculine": "man",
+}
+LONG = {
+    "neutral": {"word": "person"},
+    "feminine": "woman",
+    "masculine": "man",
+    "human": {"word": "human", "control": True},
+    "ze": {"word": "ze", "plural": "zem", "control": "feminine"},
+    "old_lady": {"word": "old lady", "control": "feminine"},
+    "feminine_4": {"word": "\u5973\u6027", "control": "feminine"},
+}
+
+
+def resolved(indicators, **more):
+    return json.dumps(Config(prompts=["a {person}"], indicators=indicators, **more).resolved())
+
+
+def test_a_list_is_a_word_with_its_synonyms():
+    assert resolved(SHORT) == resolved(LONG)
+    assert Config(prompts=["a {person}"], indicators=SHORT).contrasts == [["masculine", "feminine"]]
+
+
+def test_of_another_reference_the_synonyms_are_that_ones():
+    config = Config(
+        prompts=["a {person}"], indicators={"one": ["a", "b"], "two": ["c", "d"]}, reference="two"
+    )
+    assert {name: entry.control for name, entry in config.indicators.items()} == {
+        "one": False,
+        "two": False,
+        "b": "one",
+        "d": True,
+    }
+
+
+def test_over_a_preset_and_in_the_schema(tmp_path):
+    data = {"preset": "wu2025", "prompts": ["a {person}"], "indicators": SHORT}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+    assert [*load_config(tmp_path / "a.yaml").indicators] == [*LONG]
+    jsonschema.validate(data, json.loads(schema_text()))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**data, "indicators": {"neutral": []}}, json.loads(schema_text()))
+
+
+def test_the_example_says_in_short_what_is_written_out():
+    text = (ROOT / "triplets.yaml").read_text("utf-8")
+    words = {
+        "neutral": {"word": "person"},
+        "feminine": {"word": "woman"},
+        "masculine": {"word": "man"},
+        "human": {"word": "human", "control": True},
+        "figure": {"word": "figure", "control": True},
+        "lady": {"word": "lady", "control": "feminine"},
+        "female": {"word": "female", "control": "feminine"},
+        "gentleman": {"word": "gentleman", "control": "masculine"},
+        "male": {"word": "male", "control": "masculine"},
+    }
+    data = yaml.safe_load(text)
+    assert data["indicators"]["feminine"] == ["woman", "lady", "female"]
+    assert resolved(data["indicators"]) == resolved(words)

@@ -1,0 +1,304 @@
+"""A newcomer's tasks by the names of ``import triptych`` alone: those of notebook 00, each in three calls at most."""
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import triptych
+from tests.notebooks import FOLDER
+
+TASKS = (
+    *(
+        "run",
+        "gap table",
+        "heat map",
+        "gallery",
+        "word map overlay",
+        "own words",
+        "own model folder",
+        "probe",
+    ),
+    *("images of another program", "export"),
+)
+MOST_CALLS = 3
+SECONDS = 0.3  # of a processor, for the import alone
+NOTEBOOK = nbformat.read(FOLDER / "00_ten_tasks.ipynb", as_version=4)
+CODE = [cell for cell in NOTEBOOK.cells if cell.cell_type == "code"]
+
+
+def is_task(cell):
+    return "task" in cell.metadata.get("tags", ())
+
+
+class Tasks:
+    """The names that the notebook has defined at its end, and what each task shows."""
+
+    def __init__(self):
+        self.names, shown = {}, []
+        for cell in CODE:
+            body = ast.parse(cell.source)
+            last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
+            exec(compile(body, "notebook 00", "exec"), self.names)
+            value = last and eval(compile(ast.Expression(last.value), "notebook 00", "eval"), self.names)
+            if is_task(cell):
+                shown.append(value)
+        self.shown = dict(zip(TASKS, shown, strict=True))
+
+    def __getitem__(self, task):
+        return self.shown[task]
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return Tasks()
+
+
+@pytest.fixture(scope="module")
+def run(tasks):
+    return tasks.names["run"]
+
+
+# How they are written
+
+
+def test_each_task_takes_three_calls_at_most():
+    for cell in filter(is_task, CODE):
+        calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+        assert len(calls) <= MOST_CALLS, cell.source
+
+
+def test_there_is_no_name_that_is_not_public():
+    for cell in CODE:
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (
+                    [node.module] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
+                )
+                assert not {"hooks", "probes", "analysis"} & {name.split(".")[0] for name in names}
+                assert isinstance(node, ast.Import) or node.module == "pathlib"
+            if isinstance(node, ast.Attribute):
+                assert not node.attr.startswith("_"), cell.source
+                if isinstance(node.value, ast.Name) and node.value.id == "triptych":
+                    assert node.attr in triptych.__all__, cell.source
+
+
+# What comes of them
+
+
+def test_a_run_has_its_images_tables_and_report(tasks, run):
+    assert tasks["run"] is run and isinstance(run, triptych.LoadedRun)
+    assert run.run.status == "complete" and (run.path / "report.html").is_file()
+    assert len(run.samples) == 2 * 3 and run.config["sampler"]["steps"] == 4
+    kept = (run.path / "triplets.yaml").read_text()
+    assert "a {person} with a dog in the park" in kept and "steps: 4" in kept
+    assert list(run.run.meta["config"]["passed"]["changes"]) == ["out"]
+
+
+def test_the_gap_of_a_site_is_the_mean_difference_of_its_similarities(tasks, run):
+    table = tasks["gap table"]
+    assert (
+        list(table["site"]) == [site for site in table["site"] if site.endswith(".cross")] and len(table) == 7
+    )
+    for row in table.itertuples():
+        pairs = run.pairs(site=row.site, metric="cosine").query("step == 3")
+        wide = pairs.pivot_table(index="triplet", columns="pair", values="value")
+        by_hand = (wide["neutral-masculine"] - wide["neutral-feminine"]).mean()
+        assert row.gap == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_the_heat_map_holds_the_gaps(tasks, run):
+    atlas = tasks["heat map"]
+    assert atlas._repr_png_().startswith(b"\x89PNG")
+    cells = dict(zip(atlas.cells["addresses"], atlas.cells["gap"], strict=True))
+    for row in run.gap("unet.mid*").itertuples():
+        if row.step >= 0:
+            assert cells[row.site][row.step] == row.gap
+
+
+def test_the_gallery_shows_each_image_with_its_prompt(tasks, run):
+    page = tasks["gallery"]._repr_html_()
+    assert page.count("<img") == 6 and page.count("data:image/png;base64,") == 6
+    assert all(f"<small>{prompt}</small>" in page for prompt in run.samples["prompt"])
+    assert "gap in z₀" in page
+
+
+def test_the_word_map_is_that_of_a_probe_on_the_same_noise(tasks, run):
+    row = run.samples[run.samples["triplet"] == 1].set_index("indicator").loc["neutral"]
+    pipe = tasks.names["pipe"]
+    noise = torch.Generator().manual_seed(int(row["noise_seed"]))
+    guidance = run.config["sampler"]["guidance_scale"]
+    with triptych.Probe(pipe, word_maps=True) as probe:
+        image = pipe(row["prompt"], generator=noise, num_inference_steps=4, guidance_scale=guidance).images[0]
+    for word in ("umbrella", "an umbrella", "Umbrella on the beach"):
+        expected = probe.word_map(word)
+        found = run.word_map(row["sample_id"], word)
+        assert found.positions == expected.positions
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-3, atol=1e-3)
+    shown = np.asarray(tasks["word map overlay"], float)
+    drawn = np.asarray(probe.word_map("umbrella").overlay(image), float)
+    assert shown.shape == (64, 64, 3) and np.abs(shown - drawn).mean() < 1
+
+
+def test_own_words_are_planned(tasks):
+    plan = tasks["own words"]
+    assert plan.images == 6 and set(plan.samples["word"]) == {"figure", "lady", "gentleman"}
+    assert "a lady holding an umbrella on the beach" in repr(plan) and "6 images" in repr(plan)
+    assert "<pre>" in plan._repr_html_()
+
+
+def test_a_model_of_ones_own_is_a_folder(tasks, run):
+    mine = tasks.names["mine"]
+    assert mine.run.meta["model"]["kind"] == "folder" and set(mine.samples["word"]) >= {"lady"}
+    assert mine.run.meta["model"]["weight_hash"] == run.run.meta["model"]["weight_hash"]
+    assert len(tasks["own model folder"]) == 1 and "umbrella" in tasks["own model folder"]._repr_html_()
+
+
+def test_a_probe_reads_a_pipeline(tasks):
+    probe, image = tasks["probe"], tasks.names["images"][0]
+    assert len(probe.similarity) == 7 and probe.similarity["unet.mid.attn.0.cross:cosine"].values.shape == (
+        4,
+        1,
+    )
+    assert "similarity at 7 sites of 1 pair" in repr(probe) and "<table>" in probe._repr_html_()
+    assert probe.word_map("dog").overlay(image).size == image.size
+
+
+def test_images_of_another_program_have_the_same_gap(tasks, run):
+    (row,) = tasks["images of another program"].to_dict("records")
+    assert row["gap"] == pytest.approx(float(run.gap("ssim")["gap"].iloc[0]), abs=1e-9)
+    assert not tasks.names["foreign"].run.parts("captures")
+
+
+def test_what_was_exported_is_read_by_another_program(tasks, run):
+    folder = tasks.names["folder"] / "coco"
+    assert tasks["export"].place == str(folder)
+    (index,) = [one for one in folder.rglob("*.json") if "instances" in one.name]
+    found = json.loads(index.read_text())
+    assert len(found["images"]) == 6
+    detected = run.objects["object"] >= 0
+    assert len(found["annotations"]) == len(run.objects[detected].drop_duplicates(["sample_id", "object"]))
+
+
+# What is no name of a run
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda run: run.gap("unet.midd"), "expected a site, got 'unet.midd': did you mean unet.mid?"),
+        (lambda run: run.gap(metric="cosin"), "expected a metric, got 'cosin': did you mean cosine?"),
+        (lambda run: run.gap(step=9), "expected a step from -1 to 3, got 9"),
+        (lambda run: run.gap(contrast="man-woman"), "masculine-feminine"),
+        (lambda run: run.finding("z1"), "expected a measure, got 'z1': did you mean z0?"),
+        (lambda run: run.table("gaps"), "such as gap"),
+        (lambda run: run.image("t00000-s0-femnine"), "t00000-s0-feminine"),
+        (lambda run: run.image(0, "femine"), "expected an indicator, got 'femine': did you mean feminine?"),
+        (lambda run: run.image(7), "expected a triplet and a seed of this run, got triplet 7, seed any"),
+        (lambda run: run.triplet(0, 5), "its seeds 0"),
+        (lambda run: run.word_map(1, "umbrela"), "expected a word, got 'umbrela': did you mean umbrella?"),
+        (lambda run: run.word_map(1, "umbrella", occurrence=1), "expected a number below the 1"),
+        (lambda run: run.gallery(word="umbrela"), "did you mean umbrella?"),
+        (lambda run: run.export("coca"), "expected a format, got 'coca': did you mean coco?"),
+        (lambda run: run.gallery(prompt="beech"), "expected a text of a prompt"),
+        (lambda run: run.gallery(sort="size"), "expected a sort, got 'size'"),
+        (lambda run: run.pairs(site="unet.midd"), "did you mean unet.mid?"),
+        (lambda run: run.plot_gap("unet.midd"), "did you mean unet.mid?"),
+        (lambda run: run.disparity(pair="neutral-femine"), "did you mean neutral-feminine?"),
+    ],
+)
+def test_what_is_not_there_is_named_with_the_nearest(run, ask, expected):
+    with pytest.raises(triptych.UserError) as raised:
+        ask(run)
+    assert expected in str(raised.value) and "\n" not in str(raised.value)
+
+
+# What is shown
+
+
+def test_every_public_object_says_what_it_is(tasks, run):
+    pipe = tasks.names["pipe"]
+    patch = triptych.Patch("unet.mid", source=1, into=0, steps=range(2))
+    shown = {
+        "config": tasks.names["config"],
+        "run": run,
+        "plan": tasks["own words"],
+        "probe before": triptych.Probe(pipe),
+        "probe": tasks["probe"],
+        "intervention": triptych.Intervention(pipe, [patch]),
+        "patch": patch,
+        "finding": run.z0,
+        "triplet": run.triplet(0),
+        "gallery": tasks["gallery"],
+        "word map": run.word_map(1, "umbrella"),
+        "figure": tasks["heat map"],
+        "similarity": tasks["probe"].similarity,
+        "maps": tasks["probe"].maps,
+    }
+    for name, one in shown.items():
+        assert "object at 0x" not in repr(one) and len(repr(one)) < 3000, (name, repr(one))
+    assert repr(patch) == "Patch('unet.mid', source=(1,), into=(0,), steps=[0, 1])"
+    assert repr(tasks.names["config"]).startswith("Config(") and "toyworld-checker" in repr(
+        tasks.names["config"]
+    )
+    for name in ("config", "run", "plan", "probe", "finding", "triplet", "gallery"):
+        assert shown[name]._repr_html_().startswith("<"), name
+
+
+def test_figures_are_saved(run, tmp_path):
+    assert run.plot_forest().save(tmp_path / "new" / "forest.png").stat().st_size > 5_000
+    assert run.plot_gap("unet.*.cross").save(tmp_path / "gap.pdf").read_bytes().startswith(b"%PDF")
+    assert Image.open(run.plot_gap().save(tmp_path / "steps.png")).width > 1500
+    assert "<img" in run.gallery(1).save(tmp_path / "gallery.html").read_text("utf-8")
+
+
+# The module
+
+
+def python(code, **options):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=FOLDER.parent,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_import_is_quick_and_loads_nothing_large():
+    code = """
+import sys, time
+began = time.process_time()
+import triptych
+print(time.process_time() - began)
+print({"torch", "pandas", "numpy", "pydantic", "matplotlib", "PIL"} & set(sys.modules))
+"""
+    seconds, loaded = python(code).splitlines()
+    assert float(seconds) <= SECONDS and loaded == "set()"
+
+
+def test_completion_shows_what_is_public_and_no_more():
+    for name in ("triptych", "hooks", "analysis"):
+        module = importlib.import_module(name)
+        assert dir(module) == sorted(module.__all__)
+        assert all(getattr(module, one) is not None for one in module.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'lod_run': did you mean load_run"):
+        _ = triptych.lod_run
+
+
+def test_a_function_is_no_module_once_the_command_line_was_used():
+    code = """
+import triptych.cli.main, triptych.stages, triptych.run_plan
+print(callable(triptych.run), callable(triptych.plan), callable(triptych.compare))
+"""
+    assert python(code) == "True True True\n"

@@ -1,0 +1,93 @@
+"""Every file that ``triptych init`` writes is a configuration, and so are the lines that it offers as comments."""
+
+import re
+
+import pytest
+from PIL import Image
+
+from probes.config.schema import Config, load_config
+from probes.models import hub
+from tests.small_run import one_line
+from triptych.cli import init
+from triptych.cli.main import main
+
+OFFERED = re.compile(r"^# (?=(\w+): )", re.M)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Images of another program, and a folder to write to."""
+    pictures, rows = tmp_path / "pictures", ["file,prompt,indicator,seed"]
+    pictures.mkdir()
+    for name, word in {"neutral": "person", "feminine": "woman", "masculine": "man"}.items():
+        file = f"a {word} in a hat_{name}_11.png"
+        Image.effect_noise((64, 64), 50).convert("RGB").save(pictures / file)
+        rows.append(f"{file},a {word} in a hat,{name},11")
+    (pictures / "metadata.csv").write_text("\n".join(rows))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("start", init.STARTS)
+def test_each_file_loads(start, folder, capsys):
+    assert main(["init", "--for", start]) == 0
+    assert capsys.readouterr().out == "wrote triplets.yaml; next: triptych plan triplets.yaml\n"
+    config = load_config(folder / "triplets.yaml")
+    text = (folder / "triplets.yaml").read_text("utf-8")
+    assert f"runs/{config.name}" in text and len(text.splitlines()) <= 50
+    assert config.contrasts == [["masculine", "feminine"]] or config.contrasts == [["feminine", "masculine"]]
+    if config.model in hub.known():
+        assert f"#   {hub.command(config.model, None, config.variant)}\n" in text
+        assert "withdrawn" not in hub.known()[config.model]
+    said = re.search(r"[=:] (\d+) images", text)
+    if config.images is None:
+        images = len(config.prompts) * len(config.indicators) * len(config.seeds)
+        assert said and int(said[1]) == images
+
+
+@pytest.mark.parametrize("start", init.STARTS)
+def test_what_it_offers_in_comments_loads_too(start, folder):
+    text = init.text(start)
+    for found in OFFERED.finditer(text):
+        key = found[1]
+        if key not in Config.model_fields:
+            continue
+        rest = text[: found.start()] + text[found.end() :]
+        taken = [
+            line
+            for line in rest.splitlines()
+            if not (line.startswith(f"{key}:") and line in text.splitlines())
+        ]
+        (folder / "offered.yaml").write_text("\n".join(taken), "utf-8")
+        load_config(folder / "offered.yaml")
+        assert len(taken) == len(text.splitlines()) - any(l.startswith(f"{key}:") for l in text.splitlines())
+
+
+@pytest.mark.parametrize("start", ["toyworld", "gep", "dalleval", "images"])
+def test_what_needs_no_download_can_be_planned(start, folder, capsys):
+    assert main(["init", "first.yaml", "--for", start]) == 0
+    assert main(["plan", "first.yaml"]) == 0
+    assert (
+        "contrasts, nearness to neutral (person): masculine (man) - feminine (woman)"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_file_that_is_there_is_not_replaced_by_mistake(folder, capsys):
+    (folder / "triplets.yaml").write_text("years of work")
+    assert main(["init"]) == 2
+    one_line(capsys.readouterr(), "triplets.yaml: expected no file yet, found one", "--overwrite")
+    assert (folder / "triplets.yaml").read_text() == "years of work"
+    assert main(["init", "--overwrite"]) == 0
+    assert load_config(folder / "triplets.yaml").model == "toyworld"
+    assert main(["init", "--for", "sd3"]) == 2
+    assert "invalid choice: 'sd3'" in capsys.readouterr().err
+
+
+def test_every_start_has_its_file():
+    from importlib.resources import files
+
+    there = {
+        file.name for file in (files("triptych.cli") / "starts").iterdir() if file.name.endswith(".yaml")
+    }
+    assert there == {f"{name}.yaml" for name in init.STARTS}

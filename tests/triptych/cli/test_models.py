@@ -1,0 +1,64 @@
+"""``triptych models`` says of everything that can be loaded what is known of it, where it is known."""
+
+import shutil
+
+import pytest
+from huggingface_hub import constants
+
+from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
+from probes.models import hub, inventory
+from probes.toyworld import MODELS
+from tests.tiny import tiny_pipeline
+from triptych.cli.main import main
+
+
+def test_everything_that_can_be_named_has_a_line(capsys):
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    for name in (*MODELS, *drawing_pipelines(), *hub.known()):
+        assert f"\n  {name} " in out
+    assert all(pipeline in out for one in ARCHITECTURES for pipeline in one.pipelines)
+    assert len(out.splitlines()) <= len(MODELS) + len(drawing_pipelines()) + len(hub.known()) + 8
+
+
+def test_bundled_models_are_described_by_their_truth_and_their_measured_quality():
+    found = {entry.name: entry for entry in inventory.bundled()}
+    assert "masculine mixture in 70% of images" in found["toyworld"].about
+    assert (
+        "no difference" in found["toyworld-work-null"].about
+        and "20 professions" in found["toyworld-work"].about
+    )
+    assert "unet.mid.attn.0.cross" in found["toyworld-cross-3"].about
+    shares = {
+        name: int(entry.tested.removeprefix("trained; ").removesuffix("%")) for name, entry in found.items()
+    }
+    assert all(80 <= share <= 100 for share in shares.values()) and len(set(shares.values())) > 3
+
+
+def test_published_weights_that_nobody_tried_are_called_so(monkeypatch):
+    entries = dict(hub.known())
+    entries["owner/tried"] = {"parameters": 10**9, "tried": "0.1.0"}
+    monkeypatch.setattr(hub, "known", lambda: entries)
+    found = {entry.name: entry.tested for entry in inventory.published()}
+    assert found.pop("owner/tried") == "made a run with triptych 0.1.0"
+    assert set(found.values()) == {"never tried"}
+
+
+def test_a_layout_is_called_tested_where_a_published_description_is_shipped():
+    tested = {entry.name: entry.tested for entry in inventory.layouts()}
+    assert tested["StableDiffusionPipeline"] == "random weights in the layouts of sd1, sd2-epsilon, sd2-v"
+    assert tested["StableDiffusionXLPipeline"].endswith("of sdxl")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_in_the_cache_is_said(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    root, commit = tmp_path / "hub" / "models--owner--model", "a" * 40
+    tiny_pipeline("sd1").save_pretrained(tmp_path / "model")
+    shutil.copytree(tmp_path / "model", root / "snapshots" / commit)
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text(commit)
+    if not whole:
+        (root / "snapshots" / commit / "unet" / "diffusion_pytorch_model.safetensors").unlink()
+    assert hub.cached("owner/model") is whole
+    assert not hub.cached("owner/another")

@@ -1,0 +1,42 @@
+"""``plan``, ``trace`` and ``report`` are stages of ``triptych run``."""
+
+import pytest
+
+from tests.small_run import one_line, small_yaml
+from triptych.cli import plan, report, trace
+from triptych.cli.main import main
+from triptych.options import parser
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "of_run"),
+    [
+        (plan, "triplets.yaml", "triplets.yaml --dry-run"),
+        (plan, "a.yaml --seeds 1 2 --steps 5 --out b", "a.yaml --seeds 1 2 --steps 5 --out b --dry-run"),
+        (trace, "runs/a", "runs/a --stage trace"),
+        (trace, "runs/a --device cpu --overwrite", "runs/a --stage trace --device cpu --overwrite"),
+        (report, "runs/a --quiet", "runs/a --stage report --quiet"),
+    ],
+)
+def test_it_asks_for_what_a_line_of_run_asks(command, line, of_run):
+    assert vars(command.parser().parse_args(line.split())) == vars(parser().parse_args(of_run.split()))
+
+
+def test_a_plan_writes_nothing(tmp_path, capsys, monkeypatch):
+    file = str(small_yaml(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", file, "--limit", "2"]) == 0
+    planned = capsys.readouterr().out
+    assert "\n16 images, about " in planned
+    assert main(["run", file, "--limit", "2", "--dry-run"]) == 0
+    again = capsys.readouterr().out
+    first = [line for line in planned.splitlines() if " images, about " not in line]
+    assert first == [line for line in again.splitlines() if " images, about " not in line]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["trace", "report"])
+def test_a_run_that_is_not_there_is_one_line(name, tmp_path, capsys):
+    assert main([name, str(tmp_path / "none.yaml")]) == 2
+    one_line(capsys.readouterr(), "none.yaml")

@@ -1,0 +1,143 @@
+"""The functions of ``import triptych``: what they take for a configuration, and what they refuse in a line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import triptych
+from probes.config.schema import Trace
+from probes.errors import UserError
+from tests.analysis.synthetic_run import write_run
+from tests.forked import ROOT
+from tests.tiny import tiny_pipeline
+from triptych.api import chosen, given
+from triptych.request import Command, read_request
+
+PROMPTS = ["a {person} with a dog", "a {person} reading a book"]
+
+
+def asked(config, **changes):
+    return read_request(Command(given(config), chosen(changes), quiet=True))
+
+
+def test_a_mapping_a_config_and_a_file_are_the_same(tmp_path):
+    (tmp_path / "run.yaml").write_text(
+        "prompts:\n- a {person} with a dog\n- a {person} reading a book\nseeds: [3]\n"
+    )
+    mapping = {"prompts": tuple(PROMPTS), "seeds": np.array([3])}
+    config = triptych.Config(prompts=PROMPTS, seeds=[3])
+    found = [asked(one).config for one in (tmp_path / "run.yaml", mapping, config)]
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_change_of_a_section_leaves_the_rest_of_it():
+    config = triptych.Config(prompts=PROMPTS, sampler={"steps": 9})
+    config = asked(config, sampler={"guidance_scale": 2.0}, seeds=range(2)).config
+    assert (config.sampler.steps, config.sampler.guidance_scale, config.seeds) == (9, 2.0, [0, 1])
+    config = asked(config, indicators={"neutral": "nurse", "feminine": "woman", "masculine": "man"}).config
+    assert config.indicators["neutral"].word == "nurse" and config.sampler.steps == 9
+
+
+def test_an_empty_section_asks_for_one_with_its_defaults():
+    config = triptych.Config(prompts=PROMPTS, sampler={"steps": 9})
+    assert asked(config, trace={}, sampler={}).config.trace == Trace()
+    assert asked(config, trace={}, sampler={}).config.trace == Trace()
+    assert asked(asked(config, trace={}).config, trace=None).config.trace is None
+
+
+def test_what_is_kept_of_a_configuration_in_python():
+    request = asked({"prompts": PROMPTS}, sampler={"steps": 4}, out=Path("runs/x"))
+    assert request.passed == {
+        "file": {"prompts": PROMPTS},
+        "command_line": {},
+        "changes": {"sampler.steps": 4, "out": "runs/x"},
+    }
+    assert request.text == "prompts:\n- a {person} with a dog\n- a {person} reading a book\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "expected"),
+    [
+        (
+            {"prompts": PROMPTS},
+            {"steps": 4},
+            "steps: unknown field, got 4: did you mean sampler={'steps': ...}?",
+        ),
+        ({"prompts": PROMPTS}, {"modle": "x"}, "modle: unknown field, got 'x': did you mean model?"),
+        ({"prompts": PROMPTS}, {"overwrit": True}, "did you mean overwrite?"),
+        (
+            {"prompts": PROMPTS},
+            {"sampler": {"stpes": 4}},
+            "sampler.stpes: unknown key, got 4: did you mean `steps`?",
+        ),
+        ({"prompts": PROMPTS}, {"seeds": "one"}, "seeds: expected"),
+        ({"prompts": ["a person"]}, {}, "config: prompts[0]: expected a text with one {person}, got none"),
+        ({"prompts": PROMPTS, "out": " "}, {}, "config: out: expected a folder"),
+        ({}, {}, "config: prompts"),
+        (
+            5,
+            {},
+            "config: expected the path of triplets.yaml or of a run, a mapping or a triptych.Config, got 5",
+        ),
+        ("nowhere.yaml", {}, "nowhere.yaml: expected a YAML file, found none"),
+    ],
+)
+def test_what_is_wrong_is_one_line(config, changes, expected):
+    with pytest.raises(UserError) as raised:
+        asked(config, **changes)
+    assert expected in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_stage_is_one_of_the_stages():
+    with pytest.raises(
+        UserError, match=r"stage: expected one of plan, .* got 'measur': did you mean measure\?"
+    ):
+        triptych.run({"prompts": PROMPTS}, stage="measur")
+
+
+def test_two_runs_are_compared(tmp_path):
+    runs = [triptych.load_run(write_run(tmp_path / name, seed=seed)) for name, seed in (("a", 0), ("b", 1))]
+    for run in runs:
+        triptych.run(run, stage="measure", progress=False)
+    comparison = triptych.compare(*runs, resamples=50, permutations=50)
+    assert "b − a, masculine-feminine, z₀: " in repr(comparison) and "<svg" in comparison._repr_html_()
+    row = comparison.differences.query("kind == 'gap' and site == 'latent.final' and step == -1").iloc[0]
+    gaps = [run.gap("z0")["gap"].iloc[0] for run in runs]
+    assert row["difference"] == pytest.approx(gaps[1] - gaps[0], abs=1e-9)
+    assert comparison.plot()._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(UserError, match="did you mean masculine-feminine"):
+        comparison.plot("masculine-femine")
+    written = comparison.write(tmp_path / "out")
+    assert {"differences.csv", "values.csv", "forest-masculine-feminine.png"} <= {
+        one.name for one in written.iterdir()
+    }
+    with pytest.raises(UserError, match="got it twice"):
+        triptych.compare(runs[0], runs[0].path)
+
+
+def test_a_script_needs_no_guard_for_its_helpers(tmp_path):
+    """Helpers are spawned, and `multiprocessing` would have each of them run the script again."""
+    tiny_pipeline("toy").save_pretrained(tmp_path / "tiny")
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import triptych
+print("once")
+run = triptych.run(
+    {{"prompts": {PROMPTS!r}, "sampler": {{"steps": 1}}}}, model="tiny", stage="generate", out="run", progress=False,
+    generate={{"workers": 2, "part_triplets": 1, "batch_triplets": 1, "device": "cpu"}},
+)
+print(len(run.samples), run.run.meta["device"]["workers"])
+""")
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert (done.returncode, done.stdout) == (0, "once\n6 2\n"), done.stderr

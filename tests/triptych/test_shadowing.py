@@ -1,0 +1,110 @@
+"""What of the user's hides a package: `import triptych` names it, and the command works all the same."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.forked import ROOT
+from tests.tiny import tiny_pipeline
+
+CONSOLE = "import sys\nfrom triptych.cli.main import main\nsys.exit(main())\n"
+
+
+def python(*line, cwd, path=str(ROOT)):
+    done = subprocess.run(
+        [sys.executable, *map(str, line)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def hide(folder, name, kind):
+    """A module of the user's of that name; gives its path."""
+    if kind == "file":
+        place = folder / f"{name}.py"
+        place.write_text("data = 1\n")
+        return place
+    place = folder / name
+    place.mkdir()
+    (place / ("__init__.py" if kind == "package" else "results.csv")).write_text("")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("analysis", "package"), ("hooks", "file"), ("probes", "package")]
+)
+def test_the_import_names_what_hides_a_package(tmp_path, name, kind):
+    place = hide(tmp_path, name, kind)
+    status, out, err = python("-c", "import triptych", cwd=tmp_path)
+    assert status == 1 and out == ""
+    assert err.splitlines()[-1] == (
+        f"ImportError: triptych: {place} hides Triptych's own package `{name}`: rename it,"
+        " or start Python in another folder"
+    )
+
+
+def test_a_folder_that_is_no_package_hides_nothing(tmp_path):
+    hide(tmp_path, "analysis", "folder")
+    assert python("-c", "import triptych; print(triptych.load_run)", cwd=tmp_path)[0] == 0
+
+
+def test_one_that_was_imported_before_is_named(tmp_path):
+    place = hide(tmp_path, "analysis", "package")
+    status, _, err = python("-c", "import analysis, triptych", cwd=tmp_path)
+    assert status == 1 and f"ImportError: triptych: {place} hides" in err
+
+
+FINDER = f"""
+import importlib.machinery, sys
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if path is None and name in ("triptych", "hooks", "probes", "analysis"):
+            return importlib.machinery.PathFinder.find_spec(name, [{str(ROOT)!r}])
+
+sys.meta_path.append(Finder)  # as an editable installation does
+"""
+
+
+def test_in_an_editable_installation_any_folder_hides_a_package(tmp_path):
+    place = hide(tmp_path, "analysis", "folder")
+    status, _, err = python("-S", "-c", f"{FINDER}\nimport triptych", cwd=tmp_path, path="")
+    assert status == 1 and f"ImportError: triptych: {place} hides Triptych's own package `analysis`" in err
+    command = f"{FINDER}\nsys.argv = ['/usr/bin/triptych']\n{CONSOLE}"
+    status, out, err = python("-S", "-c", command, cwd=tmp_path, path="")
+    assert (status, err) == (0, "") and out.startswith("usage: triptych")
+
+
+def test_the_command_works_all_the_same(tmp_path):
+    for name, kind in (("analysis", "package"), ("hooks", "file"), ("probes", "package")):
+        hide(tmp_path, name, kind)
+    status, out, err = python("-m", "triptych", cwd=tmp_path)
+    assert (status, err) == (0, "") and out.startswith("usage: triptych")
+    script = tmp_path / "bin" / "triptych"
+    script.parent.mkdir()
+    script.write_text(CONSOLE)
+    status, out, err = python(script, "compare", "--help", cwd=tmp_path, path=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (status, err) == (0, "") and out.startswith("usage: triptych compare")
+    status, out, err = python(script, "nowhere.yaml", cwd=tmp_path, path=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (status, out) == (
+        2,
+        "",
+    ) and err == "nowhere.yaml: expected a YAML file, found none: check the path\n"
+
+
+def test_its_workers_work_all_the_same(tmp_path):
+    for name, kind in (("analysis", "package"), ("hooks", "file"), ("probes", "package")):
+        hide(tmp_path, name, kind)
+    tiny_pipeline("toy").save_pretrained(tmp_path / "tiny")
+    (tmp_path / "two.yaml").write_text(
+        "model: tiny\nprompts: ['a {person} with a dog', 'a {person} in a car']\nsampler: {steps: 1}\n"
+        "generate: {workers: 2, part_triplets: 1, batch_triplets: 1, device: cpu}\n"
+    )
+    status, out, err = python("-m", "triptych", "two.yaml", "--stage", "generate", "--quiet", cwd=tmp_path)
+    assert (status, out) == (0, "generate: done in runs/two\n"), err

@@ -1,0 +1,269 @@
+"""The functions of ``import triptych``: a run, a plan, a comparison, a pipeline."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from pydantic import BaseModel
+
+from analysis.loaded_run import LoadedRun, load_run
+from probes.config.schema import Config
+from probes.errors import UserError
+from triptych.request import STAGES, Command
+from triptych.request_configuration import Chosen, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.studies.compare.summary import RunComparison
+
+Configuration = str | os.PathLike[str] | Mapping[str, Any] | Config | LoadedRun
+
+
+def run(
+    config: Configuration,
+    *,
+    stage: str | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    **changes: Any,
+) -> LoadedRun:
+    """Generate, observe, measure and report in this process; return the run.
+
+    Called again it goes on where it stopped, as the command ``triptych`` does.
+
+    Parameters
+    ----------
+    config : path, mapping, Config or LoadedRun
+        ``triplets.yaml``; the folder of a run, to take it up again; or the configuration itself, as plain data or as
+        a `triptych.Config`. Paths within a mapping begin in the current folder.
+    stage : str, optional
+        Only this stage: ``plan``, ``generate``, ``observe``, ``trace``, ``measure`` or ``report``.
+    overwrite : bool
+        Replace what the folder holds of another run.
+    progress : bool
+        Show progress bars and remarks on stderr, and print where the report is.
+    **changes
+        Fields of the configuration, put over it: ``seeds=[0, 1]``, ``out="runs/second"``. The fields of a section are
+        a mapping, and what it does not name stays: ``sampler={"steps": 4}``.
+
+    Raises
+    ------
+    UserError
+        The configuration is wrong, something cannot be generated, or the folder holds another run.
+
+    Examples
+    --------
+    >>> run = triptych.run("triplets.yaml", sampler={"steps": 4}, out="runs/quick")  # doctest: +SKIP
+    >>> run = triptych.run({"prompts": ["a {person} with a dog"], "seeds": [0, 1]})  # doctest: +SKIP
+    """
+    from triptych import stages
+
+    _require_stage(stage)
+    quiet = not progress
+    command = Command(
+        given(config),
+        chosen(changes),
+        stage=stage,
+        overwrite=overwrite,
+        quiet=quiet,
+        announce=progress,
+    )
+    return load_run(stages.run(command).out_path)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a configuration would generate, and what that would take; nothing is written.
+
+    Attributes
+    ----------
+    config : Config
+        With every default, and the prompts that the model can read.
+    images : int
+        Their number.
+    samples : DataFrame
+        One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed``, ``tokens`` ...
+        Without rows where the images are another program's.
+    text : str
+        The plan as the command ``triptych CONFIG --dry-run`` prints it: samples, contrasts, time, memory, storage.
+    """
+
+    config: Config
+    images: int
+    samples: pd.DataFrame = field(compare=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+def plan(config: Configuration, **changes: Any) -> Plan:
+    """Return what a configuration would generate and what that would take.
+
+    Parameters
+    ----------
+    config, **changes
+        As of `triptych.run`.
+
+    Raises
+    ------
+    UserError
+        The configuration is wrong, or something cannot be generated.
+
+    Examples
+    --------
+    >>> plan({"prompts": ["a {person} with a dog"], "seeds": [0, 1]}).images
+    6
+    """
+    import pandas as pd
+
+    from triptych import stages
+
+    command = Command(given(config), chosen(changes), dry=True, quiet=True, announce=False)
+    found, lines = stages.planned(command)
+    samples = pd.DataFrame([sample.row() for sample in found.samples])
+    return Plan(found.config, len(samples) or found.images, samples, "\n".join(lines))
+
+
+def compare(
+    first: LoadedRun | str | os.PathLike[str],
+    second: LoadedRun | str | os.PathLike[str],
+    *more: LoadedRun | str | os.PathLike[str],
+    every: bool = False,
+    **options: Any,
+) -> RunComparison:
+    """Compare two or more measured runs on the same prompts, paired by prompt; every two of them are compared.
+
+    Parameters
+    ----------
+    first, second, *more : LoadedRun or path
+    every : bool
+        Compare every site and step, not only the main ones.
+    **options
+        ``level`` and ``resamples`` of the intervals, ``permutations`` of the tests, ``seed``: as of
+        `analysis.studies.compare.differences.compare`.
+
+    Raises
+    ------
+    UserError
+        A run is not measured, is given twice, or has no prompt in common with the others.
+
+    Examples
+    --------
+    >>> triptych.compare("runs/first-light", "runs/null")  # doctest: +SKIP
+    """
+    from analysis.studies.compare.summary import compared
+
+    runs = [one if isinstance(one, LoadedRun) else load_run(os.fspath(one)) for one in (first, second, *more)]
+    return compared([one.run for one in runs], every=every, **options)
+
+
+def load_pipeline(
+    model: str | os.PathLike[str] = "toyworld",
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    scheduler: str | None = None,
+) -> Any:
+    """Return a diffusers pipeline as a run would load it, for `triptych.Probe` and `triptych.Intervention`.
+
+    Parameters
+    ----------
+    model : str or path
+        A bundled model, a hub id, a folder of diffusers, or a ``.safetensors`` or ``.ckpt`` file.
+    device : str
+        ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+    dtype : str
+        ``auto``, ``float32``, ``float16`` or ``bfloat16``.
+    scheduler : str, optional
+        Such as ``ddim``; the model's own by default.
+
+    Raises
+    ------
+    UserError
+        There is no such model, device or scheduler, or the files are damaged.
+    """
+    from probes.models import loading
+
+    source = loading.resolve(os.fspath(model))
+    return loading.load(source, device=device, dtype=dtype, scheduler=scheduler).pipe
+
+
+def given(config: Configuration) -> str | Config | Mapping[str, Any]:
+    """Return the path of a configuration, or the configuration itself.
+
+    Raises
+    ------
+    UserError
+        It is neither.
+    """
+    if isinstance(config, LoadedRun):
+        return str(config.path)
+    if isinstance(config, Config | Mapping):
+        return config
+    if isinstance(config, str | os.PathLike):
+        return os.fspath(config)
+    raise UserError(
+        f"config: expected the path of triplets.yaml or of a run, a mapping or a triptych.Config, got {config!r:.60}:"
+        " pass one of them"
+    )
+
+
+def chosen(changes: Mapping[str, Any]) -> Chosen:
+    """Return changes of a configuration by the place that each has in it, with its name.
+
+    Raises
+    ------
+    UserError
+        A name is no field of a configuration.
+
+    Examples
+    --------
+    >>> chosen({"seeds": range(2), "sampler": {"steps": 4}})
+    {('seeds',): ('seeds', [0, 1]), ('sampler', 'steps'): ('sampler.steps', 4)}
+    """
+    found: dict[tuple[str, ...], tuple[str, Any]] = {}
+    for name, value in changes.items():
+        if name not in Config.model_fields:
+            raise UserError(f"{name}: unknown field, got {value!r:.60}: {_remedy(name)}")
+        value = plain(value)
+        # an empty mapping asks for an optional section with its defaults, and of any other changes nothing
+        if name != "images" and _sections(name) and isinstance(value, Mapping):
+            found |= {(name, key): (f"{name}.{key}", one) for key, one in value.items()}
+            if value or Config.model_fields[name].default is not None:
+                continue
+        found[name,] = (name, value)
+    return found
+
+
+def _sections(name: str) -> list[type[BaseModel]]:
+    """The section that a field of the configuration is; several where it may be one of them, none where it is none."""
+    annotation = Config.model_fields[name].annotation
+    kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+
+
+def _remedy(name: str) -> str:
+    """Return what may have been meant by a name that is no field."""
+    for section in Config.model_fields:
+        if any(name in kind.model_fields for kind in _sections(section)):
+            return f"did you mean {section}={{{name!r}: ...}}?"
+    close = difflib.get_close_matches(name, [*Config.model_fields, "stage", "overwrite", "progress"], 1)
+    return f"did you mean {close[0]}?" if close else "see help(triptych.Config)"
+
+
+def _require_stage(stage: str | None) -> None:
+    if stage is not None and stage not in STAGES:
+        close = difflib.get_close_matches(stage, STAGES, 1)
+        remedy = f"did you mean {close[0]}?" if close else "name one of them"
+        raise UserError(f"stage: expected one of {', '.join(STAGES)}, got {stage!r:.60}: {remedy}")

@@ -1,0 +1,48 @@
+"""``triptych models``: what can be loaded, and how far it was tested."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probes import command_line
+
+if TYPE_CHECKING:
+    from probes.models.inventory import Entry
+
+
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    return command_line.Parser(
+        prog="triptych models",
+        description="List what `model:` can name, and how far each was tested: models that come with the package,"
+        " layouts of pipelines, published models. Nothing is fetched.",
+        examples={"triptych models": "what is in the cache of this machine is said, too"},
+    )
+
+
+def section(title: str, entries: Sequence[Entry]) -> str:
+    """Return a title and a line for each entry: its name, how far it was tested, and what it is."""
+    name, tested = (max(len(getattr(entry, field)) for entry in entries) for field in ("name", "tested"))
+    lines = [f"  {entry.name:<{name}}  {entry.tested:<{tested}}  {entry.about}" for entry in entries]
+    return "\n".join([title, *lines, ""])
+
+
+def work(options: argparse.Namespace) -> None:
+    """Run the command with its parsed arguments."""
+    from hooks.architectures.registry import ARCHITECTURES
+    from probes.models import inventory
+
+    kinds = "; ".join(architecture.models for architecture in ARCHITECTURES)
+    for title, entries in (
+        ("bundled, with the share of named things that each draws (docs/toyworld.md):", inventory.bundled()),
+        (f"a hub id, a folder, a .safetensors or .ckpt file of {kinds}, tested with:", inventory.layouts()),
+        (
+            "published models that are known by name, and whether their weights were tried:",
+            inventory.published(),
+        ),
+    ):
+        print(section(title, entries))
+    print(f"`hooks.Probe` alone reads {', '.join(inventory.readable_only())}.")
+    print("Everything else is refused by its name, before weights are read.")

@@ -1,0 +1,24 @@
+"""``triptych report RUN``: the report anew, from the tables of a measured run."""
+
+from __future__ import annotations
+
+from probes import command_line
+from triptych.cli.run import work
+from triptych.options import staged_parser
+
+__all__ = ["parser", "work"]
+
+
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    main = staged_parser(
+        "report",
+        "Write report.html, the figures and the LaTeX tables of a measured run anew. Nothing is generated or measured,"
+        " and no model is loaded.",
+        {"triptych report runs/first-light": "after an update of triptych, or of what people answered"},
+        "the folder of a measured run, or its triplets.yaml",
+        [],
+    )
+    main.add_argument("--quiet", action="store_true", help="no progress bars")
+    main.set_defaults(stage="report")
+    return main
