@@ -132,8 +132,8 @@ def word_test(
     None is below 0. The p-value is that of :math:`g / \sqrt{V_p + V_w + V_r}` by Student's t with Satterthwaite's
     degrees of freedom: the parts' own are n − 1, those of either side's words (Welch), and R − 1; the part of the
     reference words weighs as much as before it was lessened. Parts with too few degrees of freedom to be added up keep
-    the quantile of their own (Banerjee): the words' with :math:`f = k_1 + k_2 - 2` where a side has two, and the
-    references' where there are two,
+    the quantile of their own (Banerjee): the words' with :math:`f = k_1 + k_2 - 2` where a side has two, or
+    where one group stands for both sides, and the references' where there are two,
 
     .. math:: g^2 = V_p\, t_{n-1}(\alpha)^2 + V_w\, t_f(\alpha)^2 + V_r\, t_1(\alpha)^2
 
@@ -362,7 +362,7 @@ def error_parts(words: Parts, references: tuple, prompts: tuple) -> Parts:
         Variance of the gap.
     """
     together, alone = [prompts], []
-    if min(freedom for _, freedom in words) > 1:
+    if len(words) > 1 and min(freedom for _, freedom in words) > 1:
         together += words
     else:
         alone.append((sum(variance for variance, _ in words), sum(freedom for _, freedom in words)))
