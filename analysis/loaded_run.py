@@ -443,13 +443,13 @@ class LoadedRun:
         UserError
             The run is not measured, or has no contrast.
         """
+        from analysis.report.figures import with_ends
         from analysis.report.figures.headline import draw_headline
 
         config = self.run.config
         pairs = contrasts(config)
-        return self._drawn(
-            draw_headline(self._table("gap"), self._metrics(), pairs, config.reference, config.unit)
-        )
+        findings = with_ends(self._table("findings"), self._table("gap"))
+        return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
 
     def export(
         self,

@@ -23,7 +23,12 @@ from triptych.cli.main import COMMANDS, command, main
 from triptych.options import _FIELDS as FIELDS
 
 # Print a page and take no argument.
-OUTSIDE = {"lab/pages/sites.py", "lab/pages/tables.py", "lab/pages/mitigation.py"}
+OUTSIDE = {
+    "lab/pages/sites.py",
+    "lab/pages/tables.py",
+    "lab/pages/mitigation.py",
+    "lab/pages/configuration.py",
+}
 DOORS = {"probes.run", "analysis.__main__", "triptych.__main__"}  # of `triptych run` and of `triptych`
 STUDIES = {f"triptych {name}" for name in COMMANDS}
 MODULES = {

@@ -233,7 +233,7 @@ def _object(entry: Mapping[str, Any]) -> list:
 def _image(stored: Mapping[str, Any]) -> Image.Image | None:
     try:
         return Image.open(io.BytesIO(stored["bytes"])).convert("RGB")
-    except (OSError, TypeError, ValueError, SyntaxError):
+    except (OSError, TypeError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None  # said in the report, which counts what cannot be read
 
 

@@ -154,7 +154,11 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
                 content.samples,
                 content.objects.tables["objects"] if content.objects else None,
                 content.gaps,
-                {"-".join(summary.contrast): summary.findings[0].direction for summary in content.summaries},
+                {
+                    "-".join(summary.contrast): summary.findings[0].direction
+                    for summary in content.summaries
+                    if summary.findings
+                },
                 Sharing(run, team, processes),
             )
     return run.path / "report.html"

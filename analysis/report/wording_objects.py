@@ -98,7 +98,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     """
     first, second = pair
     n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
-    if len(claims) and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
+    if len(claims) and "claim_reason" in claims and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
         return (
             f"No object can be tested: {SHARED_NOISE}. Draw each prompt from its own noise "
             "(sampler: {noise: own}) to test what differs."

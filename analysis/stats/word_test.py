@@ -116,6 +116,7 @@ def word_test(
     within: Sequence[ArrayLike] | None = None,
     shared: ArrayLike | None = None,
     level: float = 0.95,
+    apart: bool = False,
 ) -> WordTest:
     r"""Test whether the reference is nearer to the words of one side than to those of the other.
 
@@ -156,6 +157,8 @@ def word_test(
         are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value. To be corrected by
         the caller where ``within`` is given.
     level : float
+    apart : bool
+        Whether no part is added up or lessened: less power, for p-values that are adjusted over many columns.
 
     Raises
     ------
@@ -219,7 +222,7 @@ def word_test(
         for side, word_means in enumerate(means):
             if len(word_means) > 1:
                 spread_of[side, block] = word_means.var(axis=0, ddof=1)
-        gap[block], variances, parts = _variances(cells[:2], cells[2:], n[block], robust)
+        gap[block], variances, parts = _variances(cells[:2], cells[2:], n[block], robust, apart)
         if takes:
             correction[block] = means[0].mean(axis=0) - means[1].mean(axis=0) - gap[block]
         if seeds is not None:
@@ -318,6 +321,7 @@ def _variances(
     spread: list[NDArray[np.float64]],
     n: NDArray[np.int64],
     robust: NDArray[np.float64] | None,
+    apart: bool,
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], Parts]:
     """The gap; its variances over words, reference words and prompts; and these as parts of its error.
 
@@ -337,7 +341,10 @@ def _variances(
         if len(groups) < 2:  # stands for the other side too
             share = [sum(share)]
         of_sides = [
-            (_words(group, part, n, lessened=group.shape[1] > 2 or robust is None), group.shape[1] - 1)
+            (
+                _words(group, part, n, lessened=not apart and (group.shape[1] > 2 or robust is None)),
+                group.shape[1] - 1,
+            )
             for group, part in zip(groups, share)
         ]
         lean = np.array([exact_sum(gaps - whole) / n for gaps in single])
@@ -345,11 +352,11 @@ def _variances(
         rest = sum(exact_sum((gaps - whole - own) ** 2) for gaps, own in zip(single, lean))
         reference = np.maximum(square - rest / max(references - 1, 1) / (n - 1) / n / references, nothing)
     weight = np.where(reference > 0, square, 0.0)
-    parts = error_parts(of_sides, (reference, references - 1, weight), (prompts, n - 1))
+    parts = error_parts(of_sides, (reference, references - 1, weight), (prompts, n - 1), apart=apart)
     return gap, [sum(words for words, _ in of_sides), reference, prompts], parts
 
 
-def error_parts(words: Parts, references: tuple, prompts: tuple) -> Parts:
+def error_parts(words: Parts, references: tuple, prompts: tuple, *, apart: bool = False) -> Parts:
     """Return the variances of a gap by degrees of freedom, as `analysis.stats.crossed.crossed_bound` takes them.
 
     Parameters
@@ -360,15 +367,17 @@ def error_parts(words: Parts, references: tuple, prompts: tuple) -> Parts:
         Variance of the gap, its degrees of freedom, and what stands for it where these are added up.
     prompts : (ndarray, degrees of freedom)
         Variance of the gap.
+    apart : bool
+        Whether each part keeps the quantile of its own degrees of freedom.
     """
     together, alone = [prompts], []
-    if len(words) > 1 and min(freedom for _, freedom in words) > 1:
+    if not apart and len(words) > 1 and min(freedom for _, freedom in words) > 1:
         together += words
     else:
         alone.append((sum(variance for variance, _ in words), sum(freedom for _, freedom in words)))
-    if references[1] > 1:
+    if references[1] > 1 and not apart:
         together.append(references)
-    elif references[1] == 1:
+    elif references[1] > 0:
         alone.append(references[:2])
     return [satterthwaite(together), *alone]
 

@@ -13,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from probes.json_text import parse_json
+
 NAME = "NAME"  # in a place: a key of the user's own
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
 _BOUNDS = {
@@ -74,11 +76,11 @@ class SectionText:
 def shipped_schema() -> Mapping[str, Any]:
     """Return the JSON schema that comes with the package; made anew where its file is damaged, to be printed again."""
     try:
-        return json.loads((files(__package__) / "triplets.schema.json").read_text(encoding="utf-8"))
+        return parse_json((files(__package__) / "triplets.schema.json").read_text(encoding="utf-8"))
     except ValueError:
         from probes.config.schema import schema_text
 
-        return json.loads(schema_text())
+        return parse_json(schema_text())
 
 
 @cache

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import rich_argparse
 
 from tests.forked import ROOT
 from tests.tiny import tiny_pipeline
@@ -62,6 +64,8 @@ def test_one_that_was_imported_before_is_named(tmp_path):
 
 FINDER = f"""
 import importlib.machinery, sys
+
+sys.path.append({str(Path(rich_argparse.__file__).parents[1])!r})
 
 class Finder:
     def find_spec(name, path=None, target=None):

@@ -27,6 +27,7 @@ __all__ = [
     "draw_triplets",
     "files",
     "inline_svg",
+    "with_ends",
 ]
 
 
@@ -81,7 +82,7 @@ def draw_figures(
     """
     own = [metric for metric in metrics if metric.key == primary]
     drawn = [
-        draw_headline(_with_ends(findings, gap), metrics, contrasts, reference, unit),
+        draw_headline(with_ends(findings, gap), metrics, contrasts, reference, unit),
         *(
             draw_prompts(
                 gap_prompts[
@@ -111,8 +112,8 @@ def draw_figures(
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def _with_ends(findings: pd.DataFrame, gap: pd.DataFrame) -> pd.DataFrame:
-    """Findings with the ends of their intervals and δ, from ``tables/gap``."""
+def with_ends(findings: pd.DataFrame, gap: pd.DataFrame) -> pd.DataFrame:
+    """Return findings with the ends of their intervals and δ, from ``tables/gap``."""
     keys = ["contrast", "space", "site", "metric"]
     columns = ["ci_low", "ci_high", "word_low", "word_high", "delta", "n_prompts"]
     ends = gap[gap["step"] == NO_STEP][[*keys, *columns]].drop_duplicates(keys)

@@ -176,7 +176,8 @@ def _pair(table, first, second, counts, level) -> pd.DataFrame:
     differ = (differences != 0).sum(axis=0)
     family = (2.0 ** (1 - np.minimum(differ, 60)) <= LEVEL) & (len(table.prompts) > 1)
     nearness = [(side / table.seeds[:, None])[None] for side in presence]
-    over = word_test(*nearness, level=level)
+    # kept apart: of many objects the smallest p counts, far out where degrees of freedom that are added up do not hold
+    over = word_test(*nearness, level=level, apart=True)
     share = [sums[:, place].sum(axis=0) / max(table.n_images * sizes[place], 1) for place in (0, 1)]
     low, high = np.clip(-over.high, -1, 1), np.clip(-over.low, -1, 1)
     columns = {

@@ -266,7 +266,7 @@ def test_out_in_the_home_of_the_user(tmp_path, monkeypatch):
 
 def test_the_dry_run_shows_no_escape_codes(tmp_path, capsys):
     (tmp_path / "a.yaml").write_text("prompts: [\"a {person} \\u202e in \\u2066 'x'\"]\n")
-    assert main([str(tmp_path / "a.yaml"), "--dry-run"]) == 0
+    assert main([str(tmp_path / "a.yaml"), "--dry-run", "--samples"]) == 0
     out = capsys.readouterr().out
     assert "a woman \\u202e in \\u2066 'x'" in out
     assert all(line.isprintable() for line in out.splitlines())

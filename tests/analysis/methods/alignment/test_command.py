@@ -7,7 +7,7 @@ import torch
 from nltk.translate.bleu_score import corpus_bleu
 from PIL import Image
 
-from analysis.methods.alignment import command, java_captions
+from analysis.methods.alignment import arguments, command, java_captions
 from analysis.methods.alignment import observe as alignment_observe
 from analysis.methods.alignment import section as report_alignment
 from analysis.methods.alignment.tables import interval, retrieval_table
@@ -71,7 +71,7 @@ def no_java():
 
 
 def measured(run, *more):
-    return command.measure(command.parser().parse_args([str(run.path), *more]))
+    return command.measure(arguments.parser().parse_args([str(run.path), *more]))
 
 
 @pytest.fixture(scope="module")

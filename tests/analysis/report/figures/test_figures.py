@@ -16,11 +16,12 @@ from matplotlib.collections import PathCollection
 from PIL import Image
 
 from analysis.metrics.registry import METRICS, computed_from, headline_metrics
-from analysis.report.figures import draw_figures, files, inline_svg
+from analysis.report.figures import draw_figures, files, inline_svg, with_ends
 from analysis.report.figures.atlas import atlas_rows, beyond_words
-from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.lines import _name_ticks
+from analysis.report.figures.headline import WIDTH, draw_headline
+from analysis.report.figures.lines import _name_ticks, draw_steps
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
+from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
 from analysis.tables.stage import measure
@@ -31,6 +32,7 @@ from tests.analysis.synthetic_run import write_run
 CONTRASTS = [("masculine", "feminine")]
 PAIRS = ["neutral-feminine", "neutral-masculine"]
 SPECIFICATIONS = pd.DataFrame(columns=list(COLUMNS))
+RUNS: list[Run] = []  # whose gaps are drawn
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,7 @@ def run(tmp_path_factory) -> Run:
     path = write_run(tmp_path_factory.mktemp("figures") / "run", prompts=5, seeds=1, steps=6)
     run = Run.open(path)
     measure(run)
+    RUNS.append(run)
     return run
 
 
@@ -49,7 +52,20 @@ def drawn(run):
 def draw(gap, disparity, contrasts=CONTRASTS, specifications=None):
     steps = {step: 1000.0 - 100 * step for step in range(6)}
     table = SPECIFICATIONS if specifications is None else specifications
-    return draw_figures(gap, table, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS)
+    tables = (findings_of(gap), RUNS[-1].table("gap_prompts"), table)
+    prompts = {triplet: f"a person {triplet}" for triplet in range(5)}
+    return draw_figures(
+        gap, *tables, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS, prompts=prompts
+    )
+
+
+def findings_of(gap):
+    """The findings that a report words of these gaps."""
+    run = RUNS[-1]
+    found = (
+        summaries(gap, run.table("specifications"), run.table("agreement"), run.config) if len(gap) else []
+    )
+    return findings_table(found)
 
 
 def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(run):
@@ -84,33 +100,34 @@ def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(
 
 
 def test_every_figure_is_drawn(drawn):
-    expected = ["headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "similarity-steps"]
+    expected = [
+        "headline",
+        "prompts-masculine-feminine",
+        "atlas-masculine-feminine",
+        "gap-text-layers",
+        "gap-steps",
+        "similarity-steps",
+    ]
     assert list(drawn) == [*expected, "gap-decoder"]
 
 
-def test_the_panels_of_eight_measures_leave_their_titles_and_numbers_room():
-    rows = [
-        {
-            "space": one.space,
-            "site": one.site,
-            "metric": one.metric,
-            "step": -1,
-            "contrast": "masculine-feminine",
-        }
-        | {"gap": -0.00125, "ci_low": -0.0052, "ci_high": -0.0001, "p_control": np.nan}
-        for one in headline_metrics()
-    ]
-    figure = draw_headline(pd.DataFrame(rows), headline_metrics(), CONTRASTS, "neutral").figure
+def test_the_rows_of_eight_measures_leave_their_names_and_numbers_room():
+    rows = pd.DataFrame(
+        [
+            {"measure": one.key, "primary": one.key == "z0", "contrast": "masculine-feminine"}
+            for one in headline_metrics()
+        ]
+    )
+    rows = rows.assign(gap=-0.00125, ci_low=-0.0052, ci_high=-0.0001, delta=0.02, distance=0.1, share=-0.0125)
+    rows = rows.assign(p_control=np.nan, word_gap=np.nan, word_low=np.nan, word_high=np.nan)
+    rows = rows.assign(word_share=np.nan, word_share_low=np.nan, word_share_high=np.nan, n_prompts=24)
+    figure = draw_headline(rows, headline_metrics(), CONTRASTS, "neutral").figure
     figure.canvas.draw()
-    assert len(figure.axes) == 8
-    titles = [axes._left_title for axes in figure.axes]
-    numbers = [
-        tick
-        for axes in figure.axes
-        for tick in axes.get_xticklabels()
-        if axes.get_xlim()[0] <= tick.get_position()[0] <= axes.get_xlim()[1]
-    ]
-    for texts in (titles, numbers):
+    (axes,) = figure.axes
+    assert len(axes.get_yticklabels()) == 8
+    low, high = axes.get_xlim()
+    numbers = [tick for tick in axes.get_xticklabels() if low <= tick.get_position()[0] <= high]
+    for texts in (axes.get_yticklabels(), numbers):
         boxes = [text.get_window_extent() for text in texts]
         assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
         assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
@@ -126,7 +143,7 @@ def test_as_many_layers_are_named_as_have_room(count, named):
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):
     for figure in drawn.values():
         width, height = figure.figure.get_size_inches()
-        assert width in (SINGLE, DOUBLE) and height <= 9
+        assert width in (SINGLE, DOUBLE, WIDTH) and height <= 9
         texts = [t for t in figure.figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
         assert texts and min(t.get_fontsize() for t in texts) >= 7.5
 
@@ -159,13 +176,12 @@ def test_files_do_not_depend_on_the_process(run):
     code = (
         "import sys, hashlib, pandas as pd\n"
         "from analysis.report.figures import files\n"
-        "from analysis.report.figures.headline import draw_headline\n"
-        "from analysis.metrics.registry import headline_metrics\n"
+        "from analysis.report.figures.lines import draw_steps\n"
         "gap = pd.read_parquet(sys.argv[1])\n"
-        "drawn = draw_headline(gap, headline_metrics(), [('masculine', 'feminine')], 'neutral')\n"
+        "drawn = draw_steps(gap, dict.fromkeys(range(6), 1.0), [('masculine', 'feminine')], 'neutral')\n"
         "print(*(hashlib.sha256(data).hexdigest() for data in files(drawn).values()))"
     )
-    here = draw_headline(run.table("gap"), headline_metrics(), CONTRASTS, "neutral")
+    here = draw_steps(run.table("gap"), dict.fromkeys(range(6), 1.0), CONTRASTS, "neutral")
     expected = [hashlib.sha256(data).hexdigest() for data in files(here).values()]
     table = str(run.path / "tables" / "gap.parquet")
     root = Path(__file__).parents[4]
@@ -269,7 +285,7 @@ def test_what_was_not_captured_is_not_drawn(run):
     gap, disparity = run.table("gap"), run.table("disparity")
     image = computed_from("pictures")
     only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
-    assert list(only) == ["headline"]
+    assert set(only) <= {"headline", "prompts-masculine-feminine"} and "headline" in only
     assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]
 
 
@@ -277,7 +293,9 @@ def test_caller_keeps_the_look_of_matplotlib(run):
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    draw_headline(run.table("gap"), headline_metrics(), CONTRASTS, "neutral")
+    draw_headline(
+        with_ends(findings_of(run.table("gap")), run.table("gap")), headline_metrics(), CONTRASTS, "neutral"
+    )
     assert dict(mpl.rcParams) == before
 
 
