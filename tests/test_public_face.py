@@ -150,6 +150,7 @@ def test_the_word_map_is_that_of_a_probe_on_the_same_noise(tasks, run):
 def test_own_words_are_planned(tasks):
     plan = tasks["own words"]
     assert plan.images == 6 and set(plan.samples["word"]) == {"figure", "lady", "gentleman"}
+    assert "a lady holding an umbrella on the beach" in set(plan.samples["prompt"])
     assert "lady" in repr(plan) and "gentleman" in repr(plan) and "6 images" in repr(plan)
     assert "<pre>" in plan._repr_html_()
 

@@ -88,7 +88,13 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     Examples
     --------
     >>> row = {"words_first": 3, "words_second": 3, "p_corrected": 0.001, "p_claim_adjusted": 0.01}
-    >>> tie = row | {"object": "tie", "difference_words": 0.5, "p_pooled": 0.001, "claim": "holds"}
+    >>> tie = row | {
+    ...     "object": "tie",
+    ...     "difference_words": 0.5,
+    ...     "p_pooled": 0.001,
+    ...     "claim": "holds",
+    ...     "claim_reason": "",
+    ... }
     >>> print(
     ...     objects_opening(pd.DataFrame([tie]), ("feminine", "masculine"))
     ... )  # doctest: +NORMALIZE_WHITESPACE
@@ -98,7 +104,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     """
     first, second = pair
     n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
-    if len(claims) and "claim_reason" in claims and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
+    if len(claims) and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
         return (
             f"No object can be tested: {SHARED_NOISE}. Draw each prompt from its own noise "
             "(sampler: {noise: own}) to test what differs."

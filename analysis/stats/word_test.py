@@ -158,7 +158,8 @@ def word_test(
         the caller where ``within`` is given.
     level : float
     apart : bool
-        Whether no part is added up or lessened: less power, for p-values that are adjusted over many columns.
+        Whether no part is added up, and what word and prompt leave unexplained is taken off the prompts' part, not the
+        words': less power, for p-values that are adjusted over many columns. Without `within` and several references.
 
     Raises
     ------
@@ -340,12 +341,20 @@ def _variances(
         share = [1 / side.shape[1] for side in sides]
         if len(groups) < 2:  # stands for the other side too
             share = [sum(share)]
+        words = [
+            _words(group, part, n) for group, part in zip(groups, share)
+        ]  # each with what prompts bring to it
+        if apart:
+            ours, theirs = (sum(of_all) for of_all in zip(*words))
+            prompts = np.maximum.reduce([prompts - theirs, prompts - ours, nothing])
         of_sides = [
             (
-                _words(group, part, n, lessened=not apart and (group.shape[1] > 2 or robust is None)),
+                np.maximum(ours - theirs, nothing)
+                if not apart and (group.shape[1] > 2 or robust is None)
+                else ours,
                 group.shape[1] - 1,
             )
-            for group, part in zip(groups, share)
+            for group, (ours, theirs) in zip(groups, words)
         ]
         lean = np.array([exact_sum(gaps - whole) / n for gaps in single])
         square = (lean**2).sum(axis=0) / max(references - 1, 1) / references
@@ -383,9 +392,9 @@ def error_parts(words: Parts, references: tuple, prompts: tuple, *, apart: bool 
 
 
 def _words(
-    group: NDArray[np.float64], share: float, n: NDArray[np.int64], *, lessened: bool
-) -> NDArray[np.float64]:
-    """Variance of words' means around their group's, less what of it word and prompt leave unexplained."""
+    group: NDArray[np.float64], share: float, n: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
     over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
     mean = _mean_of(over_references)
@@ -393,8 +402,8 @@ def _words(
         deviation = word - mean
         centre = exact_sum(deviation) / n
         squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
-    rest = left / (n - 1) / n if lessened else 0.0
-    return np.maximum(squares - rest, 0.0) / max(group.shape[1] - 1, 1) * share
+    scale = share / max(group.shape[1] - 1, 1)
+    return squares * scale, left / (n - 1) / n * scale
 
 
 def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ def draw_prompts(
             names_of = [f"seed {seed}" for seed in rows["seed"]]
         else:
             names_of = [label(names[int(triplet)], LONGEST) for triplet in rows["triplet"]]
-        axes.set_yticks(places if named else [], names_of if named else [], fontsize=7)
+        axes.set_yticks(places if named else [], names_of if named else [], fontsize=7.5)
         if not named:
             axes.set_ylabel(f"{count:,} {unit}s, in order of their gap")
         axes.set_ylim(-0.7, count - 0.3)

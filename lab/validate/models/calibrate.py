@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--readme",
         action="store_true",
-        help="print the README's table of gaps of the runs, and write no page",
+        help="print the table of gaps of docs/what_numbers_say.md, and write no page",
     )
     main.add_argument(
         "--scores",

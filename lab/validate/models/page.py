@@ -1,4 +1,4 @@
-"""The page docs/calibration.md, and the README's table of gaps, in Markdown."""
+"""The page docs/calibration.md, and the table of gaps of docs/what_numbers_say.md, in Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
 
 
 def readme_table(run: Run) -> str:
-    """Return the README's table of a run's main gaps, in Markdown."""
+    """Return the table of a run's main gaps, in Markdown."""
     return render("readme_gaps", gaps=headline_gaps(run).to_dict("records")).rstrip("\n")
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.metrics.registry import headline_metrics
+from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.findings import COLUMNS, summaries
 from analysis.report.format import listed
 from analysis.report.page import report
@@ -123,6 +124,9 @@ def test_a_level_run_claims_no_direction(level):
     tables = [level.table(name) for name in ("gap", "specifications", "agreement")]
     (found,) = summaries(*tables, level.config)
     assert len(found.findings) == 4 and not any(one.direction for one in found.findings)
+    shown = atlas_rows(tables[0], CONTRAST)
+    filled, cells = beyond_words(shown["p_control_adjusted"]).sum(), shown["gap"].notna().sum()
+    assert filled <= 0.05 * cells
 
 
 # Specifications
