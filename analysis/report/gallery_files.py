@@ -2,8 +2,8 @@
 
 ``gallery/index.html`` reads two kinds of scripts (a page opened from disk may load scripts, but not JSON):
 ``index.js`` says of each triplet its prompt, gap and objects, so that it can be found and sorted, and a file for each
-`TRIPLETS` triplets holds their images, word maps and outlines. A triplet of up to nine words takes at most `BUDGET` bytes:
-outlines that leave too little for the images are left out, and images are stored in lower quality, or smaller.
+`TRIPLETS` triplets holds their images, word maps and outlines. A triplet of up to nine words takes at most `BUDGET`
+bytes: outlines that leave too little for the images are left out, and images are stored in lower quality, or smaller.
 """
 
 from __future__ import annotations
