@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -89,14 +89,11 @@ def choose_triplets(
 def with_pictures(shown: Sequence[ShownTriplet], pictures: Mapping[str, Image.Image]) -> list[ShownTriplet]:
     """Return triplets with their pictures as ``data:`` addresses."""
     return [
-        ShownTriplet(
-            **{
-                **vars(one),
-                "cells": [
-                    {**cell, "source": gallery.encode(pictures[cell["sample_id"]], LARGEST)}
-                    for cell in one.cells
-                ],
-            }
+        replace(
+            one,
+            cells=[
+                {**cell, "source": gallery.encode(pictures[cell["sample_id"]], LARGEST)} for cell in one.cells
+            ],
         )
         for one in shown
     ]

@@ -1,8 +1,8 @@
 """What statistics of objects cannot say where all prompts of a seed share their noise (``sampler.noise: shared``).
 
 Prompts are the unit of these tests and intervals. With a shared noise the prompts of a seed show or lack an object
-together: a word that leaves the noise at one prompt leaves it at others, and twenty-four prompts are worth as little as
-one. So p-values and intervals are NaN with this reason; counts, shares and bias scores stand. Gaps have both samples in
+together: a word that leaves the noise at one prompt leaves it at others, and prompts are no independent sample. So
+p-values and intervals are NaN with this reason; counts, shares and bias scores stand. Gaps have both samples in
 their error instead, prompts and seeds (`analysis.stats.crossed`).
 """
 
