@@ -252,7 +252,7 @@ def extended(tmp_path_factory):
         "from analysis.report.figures.prompt_numbers import draw_prompt_numbers\n",
     )
     inserted(
-        figures / "__init__.py", "        draw_headline(_with_ends", "        draw_prompt_numbers(gap),\n"
+        figures / "__init__.py", "        draw_headline(with_ends", "        draw_prompt_numbers(gap),\n"
     )
     inserted(
         copy / "analysis/report/templates/gap.html.j2",
