@@ -47,13 +47,13 @@ from tests.tiny import WORDS, _byte_characters, _enliven, _text_config, tiny_tok
 SYSTEM_WORDS = """
 You are assistant designed generate superior images degree image-text alignment based textual prompts or user
 prompts. <Prompt Start>
-""".split()
+""".split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
 
 # Qwen-Image drops the first 34 tokens of its template: as many as these words give when each is one token.
 TEMPLATE_WORDS = """
 Describe image detailing color shape size texture quantity text spatial relationships of objects background system
 user assistant
-""".split()
+""".split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
