@@ -200,7 +200,7 @@ class Intervention(HookedBlock):
         inputs = self._architecture.inputs(self._pipe, args, kwargs)
         self._check_rows(inputs.batch)
         if self._calls == 0:
-            self._check_text_runs(inputs.text)
+            self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
         self._batch = inputs.batch
         self._calls += 1
@@ -271,9 +271,9 @@ class Intervention(HookedBlock):
             if rows >= batch.rows and patch.writes_at(self._calls):  # a batch may grow while it is drawn
                 patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
 
-    def _check_text_runs(self, states: Tensor) -> None:
+    def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
-        for reader, run in select_runs(self._readers, states).values():
+        for reader, run in select_runs(self._readers, states, pooled).values():
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
                 raise HookError(
                     f"{reader.name}: expected the prompts to be encoded first, and negative prompts after them: pass "

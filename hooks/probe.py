@@ -220,7 +220,7 @@ class Probe(HookedBlock):
         if self._rows is None:
             self._recorder.begin(rows)
             self._rows = rows
-            runs = select_runs(self._readers, inputs.text)
+            runs = select_runs(self._readers, inputs.text, inputs.pooled)
             self._words.begin(runs, rows)
             for states in conditional_states(runs, inputs.text, self._sites):
                 self._recorder.record_text(states)

@@ -65,6 +65,8 @@ class Inputs:
         States of the text encoders, of the prompts' rows.
     masked : bool
         Whether tokens are masked in attention.
+    pooled : Tensor, shape (rows, width), or None
+        The text as one vector, of the prompts' rows, where the denoiser is given one that is looked for.
     """
 
     batch: Batch
@@ -72,6 +74,7 @@ class Inputs:
     latent: Tensor
     text: Tensor
     masked: bool
+    pooled: Tensor | None = None
 
 
 @dataclass(frozen=True)

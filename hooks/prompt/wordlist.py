@@ -13,11 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
 from hooks.prompt.spans import encode, require_fast, split_pieces, token_positions
-
-TOKENIZERS = {"text": "tokenizer", "text_2": "tokenizer_2"}
 
 
 @dataclass(frozen=True)
