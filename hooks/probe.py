@@ -10,10 +10,10 @@ the device; the numbers leave it once, when the block ends (tensors that are kep
 
 One block watches one call of the pipeline. Within it:
 
-- records are numbered by UNet call, from 0, with the timestep attached (PNDM calls the UNet N + 1 times for
+- records are numbered by call of the denoiser, from 0, with the timestep attached (PNDM calls it N + 1 times for
   N steps);
 - what the text encoder, the VAE and the decoder gave carries call number 0 and no timestep;
-- of several decodes (a preview in a callback, say) the last one after the last UNet call counts.
+- of several decodes (a preview in a callback, say) the last one after its last call counts.
 """
 
 from __future__ import annotations

@@ -29,13 +29,13 @@ Where = tuple[slice, slice, slice]
 
 
 class AttentionSums:
-    """Sums of the probabilities of the UNet's cross- or self-attentions over the calls of one block.
+    """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
 
     Parameters
     ----------
     pipe : DiffusionPipeline
     call : callable
-        Gives the UNet call under way, or None.
+        Gives the call under way, or None.
     definition : Definition, optional
         Heat maps to sum; of self-attention, what refines them.
     choice : MapChoice, optional
@@ -136,9 +136,7 @@ class AttentionSums:
             isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
         )
         if by_step and planned is None:
-            raise HookError(
-                "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"
-            )
+            raise HookError("steps: the pipeline does not say how many calls it plans: choose steps='sum'")
         size_in_bytes = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
         if choice is not None and choice.limit is not None and size_in_bytes > choice.limit:
             raise HookError(
@@ -164,7 +162,7 @@ class AttentionSums:
         return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.tensors())
 
     def require_complete(self, calls: int) -> None:
-        """Raise a HookError that names the first layer which was not read once in each UNet call."""
+        """Raise a HookError that names the first layer which was not read once in each call."""
         for layer in self.layers:
             if self._seen[layer.address] == 0:
                 raise HookError(
@@ -173,7 +171,7 @@ class AttentionSums:
                 )
             if self._seen[layer.address] != calls:
                 raise HookError(
-                    f"{layer.address}: expected one run in each of {calls} UNet calls, but it ran "
+                    f"{layer.address}: expected one run in each of {calls} calls, but it ran "
                     f"{self._seen[layer.address]} times: turn off what skips or repeats layers"
                 )
 

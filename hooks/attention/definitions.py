@@ -1,6 +1,6 @@
 """Definitions of heat maps: named, versioned ways from attention probabilities to one map per token.
 
-A definition says which layers enter and with which weight, how the UNet calls are weighted, whether heads
+A definition says which layers enter and with which weight, how the calls of the denoiser are weighted, whether heads
 are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
 maps are resized to the latent. All are summed while the pipeline runs, at a memory that does not grow with
 the steps, and every one is the same few lines (`hooks.attention.sums`). Imports no torch.
@@ -46,7 +46,7 @@ class Definition:
     left_out : tuple of int
         Factors (side of the latent over side of the layer's grid) whose layers are left out.
     steps : tuple of float
-        Weights of so many bins of equal numbers of UNet calls; (1.0,) is the plain sum.
+        Weights of so many bins of equal numbers of calls; (1.0,) is the plain sum.
     heads : {"each", "mean"}
         Whether every head's map is resized and clamped by itself, or their mean.
     scale : {"none", "max"}
@@ -70,7 +70,7 @@ class Definition:
 
     name: str
     version: str
-    layers: tuple[tuple[str, float], ...] = (("unet.*", 1.0),)
+    layers: tuple[tuple[str, float], ...] = (("*", 1.0),)
     left_out: tuple[int, ...] = ()
     steps: tuple[float, ...] = (1.0,)
     heads: str = "each"
@@ -133,7 +133,7 @@ class Definition:
         return entering
 
     def step_weight(self, call: int, calls: int | None) -> float:
-        """Weight of a UNet call, of so many."""
+        """Weight of a call of the denoiser, of so many."""
         if len(self.steps) == 1:
             return self.steps[0]
         return self.steps[min(call, calls - 1) * len(self.steps) // calls]

@@ -59,7 +59,7 @@ class AttentionLayer:
 
 
 def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
-    """The cross- or self-attentions of the UNet, in the order in which they run.
+    """The cross- or self-attentions of the denoiser, in the order in which they run.
 
     Parameters
     ----------

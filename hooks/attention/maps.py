@@ -54,11 +54,11 @@ class LayerMaps:
     Attributes
     ----------
     values : dict of str to ndarray, shape (rows, bins, heads, n_tokens, h, w), float32
-        By address, at the layer's own resolution: the sum over the UNet calls of a bin; one head where heads
+        By address, at the layer's own resolution: the sum over the calls of a bin; one head where heads
         were averaged. In self-attention the "tokens" are the pixels attended to, the last two dimensions
         those that attend.
     calls : tuple of int
-        Number of UNet calls in each bin.
+        Number of calls of the denoiser in each bin.
     choice : MapChoice
     size : (int, int)
         Of the latent.
@@ -68,7 +68,7 @@ class LayerMaps:
     calls: tuple[int, ...]
     choice: MapChoice
     size: tuple[int, int]
-    _layers: tuple[AttentionLayer, ...] = field(repr=False)  # all of the UNet
+    _layers: tuple[AttentionLayer, ...] = field(repr=False)  # all of the denoiser
     _planned: int | None = field(repr=False)
 
     @property
@@ -106,7 +106,7 @@ class LayerMaps:
         layer : str or None
             Address of one of those kept; None is their mean, a layer weighed by its number of heads.
         step : int or None
-            Bin of UNet calls, from 0; None is the sum over the bins.
+            Bin of calls, from 0; None is the sum over the bins.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class LayerMaps:
 
 
 def word_maps(sums: object, self_sums: object | None) -> WordMaps | None:
-    """Heat maps of an `AttentionSums` that has seen UNet calls; None if it sums no definition.
+    """Heat maps of an `AttentionSums` that has seen calls; None if it sums no definition.
 
     They are refined by the sums of self-attention if the definition says so.
     """

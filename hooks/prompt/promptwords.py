@@ -101,7 +101,7 @@ class PromptWords:
         ]
         if not encoders:
             raise HookError(
-                "words: the texts are not known, since no text encoder gave the UNet its "
+                "words: the texts are not known, since no text encoder gave the denoiser its "
                 "encoder_hidden_states (prompt_embeds were passed in): pass prompts=[...] to Probe, or token "
                 "positions in place of words"
             )

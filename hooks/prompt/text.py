@@ -1,7 +1,7 @@
-"""Runs of a text encoder, and which of them the UNet is conditioned on.
+"""Runs of a text encoder, and which of them the denoiser is conditioned on.
 
 A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative
-prompts; nothing in the encoder tells the two apart. So every run before the first UNet call is held, and
+prompts; nothing in the encoder tells the two apart. So every run before the first call of the denoiser is held, and
 the one whose states equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if
 prompts and negative prompts are the same).
 """
@@ -23,7 +23,7 @@ from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.similarity import end_of_text
 
-MAX_RUNS = 8  # held while waiting for the UNet; a pipeline needs two
+MAX_RUNS = 8  # held while waiting for the denoiser; a pipeline needs two
 
 
 @dataclass
@@ -37,7 +37,7 @@ class TextRun:
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
 
     def gives(self, conditional: Tensor) -> bool:
-        """Return whether some state of this run, as it is or normed, is what the UNet is given.
+        """Return whether some state of this run, as it is or normed, is what the denoiser is given.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class TextReader:
         add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor) -> TextRun | None:
-        """The first held run that gave `conditional` (rows, tokens, width of the UNet), or None.
+        """The first held run that gave `conditional` (rows, tokens, width of the denoiser), or None.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders'.
         """
@@ -166,7 +166,7 @@ class TextStates:
 
 
 def select_runs(readers: Sequence[TextReader], final: Tensor) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """By name of the encoder, its reader and the run that the UNet is conditioned on, if there was one.
+    """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def select_runs(readers: Sequence[TextReader], final: Tensor) -> dict[str, tuple
 def conditional_states(
     runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Mapping[str, Site]
 ) -> Iterator[TextStates]:
-    """The wanted text sites of the runs that the UNet is conditioned on.
+    """The wanted text sites of the runs that the denoiser is conditioned on.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def conditional_states(
             if layers:
                 encoder = name.replace("text", "text_encoder")
                 raise HookError(
-                    f"{layers[0]}: no run of {encoder} in this block gave the UNet its encoder_hidden_states "
+                    f"{layers[0]}: no run of {encoder} in this block gave the denoiser its encoder_hidden_states "
                     "(were prompt_embeds passed in?): pass prompts, or leave these sites out"
                 )
             continue

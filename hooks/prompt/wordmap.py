@@ -161,7 +161,7 @@ class WordMap:
         return self._sliced("layer", address, self._slice[1])
 
     def step(self, number: int) -> WordMap:
-        """The map of one bin of UNet calls; of the mean over the kept layers, or of the layer chosen.
+        """The map of one bin of calls; of the mean over the kept layers, or of the layer chosen.
 
         Parameters
         ----------
