@@ -57,7 +57,7 @@ class AttentionSums:
         kind: str = "cross",
     ) -> None:
         self._call, self._kind = call, kind
-        layers = attention_layers(pipe, kind)
+        layers = self._layers(pipe, kind)
         needed = DefinitionSums if kind == "cross" else RefineSums
         self.defined = None if definition is None else needed(definition, layers)
         self.kept = None if choice is None else KeptSums(choice, layers)
@@ -73,6 +73,10 @@ class AttentionSums:
         self._scratch: tuple[Tensor, Tensor] | None = None
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self.tokens: int | None = None
+        self.columns: tuple[tuple[int, ...], ...] | None = None
+
+    def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
+        return attention_layers(pipe, kind)
 
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Hook the projections of every layer; closing the stack takes the hooks off."""
@@ -104,15 +108,7 @@ class AttentionSums:
 
     def _pair(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
         batch = call.batch
-        size = (batch.rows, batch.height, batch.width)
-        if self.latent is None:
-            self._begin(size, key.shape[1], call.planned)
-        elif self.latent != size:
-            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
-        elif self._kind == "cross" and key.shape[1] != self.tokens:
-            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {key.shape[1]}")
-        self._seen[layer.address] += 1
-        takers = [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
+        takers = self._takers(layer, call, key.shape[1])
         if not takers:
             return
         query = batch.conditional(query, layer.address)
@@ -128,6 +124,18 @@ class AttentionSums:
         for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
             for sums in takers:
                 sums.add(layer, where, probabilities, call.number, call.planned)
+
+    def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
+        """The sums that take a layer's run at this call, which is counted."""
+        size = (call.batch.rows, *call.batch.grid)
+        if self.latent is None:
+            self._begin(size, tokens, call.planned)
+        elif self.latent != size:
+            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
+        elif self._kind == "cross" and tokens != self.tokens:
+            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {tokens}")
+        self._seen[layer.address] += 1
+        return [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
 
     def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
         choice = None if self.kept is None else self.kept.choice

@@ -29,7 +29,7 @@ class MapChoice:
         Positions to keep (of the prompt, or of the grid for self-attention); all, by default.
     definition : str or None
         Name of the heat map's definition (`hooks.attention.definitions`) that is summed beside; None for none.
-        Self-attention has none.
+        "default" is that of the architecture, "daam" for U-Nets. Self-attention has none.
     limit : int or None
         Bytes that all that is summed may take on the device; more is refused before the first step. None
         lifts it.
@@ -49,7 +49,7 @@ class MapChoice:
     heads: str | Sequence[int] = "mean"
     steps: str | int = "sum"
     tokens: Sequence[int] | None = None
-    definition: str | None = "daam"
+    definition: str | None = "default"
     limit: int | None = LIMIT
 
     def __post_init__(self) -> None:

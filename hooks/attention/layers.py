@@ -76,7 +76,8 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     for site, factor in architecture.attentions(pipe, kind):
         module = module_at(pipe, site.module)
         layer = AttentionLayer(site.address, factor, int(module.heads), module)
-        _require_readable(layer)
+        if not architecture.final_attention:
+            _require_readable(layer)
         layers.append(layer)
     return layers
 
