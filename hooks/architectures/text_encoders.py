@@ -145,7 +145,7 @@ class TextCore:
 
 
 def text_core(pipe: Any, part: str) -> TextCore | None:
-    """Find the modules of a text encoder of the pipeline, such as "text_encoder_2"; None if it is of no known family."""
+    """The modules of a text encoder, such as "text_encoder_2"; None if there is none, or one of no known family."""
     encoder = getattr(pipe, part, None)
     for family in FAMILIES if encoder is not None else ():
         for inner in family.cores:

@@ -67,7 +67,7 @@ class TextRun:
         return None
 
     def pools(self, pooled: Tensor) -> bool:
-        """Return whether the pooled vectors that the denoiser is given, shape (rows, width), begin or end with these."""
+        """Return whether the pooled vectors that the denoiser is given begin or end with these; (rows, width)."""
         if self.pooled is None or self.pooled.shape[-1] > pooled.shape[-1]:
             return False
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
