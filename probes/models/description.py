@@ -325,7 +325,9 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
     remedy = "mend it, or give the text encoder that belongs to it"
     file = f"{layout.denoiser.name}/config.json"
     with readable(source, file, expected, remedy):
-        call = architecture.blank_call(model, architecture.latent_size(model), text)
+        # positions of packed latents, which say it elsewhere, have no values here
+        model.blank_size = architecture.latent_size(model)
+        call = architecture.blank_call(model, model.blank_size, text)
         latents = architecture.inputs(model, (), call)
         drawn = architecture.prediction(latents, architecture.denoiser(model)(**call))
     if drawn.shape != latents.latent.shape:
