@@ -136,7 +136,7 @@ def read_index(source: Source) -> dict[str, Any]:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
         missing = why_unread(str(kind))
         remedy = f"{missing}; {supported()}" if missing else supported()
-        raise fault(source, INDEX, one_of(pipelines), got, remedy)
+        raise fault(source, INDEX, "a pipeline that can be read", got, remedy)
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
             expected = f"`{name}` of diffusers or transformers"
