@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -296,6 +296,24 @@ class Config(Section):
         ),
         Alters("nothing"),
     ] = None
+
+    if not TYPE_CHECKING:  # who checks types reads the fields
+
+        def __init__(self, /, **data: Any) -> None:
+            """Validate fields, in Python as in a file.
+
+            Raises
+            ------
+            UserError
+                In one line the first that is wrong: place, rule, what was found, remedy.
+            """
+            try:
+                super().__init__(**data)
+            except ValidationError as error:
+                raise UserError(message(error, type(self), YamlSource("Config", "", data), {})) from None
+
+        # of one that is marked as pydantic's own, pydantic validates files as before, with their context
+        __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod
