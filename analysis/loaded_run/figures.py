@@ -1,0 +1,98 @@
+"""Figures of a run in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from analysis.loaded_run.tables import RunTables
+from analysis.study import contrasts
+from probes.errors import UserError
+
+if TYPE_CHECKING:
+    from analysis.report.figures import Drawn
+
+
+class RunFigures(RunTables):
+    """The figures of a run."""
+
+    def plot_atlas(self, contrast: str | None = None) -> Drawn:
+        """Draw the gap at every site and step as colour.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+
+        Raises
+        ------
+        UserError
+            The run is not measured, has no such contrast, or captured no site that has steps.
+        """
+        from analysis.report.figures.atlas import draw_atlas
+
+        chosen = self._contrast(contrast)
+        return self._drawn(draw_atlas(self._table("gap"), self._timesteps, chosen, self.run.config.reference))
+
+    def plot_gap(
+        self,
+        site: str | Iterable[str] | None = None,
+        *,
+        metric: str | None = None,
+        contrast: str | None = None,
+    ) -> Drawn:
+        """Draw the gap of chosen sites along the steps; of those without steps, along the sites.
+
+        Parameters
+        ----------
+        site : str or iterable of str, optional
+            As of `gap`; latents, noise predictions and the predicted image, by default.
+        metric : str, optional
+            By default the first that the sites have.
+        contrast : str, optional
+            As of `plot_atlas`.
+
+        Raises
+        ------
+        UserError
+            The run is not measured, or knows no such site or contrast.
+        """
+        from analysis.report.figures.lines import draw_sites, draw_steps
+
+        chosen, config = self._contrast(contrast), self.run.config
+        if site is None:
+            steps = draw_steps(self._table("gap"), self._timesteps, [chosen], config.reference, config.unit)
+            return self._drawn(steps)
+        rows = self.gap(site, metric=metric)
+        rows = rows[rows["metric"] == rows["metric"].iloc[0]]
+        return self._drawn(draw_sites(rows, self._timesteps, chosen, config.reference, config.unit))
+
+    def plot_forest(self) -> Drawn:
+        """Draw the headline gaps with their intervals: between the indicators' words, and over all words.
+
+        Raises
+        ------
+        UserError
+            The run is not measured, or has no contrast.
+        """
+        from analysis.report.figures import with_ends
+        from analysis.report.figures.headline import draw_headline
+
+        config = self.run.config
+        pairs = contrasts(config)
+        findings = with_ends(self._table("findings"), self._table("gap"))
+        return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
+
+    @cached_property
+    def _timesteps(self) -> dict[int, float]:
+        """Timestep of each call number."""
+        table = self._table("timesteps")
+        return dict(zip(table["step"].astype(int), table["timestep"].astype(float)))
+
+    def _drawn(self, figure: Drawn | None) -> Drawn:
+        if figure is None:
+            raise UserError(
+                f"{self.path}: expected gaps to draw, found none: the run has no contrast, or captured no such site"
+            )
+        return figure
