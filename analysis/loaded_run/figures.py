@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from analysis.loaded_run.tables import RunTables
 from analysis.study import contrasts
 from probes.errors import UserError
@@ -15,7 +17,42 @@ if TYPE_CHECKING:
 
 
 class RunFigures(RunTables):
-    """The figures of a run."""
+    """The figures of a run: some by a method with options, all of the report by name."""
+
+    def plots(self) -> pd.DataFrame:
+        """Return the figures of the report that the run holds something for, by name, each with its title.
+
+        Raises
+        ------
+        UserError
+            The run is not measured.
+        """
+        return pd.DataFrame(
+            {"plot": list(self._figures), "title": [drawn.title for drawn in self._figures.values()]}
+        )
+
+    def plot(self, name: str) -> Drawn:
+        """Return a figure of the report by its name, also one of a method: an audit's, a trace's.
+
+        Parameters
+        ----------
+        name : str
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-gender"``,
+            ``"trace-shares"`` ...
+
+        Raises
+        ------
+        UserError
+            The run is not measured, or holds nothing for such a figure; the line names the nearest.
+
+        Examples
+        --------
+        >>> run.plot("trace-shares").save("shares.pdf")  # doctest: +SKIP
+        """
+        for figures in (self._figures_of_methods, self._figures_of_objects, lambda: self._figures):
+            if name in (drawn := figures()):  # the whole report is drawn only where it must be
+                return drawn[name]
+        raise self._unknown("plot", name, self._figures)
 
     def plot_atlas(self, contrast: str | None = None) -> Drawn:
         """Draw the gap at every site and step as colour.
@@ -78,11 +115,34 @@ class RunFigures(RunTables):
         """
         from analysis.report.figures import with_ends
         from analysis.report.figures.headline import draw_headline
+        from analysis.report.findings import findings_table
 
         config = self.run.config
         pairs = contrasts(config)
-        findings = with_ends(self._table("findings"), self._table("gap"))
+        findings = with_ends(findings_table(self._summaries), self._table("gap"))
         return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
+
+    def _figures_of_methods(self) -> dict[str, Drawn]:
+        from analysis.report.method import reported_methods
+
+        drawn: dict[str, Drawn] = {}
+        for section in (method.section for method in reported_methods()):
+            if section is not None and (read := section.read(self.run)) is not None:
+                drawn |= section.draw(read, self.run.config)
+        return drawn
+
+    def _figures_of_objects(self) -> dict[str, Drawn]:
+        from analysis.report import objects
+
+        read = objects.read_objects(self.run)
+        return {} if read is None else objects.draw(read, self.run.config)
+
+    @cached_property
+    def _figures(self) -> dict[str, Drawn]:
+        """The figures of the report by name."""
+        from analysis.report import page
+
+        return page.draw(page.read(self.run))
 
     @cached_property
     def _timesteps(self) -> dict[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from analysis.loaded_run.tables import RunTables
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report import gallery as galleries
 from analysis.report.format import number
+from analysis.report.objects import OVERLAY
 from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
 from analysis.study import contrasts
 from hooks.errors import HookError
@@ -65,6 +67,7 @@ class RunImages(RunTables):
         limit: int = 8,
         *,
         word: str | None = None,
+        objects: bool = False,
         prompt: str | None = None,
         triplets: Sequence[int] | None = None,
         sort: str = "number",
@@ -77,6 +80,8 @@ class RunImages(RunTables):
             At most so many: the first seed of every prompt, then the second of every prompt ...
         word : str, optional
             The word or phrase whose heat map lies over the images.
+        objects : bool
+            Outline the objects that were found, each in the colour of its dependency group; persons are left out.
         prompt : str, optional
             Only triplets in one of whose prompts this text stands, whatever its case.
         triplets : sequence of int, optional
@@ -87,7 +92,8 @@ class RunImages(RunTables):
         Raises
         ------
         UserError
-            No triplet is left, the word stands in no prompt of them, or the run is not measured and to be sorted.
+            No triplet is left, the word stands in no prompt of them, objects were not looked for, or the run is not
+            measured and to be sorted.
         """
         if sort not in ("number", "gap"):
             raise self._unknown("sort", sort, ("number", "gap"))
@@ -107,8 +113,9 @@ class RunImages(RunTables):
         if sort == "gap":
             sizes = {draw: abs(gap) for draw in draws if (gap := self._own_gap(*draw)) is not None}
             draws = sorted(draws, key=lambda draw: -sizes.get(draw, -1.0))
-        chosen = [self._shown(*draw, word=word) for draw in draws[:limit]]
-        return Gallery(chosen, len(samples[["triplet", "seed"]].drop_duplicates()), word or "")
+        shown = [self._shown(*draw, word=word) for draw in draws[:limit]]
+        shown = self._outlined(shown) if objects else shown
+        return Gallery(shown, len(samples[["triplet", "seed"]].drop_duplicates()), word or "", objects)
 
     def word_map(
         self,
@@ -185,6 +192,19 @@ class RunImages(RunTables):
         lead = rows[rows["indicator"] == self.run.config.reference]
         prompt = (lead if len(lead) else rows)["prompt"].iloc[0]
         return GalleryTriplet(number, seed, prompt, cells, self._gap_line(number, seed))
+
+    def _outlined(self, triplets: Sequence[GalleryTriplet]) -> list[GalleryTriplet]:
+        """The same triplets with the outlines of the objects found."""
+        from analysis.report.overlays import overlays
+
+        ids = [cell.sample_id for one in triplets for cell in one.cells]
+        found = self._table("objects")
+        found = found[found["sample_id"].isin(ids) & (found["object"] >= 0) & ~found["human"]]
+        marks = overlays(found, self.run.of_samples("objects", ids, OVERLAY))
+        return [
+            replace(one, cells=[replace(cell, marks=marks.get(cell.sample_id, ())) for cell in one.cells])
+            for one in triplets
+        ]
 
     @cached_property
     def _own_gaps(self) -> pd.DataFrame | None:

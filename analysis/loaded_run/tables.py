@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import summaries
+from analysis.report.findings import Summary, summaries
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.similarities import pair_name
@@ -21,6 +21,7 @@ from probes.errors import UserError, nearest
 from probes.runs.store import Run
 
 if TYPE_CHECKING:
+    from analysis.loaded_run.object_finding import ObjectFinding
     from analysis.report.wording import Finding
 
 
@@ -139,6 +140,32 @@ class RunTables:
         if measure not in found:
             raise self._unknown("measure", measure, found)
         return found[measure]
+
+    def object_finding(self, contrast: str | None = None) -> ObjectFinding:
+        """Return which objects differ between the images of two indicators, in words, as on the report.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+
+        Raises
+        ------
+        UserError
+            Objects were not looked for, the run is not measured, or has no such contrast.
+        """
+        from analysis.loaded_run.object_finding import ObjectFinding
+        from analysis.report.objects import of_contrast, read_objects
+        from analysis.report.wording_objects import claimed
+        from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
+
+        claims, (first, second) = self._table("object_claims"), self._contrast(contrast)
+        config, objects = self.run.config, read_objects(self.run)
+        if objects is None:
+            raise self._unknown("table", "objects", self.run.tables())
+        own = claims[(claims["first"] == second) & (claims["second"] == first)]
+        shown = of_contrast(objects, (first, second), config.reference, config.unit)
+        return ObjectFinding.of(shown, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
 
     @property
     def z0(self) -> Finding:
@@ -288,10 +315,15 @@ class RunTables:
         return pairs[chosen]
 
     @cached_property
+    def _summaries(self) -> list[Summary]:
+        """What is found of each contrast, as the report has it."""
+        tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
+        return summaries(*tables, self.run.config)
+
+    @cached_property
     def _findings(self) -> dict[str, list[Finding]]:
         """By contrast."""
-        tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
-        return {"-".join(one.contrast): one.findings for one in summaries(*tables, self.run.config)}
+        return {"-".join(one.contrast): one.findings for one in self._summaries}
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
