@@ -122,7 +122,7 @@ class Config(Section):
         option(
             "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -work, -skills), a hub id, a"
             " folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the tool;"
-            " docs/models.md says what others are read.",
+            " docs/how_to/models.md says what others are read.",
             example="CompVis/stable-diffusion-v1-4",
         ),
         Alters("nothing"),
@@ -149,7 +149,7 @@ class Config(Section):
     edit: Annotated[
         Edit | None,
         option(
-            "What is altered in the model once it is loaded (docs/mitigation.md).",
+            "What is altered in the model once it is loaded (docs/validation/mitigation.md).",
             null="nothing",
             example={"words": {"person": {"woman": 0.25}}},
         ),
@@ -192,7 +192,8 @@ class Config(Section):
     images: Annotated[
         Images | None,
         option(
-            "Images that another program generated, to be measured in place of a model (docs/foreign_images.md).",
+            "Images that another program generated, to be measured in place of a model"
+            " (docs/how_to/foreign_images.md).",
             null="none: the model generates",
             example={"from": "images.csv"},
         ),
@@ -240,7 +241,7 @@ class Config(Section):
     cluster: Annotated[
         Cluster | None,
         option(
-            "A Ray cluster whose workers generate and observe (docs/clusters.md).",
+            "A Ray cluster whose workers generate and observe (docs/how_to/clusters.md).",
             null="no cluster, the processes of this machine",
             example={"address": "auto"},
         ),
@@ -254,8 +255,8 @@ class Config(Section):
     trace: Annotated[
         Trace | None,
         option(
-            "Activation patching: which place inside the model makes the difference (docs/trace.md). `{}` takes all"
-            " defaults; it takes longer than all other stages.",
+            "Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes"
+            " all defaults; it takes longer than all other stages.",
             null="nothing is traced",
             example={"sites": ["unet.*.cross"]},
         ),
@@ -268,17 +269,19 @@ class Config(Section):
     ] = Measure()
     gep: Annotated[
         Gep,
-        option("An audit of attributes by prompts with contexts (docs/gep.md).", example={"ensemble": 1}),
+        option(
+            "An audit of attributes by prompts with contexts (docs/how_to/gep.md).", example={"ensemble": 1}
+        ),
         Alters("measure"),
     ] = Gep()
     dalleval: Annotated[
         DallEval,
-        option("An audit of professions (docs/dalleval.md).", example={"tone": "ciede2000"}),
+        option("An audit of professions (docs/how_to/dalleval.md).", example={"tone": "ciede2000"}),
         Alters("measure"),
     ] = DallEval()
     skills: Annotated[
         Skills,
-        option("An audit of visual skills (docs/paintskills.md).", example={"count": "only"}),
+        option("An audit of visual skills (docs/how_to/paintskills.md).", example={"count": "only"}),
         Alters("measure"),
     ] = Skills()
     report: Annotated[Report, option("What the page shows.", example={"gallery": 100}), Alters("report")] = (
@@ -287,7 +290,7 @@ class Config(Section):
     out: Annotated[
         str | None,
         option(
-            "Run directory, or an address of object storage. See docs/object_storage.md.",
+            "Run directory, or an address of object storage. See docs/how_to/object_storage.md.",
             null="runs/NAME",
             example="runs/first-light",
         ),

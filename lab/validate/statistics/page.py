@@ -1,7 +1,7 @@
 """The page on error rates of tests and coverage of intervals.
 
 ``python -m lab.validate.statistics.page --scale tests/benchmarks/results/statistics_scale.json --out
-docs/statistics.md`` writes it. Every number of the page is simulated when it is made, as
+docs/validation/statistics.md`` writes it. Every number of the page is simulated when it is made, as
 `lab.validate.statistics.simulation` and `lab.validate.statistics.words` say, but for those on time and memory, which
 are those of the file given.
 """
