@@ -69,7 +69,7 @@ class LoadedRun:
     words : DataFrame
         One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
     nouns : DataFrame
-        A row a noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
+        One row per noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
     objects : DataFrame
         One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
     object_tests : DataFrame
@@ -206,7 +206,7 @@ class LoadedRun:
 
     @cached_property
     def nouns(self) -> pd.DataFrame:
-        """A row a noun of a prompt."""
+        """One row per noun of a prompt."""
         return self.run.table("nouns")
 
     @cached_property
@@ -261,7 +261,8 @@ class LoadedRun:
         Returns
         -------
         DataFrame
-            A row a similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``, ``metric``,
+            One row per similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``,
+            ``metric``,
             ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is none),
             ``reason`` why it is NaN, ``version``.
 

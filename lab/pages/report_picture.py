@@ -1,6 +1,6 @@
 """The annotated picture of a report's first screen: ``python -m lab.pages.report_picture RUN``.
 
-Chromium shows ``report.html``, numbered marks are laid over it, and the screen is stored as a PNG of few colours. The page
+Chromium shows ``report.html``, numbered marks are laid over it, and the screen is stored as a PNG of few colours.
 ``docs/start/reading_the_report.md`` says what each number is.
 """
 
@@ -38,9 +38,9 @@ DRAW = """marks => marks.map(([selector, x, y], index) => {
     if (!found) return selector;
     const box = found.getBoundingClientRect(), mark = document.createElement("div");
     mark.textContent = index + 1;
-    mark.style.cssText = `position:absolute;z-index:99;width:26px;height:26px;border-radius:13px;background:#b3261e;color:#fff;
-        font:bold 15px/26px sans-serif;text-align:center;left:${Math.max(4, box.left + box.width * x - 34 * (x <= 0))}px;
-        top:${box.top + scrollY + box.height * y - 13}px`;
+    const left = Math.max(4, box.left + box.width * x - 34 * (x <= 0)), top = box.top + scrollY + box.height * y - 13;
+    mark.style.cssText = `position:absolute;z-index:99;width:26px;height:26px;border-radius:13px;background:#b3261e;
+        color:#fff;font:bold 15px/26px sans-serif;text-align:center;left:${left}px;top:${top}px`;
     document.body.append(mark);
     return null;
 }).filter(Boolean)"""
