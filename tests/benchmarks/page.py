@@ -16,7 +16,7 @@ HEAD = """# What word maps cost, and how near they are to DAAM's
   run on one machine.
 - **Made by** this command:
 
-```
+```bash
 python -m tests.benchmarks.page > docs/validation/benchmarks.md
 ```
 
