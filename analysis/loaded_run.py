@@ -229,6 +229,25 @@ class LoadedRun:
         rows = [TABLES[name].rows if name in TABLES else "" for name in names]
         return pd.DataFrame({"table": names, "row": rows})
 
+    def columns(self, name: str) -> pd.DataFrame:
+        """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
+
+        Raises
+        ------
+        UserError
+            There is no such table; the line names the nearest.
+
+        Examples
+        --------
+        >>> run.columns("gap").set_index("column").loc["p_control", "meaning"]  # doctest: +SKIP
+        """
+        from analysis.tables.columns import columns_of
+
+        if name not in TABLES:
+            raise self._unknown("table", name, TABLES)
+        frame = pd.DataFrame([vars(column) for column in columns_of(name)])
+        return frame.rename(columns={"name": "column"})
+
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.
 

@@ -12,6 +12,14 @@ MARKED = re.compile(r"(?ms)^<!-- not run: ([^\n]*) -->\n`{3,}\w*\n(.*?)\n`{3,}")
 
 HEAD = """# Commands that no test runs
 
+- **What it shows.** Which commands and which Python of the pages no test runs, and why.
+- **Compared with.** All other blocks are run, or read by the parser of their command.
+- **Made by** this command:
+
+```bash
+python -m lab.pages.not_run > docs/validation/not_run.md
+```
+
 Every block of commands or Python on these pages is checked by `tests/test_pages.py`. Those of this list are not run,
 for the reason given; each has a comment above it. Printed by `python -m lab.pages.not_run`.
 
