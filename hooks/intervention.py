@@ -1,4 +1,4 @@
-"""Writing at sites while a pipeline draws: activations exchanged between the rows of one batch.
+"""Activation patching while a pipeline generates: sites take activations from other rows of the batch.
 
 Donors and recipients are rows of one call, so nothing is cached and the noise is shared:
 

@@ -101,7 +101,7 @@ class Probe(HookedBlock):
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
     layer_maps, self_attention : LayerMaps
-        What `MapChoice`s kept.
+        What each `MapChoice` kept.
 
     Raises
     ------

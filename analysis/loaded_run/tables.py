@@ -184,7 +184,7 @@ class RunTables:
 
     @cached_property
     def nouns(self) -> pd.DataFrame:
-        """A row a noun of a prompt."""
+        """One row per noun of a prompt."""
         return self.run.table("nouns")
 
     @cached_property
@@ -207,6 +207,25 @@ class RunTables:
         rows = [TABLES[name].rows if name in TABLES else "" for name in names]
         return pd.DataFrame({"table": names, "row": rows})
 
+    def columns(self, name: str) -> pd.DataFrame:
+        """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
+
+        Raises
+        ------
+        UserError
+            There is no such table; the line names the nearest.
+
+        Examples
+        --------
+        >>> run.columns("gap").set_index("column").loc["p_control", "meaning"]  # doctest: +SKIP
+        """
+        from analysis.tables.columns import columns_of
+
+        if name not in TABLES:
+            raise self._unknown("table", name, TABLES)
+        frame = pd.DataFrame([vars(column) for column in columns_of(name)])
+        return frame.rename(columns={"name": "column"})
+
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.
 
@@ -220,7 +239,8 @@ class RunTables:
         Returns
         -------
         DataFrame
-            A row a similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``, ``metric``,
+            One row per similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``,
+            ``metric``,
             ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is none),
             ``reason`` why it is NaN, ``version``.
 

@@ -265,7 +265,7 @@ def _reduced(size: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
-    """Return the word maps of a triplet's images as one grey WebP: a row an image, a column a word.
+    """Return the word maps of a triplet's images as one grey WebP: one row per image, a column a word.
 
     Each map is stored between its own least and largest value; ``there`` says of which words an image has one.
     """

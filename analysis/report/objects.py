@@ -371,7 +371,7 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
 
 
 def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:
-    """A row an indicator, one cell per group."""
+    """One row per indicator, one cell per group."""
     cells = table.set_index(["indicator", "group"])[column].to_dict()
     return [
         {

@@ -80,7 +80,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """Yield what is not a default: the rest goes without saying."""
+        """Yield what is not a default."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
             if field.is_required() or value != field.get_default(call_default_factory=True):
