@@ -30,7 +30,7 @@ from probes.runs.store import KINDS, Run
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
     from analysis.report.figures import Drawn
-    from analysis.report.wording import Finding
+    from analysis.report.finding import Finding
     from hooks.prompt.wordmap import WordMap
 
 SHOWN_TRIPLETS = 3
