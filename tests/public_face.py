@@ -10,7 +10,7 @@ import analysis
 import hooks
 import triptych
 from analysis.report.figures.style import Drawn
-from analysis.report.wording import Finding
+from analysis.report.finding import Finding
 from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
 from analysis.stats.equivalence import Equivalence, equivalence_test
 from analysis.stats.intervals import Interval, bootstrap_interval

@@ -53,7 +53,7 @@ class LoadedRun(RunImages, RunFigures):
     words : DataFrame
         One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
     nouns : DataFrame
-        A row a noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
+        One row per noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
     objects : DataFrame
         One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
     object_tests : DataFrame

@@ -22,7 +22,7 @@ from probes.runs.store import Run
 
 if TYPE_CHECKING:
     from analysis.loaded_run.object_finding import ObjectFinding
-    from analysis.report.wording import Finding
+    from analysis.report.finding import Finding
 
 
 class RunTables:
@@ -77,8 +77,8 @@ class RunTables:
         Returns
         -------
         DataFrame
-            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says what each
-            column holds.
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says
+            what each column holds.
 
         Raises
         ------
