@@ -125,8 +125,8 @@ class LoadedRun:
         Returns
         -------
         DataFrame
-            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/tables.md` says what each
-            column holds.
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says
+            what each column holds.
 
         Raises
         ------

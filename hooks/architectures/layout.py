@@ -49,6 +49,9 @@ class Layout:
         that is its tokenizer's own limit.
     fixed : mapping of str to value
         Arguments of a call that a run always passes.
+    guidance : {"classifier-free", "distilled", "true"}
+        What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two, or
+        nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     """
 
     pipeline: str
@@ -60,6 +63,7 @@ class Layout:
     library: str = "diffusers"
     lengths: tuple[int, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    guidance: str = "classifier-free"
 
     @property
     def networks(self) -> tuple[Component, ...]:

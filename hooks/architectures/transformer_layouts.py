@@ -24,6 +24,7 @@ def _layout(
     *,
     pooled: bool = False,
     unbinned: bool = False,
+    guidance: str = "classifier-free",
 ) -> Layout:
     """A layout whose towers of text are (classes of the tokenizer, classes of the encoder, most tokens)."""
     suffixes = ("", *(f"_{number}" for number in range(2, len(towers) + 1)))
@@ -43,6 +44,7 @@ def _layout(
         pooled=pooled,
         lengths=tuple(length for _, _, length in towers),
         fixed={"use_resolution_binning": False} if unbinned else {},
+        guidance=guidance,
     )
 
 
@@ -57,6 +59,7 @@ FLUX = _layout(
     "FluxTransformer2DModel",
     ((CLIP, ("CLIPTextModel",), 77), (T5, ("T5EncoderModel",), 512)),
     pooled=True,
+    guidance="distilled",
 )
 CHROMA = _layout("ChromaPipeline", "ChromaTransformer2DModel", ((T5, ("T5EncoderModel",), 512),))
 # the published folders of PixArt name the class that diffusers replaces by its successor
@@ -72,6 +75,7 @@ QWEN_IMAGE = _layout(
     "QwenImageTransformer2DModel",
     ((QWEN, ("Qwen2_5_VLForConditionalGeneration",), 512),),
     "AutoencoderKLQwenImage",
+    guidance="true",
 )
 LUMINA2 = _layout("Lumina2Pipeline", "Lumina2Transformer2DModel", ((GEMMA, GEMMA_MODELS, 256),))
 Z_IMAGE = _layout("ZImagePipeline", "ZImageTransformer2DModel", ((QWEN, QWEN3_MODELS, 512),))

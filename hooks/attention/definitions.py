@@ -168,7 +168,7 @@ DECODER_PRODUCT = Definition(
     combine="product",
     following=1.0,
     power=2.0,
-    source="found and compared with masks on toyworld, see docs/word_maps.md",
+    source="found and compared with masks on toyworld, see docs/validation/word_maps.md",
 )
 
 SELF_REFINED = replace(

@@ -160,7 +160,7 @@ def test_the_table_of_a_pipeline(toy):
 
 
 def test_the_page_of_the_docs_is_current():
-    page = Path(__file__).parents[3] / "docs" / "sites.md"
+    page = Path(__file__).parents[3] / "docs" / "reference" / "sites.md"
     assert pages_sites.page() == page.read_text(encoding="utf-8"), (
-        "run: python -m lab.pages.sites > docs/sites.md"
+        "run: python -m lab.pages.sites > docs/reference/sites.md"
     )
