@@ -207,6 +207,8 @@ class Probe(HookedBlock):
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
                 stack.callback(attach_reader(module, site, receive).remove)
+            elif site.address == "text.pooled":
+                stack.callback(attach_reader(module, site, self._on_pooled).remove)
             elif site.per_step and site.read != "pipeline":
                 stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
         stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
@@ -241,8 +243,6 @@ class Probe(HookedBlock):
                 self._recorder.record_text(states)
         for reader in self._readers:
             reader.runs.clear()
-            if inputs.pooled is not None:
-                self._recorder.record_once("text.pooled", inputs.pooled)
         self._recorder.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
@@ -258,6 +258,11 @@ class Probe(HookedBlock):
             found = architecture.predictions(self._pipe, inputs, output, self._sites)
         for address, values in found:
             self._recorder.record(address, values)
+
+    def _on_pooled(self, values: Tensor) -> None:
+        if self._call is not None and self._call.number == 0:
+            rows = self._call.batch.conditional(values, "text.pooled")
+            self._recorder.record_once("text.pooled", rows)
 
     def _on_step(self, step: Step) -> None:
         found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
