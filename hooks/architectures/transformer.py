@@ -180,6 +180,7 @@ class Transformer(Architecture):
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
         self.pipelines = (row.layout.pipeline, *row.others)
+        self.layouts = (row.layout,)
 
     # What it is made of
 
@@ -212,6 +213,13 @@ class Transformer(Architecture):
                 f"call pipe.{PART}.unfuse_qkv_projections(), or load the pipeline again"
             )
         self._require_shared_noise(pipe)
+
+    def check(self, pipe: Any) -> None:
+        """See `Architecture.check`; a transformer of packed latents has no size of its own."""
+        if self.row.packed:
+            decoder.check(self.decoder_part, self.decoder(pipe).config)
+        else:
+            super().check(pipe)
 
     def _require_shared_noise(self, pipe: Any) -> None:
         scheduler = pipe.scheduler
@@ -452,9 +460,28 @@ class Transformer(Architecture):
         scheduler.set_timesteps(steps, device="cpu", **shift)
         return len(scheduler.timesteps)
 
+    def default_guidance(self, pipeline: type) -> float:
+        """See `Architecture.default_guidance`; under the name that the pipeline has for it."""
+        import inspect
+
+        name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
+        return float(inspect.signature(pipeline.__call__).parameters[name].default)
+
     def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """See `Architecture.guided`; where guidance is a second call, a negative prompt decides, not the scale."""
-        return scale > 1 and self.row.branches != "calls"
+        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one."""
+        return scale > 1 and self.row.layout.guidance != "distilled"
+
+    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
+        """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
+        return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
+
+    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+        """See `Architecture.call_arguments`."""
+        layout, found = self.row.layout, dict(self.row.layout.fixed)
+        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
+            return {**found, "true_cfg_scale": scale, "negative_prompt": negative or ""}
+        # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
+        return {**found, "guidance_scale": scale, **({"negative_prompt": negative} if negative else {})}
 
     # Sizes
 
@@ -480,8 +507,20 @@ class Transformer(Architecture):
     # Without weights
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """The last encoder's last states, as wide as they are."""
-        return {"encoder_hidden_states": outputs[-1][0]}
+        """The last encoder's last states; before them those of two encoders of CLIP, and the pooled text of CLIP's."""
+        import torch
+
+        *clip, last = outputs
+        states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
+        if len(clip) > 1:
+            joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
+            missing = states.shape[-1] - joined.shape[-1]
+            states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
+        given = {"encoder_hidden_states": states}
+        if self.row.pooled is not None:
+            pooled = [getattr(one, "text_embeds", getattr(one, "pooler_output", None)) for one in clip]
+            given[self.row.pooled[0]] = torch.cat(pooled, -1)
+        return given
 
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
         """See `Architecture.blank_text`."""

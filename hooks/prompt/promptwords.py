@@ -150,6 +150,14 @@ class PromptWords:
             )
         return tuple(sorted(found))
 
+    def placed_tokens(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
+        """Positions of the denoiser's text at which these tokens stand, given by text encoder."""
+        found: set[int] = set()
+        for encoder, tokens in positions.items():
+            if encoder in self._places:
+                found |= set(self._at(encoder, row, tokens))
+        return tuple(sorted(found))
+
     def _by_place(self, words: Sequence[Word]) -> dict[str, list[Word]]:
         """Words of the encoders whose tokens stand in the denoiser's text."""
         return {name: [word for word in words if word.encoder == name] for name in self._places}
