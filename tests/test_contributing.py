@@ -43,7 +43,7 @@ def test_few_rows_each_of_few_files():
 
 
 def test_commands_are_modules_that_are_there():
-    modules = set(re.findall(r"python -m ([\w.]+)", TEXT + ARCHITECTURE))
+    modules = set(re.findall(r"python -m ([\w.]+)", TEXT + ARCHITECTURE)) - {"sphinx"}
     assert len(modules) > 5
     for name in modules:
         path = ROOT.joinpath(*name.split("."))
