@@ -233,7 +233,7 @@ def extended(tmp_path_factory):
     inserted(registry, '    "skin_tone": skin_observer,', '    "features/brightness": brightness,\n')
     definitions = copy / "hooks/attention/definitions.py"
     inserted(definitions, "_REGISTRY: dict[str, Definition]", DEFINITION)
-    inserted(definitions, "SELF_REFINED)}", "DECODER_MEAN, ")
+    inserted(definitions, "OUTPUT_SPACE)", "DECODER_MEAN, ")
     inserted(
         copy / "probes/config/sections.py",
         "    gallery: Annotated[",
