@@ -70,7 +70,7 @@ class Recorder:
         self.timesteps: list[Any] = []
 
     def _metrics(self, site: Site) -> Sequence[str]:
-        if site.space != "prompt":
+        if site.space != "prompt" or site.address == "text.pooled":
             return ("cosine",)
         return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
 
@@ -101,6 +101,10 @@ class Recorder:
     def record(self, address: str, values: Tensor) -> None:
         """Record a site of the denoiser's call under way; `values` has the batch's rows first."""
         self._add(address, len(self.timesteps) - 1, values)
+
+    def record_once(self, address: str, values: Tensor) -> None:
+        """Record a site that is read once, before the first step; `values` has the batch's rows first."""
+        self._add(address, 0, values)
 
     def gather(self, address: str, values: Tensor) -> None:
         """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""

@@ -77,8 +77,8 @@ class RunTables:
         Returns
         -------
         DataFrame
-            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/tables.md` says what each
-            column holds.
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says
+            what each column holds.
 
         Raises
         ------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
@@ -14,6 +15,23 @@ from analysis.report.figures import inline_svg
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Compiled templates of this process: compiling those of the report takes as long as filling them in."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.by_key:
+            bucket.bytecode_from_string(self.by_key[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.by_key[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _CompiledTemplates()
 
 
 def environment() -> Environment:
@@ -28,6 +46,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_printable,
+        bytecode_cache=_COMPILED,
     )
     made.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     made.filters["embed"] = _embed

@@ -1,4 +1,4 @@
-"""The page of the docs that lists every result table: ``python -m lab.pages.tables > docs/tables.md``."""
+"""The page of the docs that lists every result table: ``python -m lab.pages.tables > docs/reference/tables.md``."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class _Shortened:
 def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
     """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
 
-    From it come ``--help``, what editors show, and ``docs/configuration.md``.
+    From it come ``--help``, what editors show, and ``docs/reference/configuration.md``.
 
     Parameters
     ----------

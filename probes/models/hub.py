@@ -54,9 +54,11 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
     >>> print(command("a/b", "main", "fp16"))
     hf download a/b --revision main --include "*.json" --include "*.txt" --include "*/*model.fp16*.safetensors"
     """
-    weights = f"*/*model.{variant}*.safetensors" if variant else "*/*model.safetensors"
+    weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
+    if known().get(identifier, {}).get("sharded"):
+        weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
-    included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", weights))
+    included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", *weights))
     return f"hf download {identifier}{at} {included}"
 
 

@@ -1,4 +1,4 @@
-"""The page on what word maps cost: ``python -m tests.benchmarks.page > docs/benchmarks.md``.
+"""The page on what word maps cost: ``python -m tests.benchmarks.page > docs/validation/benchmarks.md``.
 
 Made of the JSON files of `tests/benchmarks/results`, one a case, and nothing else.
 """

@@ -36,7 +36,10 @@ def work(options: argparse.Namespace) -> None:
 
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES)
     for title, entries in (
-        ("bundled, with the share of named things that each draws (docs/toyworld.md):", inventory.bundled()),
+        (
+            "bundled, with the share of named things that each draws (docs/validation/toyworld.md):",
+            inventory.bundled(),
+        ),
         (f"a hub id, a folder, a .safetensors or .ckpt file of {kinds}, tested with:", inventory.layouts()),
         (
             "published models that are known by name, and whether their weights were tried:",

@@ -1,6 +1,6 @@
 """The page on questions to images, with what was measured of toyworld's network.
 
-``python -m lab.train.questions.page > docs/questions.md``
+``python -m lab.train.questions.page > docs/how_to/questions.md``
 """
 
 from __future__ import annotations

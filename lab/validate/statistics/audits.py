@@ -181,7 +181,7 @@ def compared_scores(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
 
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
-    """Return the part of ``docs/statistics.md`` on a few labels and a classifier together, in Markdown."""
+    """Return the part of ``docs/validation/statistics.md`` on a few labels and a classifier together, in Markdown."""
     covered, biases = powered_coverage(simulations=simulations, seed=seed)
     rates = covered.pivot(index="world", columns="test", values="rate")
     rows = [

@@ -186,7 +186,7 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
 
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
-    """Return the part of ``docs/statistics.md`` on labels, contexts and seeds of an audit, in Markdown."""
+    """Return the part of ``docs/validation/statistics.md`` on labels, contexts and seeds of an audit, in Markdown."""
     labels = label_rows(simulations=simulations, seed=seed)
     near = labels[(labels["n"] < IMAGES) & (labels["ceilings"] > 0.9)]
     return render(

@@ -27,7 +27,7 @@ from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import estimate, loading
 from probes.prompts.plan import Sample
-from probes.runs import directory, image_faults, kinds, rows, schemas
+from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.identity import traced_fields
 from probes.runs.selection import KINDS
@@ -71,7 +71,7 @@ class Tracing:
 
 def forget(run: Run) -> None:
     """Remove what the stage stored, so that a run is traced anew."""
-    directory.remove(run, ("traced",))
+    folders.remove(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 

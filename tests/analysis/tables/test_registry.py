@@ -12,7 +12,7 @@ from analysis.report.page import report
 from analysis.tables.registry import TABLES, needs, write
 from analysis.tables.stage import measure
 from lab.pages import tables
-from probes.runs import directory
+from probes.runs import folders
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
@@ -83,7 +83,7 @@ def test_tables_beside_the_stages_go_with_their_run():
     beside = {
         f"tables/{name}.{end}" for name in TABLES for end in ("csv", "parquet") if not TABLES[name].stage
     }
-    assert beside == set(directory._BESIDE)
+    assert beside == set(folders._BESIDE)
 
 
 def test_rows_name_functions_that_are_there():
@@ -94,6 +94,6 @@ def test_rows_name_functions_that_are_there():
 
 
 def test_the_page_of_the_docs_is_that_of_the_registry():
-    text = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    assert text == tables.page(), "run: python -m lab.pages.tables > docs/tables.md"
+    text = (ROOT / "docs" / "reference" / "tables.md").read_text(encoding="utf-8")
+    assert text == tables.page(), "run: python -m lab.pages.tables > docs/reference/tables.md"
     assert sorted(re.findall(r"^### `(\w+)`", text, re.M)) == sorted(TABLES)

@@ -7,7 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
-from probes.config.schema import build_config, schema_text
+from probes.config.loading import build_config
+from probes.config.schema import schema_text
 from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from triptych.cli.run import main
@@ -30,7 +31,7 @@ def test_the_shipped_schema_is_the_one_printed(capsys):
 def test_the_example_names_it_and_holds_to_it():
     text = (ROOT / "triplets.yaml").read_text("utf-8")
     assert text.startswith("# yaml-language-server: $schema=probes/config/triplets.schema.json\n")
-    for path in (ROOT / "triplets.yaml", *sorted((ROOT / "docs").glob("*.yaml"))):
+    for path in (ROOT / "triplets.yaml", *sorted((ROOT / "docs").rglob("*.yaml"))):
         jsonschema.validate(yaml.safe_load(path.read_text("utf-8")), SCHEMA)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from analysis.study import indicators
 from probes.config import presets
-from probes.config.schema import Config, Measure, Observe, Sampler, build_config, load_config
+from probes.config.loading import build_config, load_config
+from probes.config.schema import Config, Measure, Observe, Sampler
 from probes.config.yaml import parse_yaml
 from probes.errors import UserError
 from triptych import plan_text
