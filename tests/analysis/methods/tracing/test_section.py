@@ -7,9 +7,11 @@ import pytest
 
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.figures import draw_curve, draw_shares, draw_windows
-from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section
+from analysis.methods.tracing.reading import read_trace
+from analysis.methods.tracing.section import draw, draw_trace, section
 from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.tables import measure_trace
+from analysis.methods.tracing.wording import lead
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
 from probes.config.trace_options import Trace
