@@ -2,14 +2,14 @@
 
     import torch
     from hooks import Probe
-    from probes.models.loading import load, resolve   # or any diffusers pipeline of Stable Diffusion 1, 2 or XL
+    from probes.models.loading import load, resolve   # or any pipeline of `hooks.sites.SUPPORTED_PIPELINES`
 
     pipe = load(resolve("toyworld")).pipe
     prompts = ["a person holding an umbrella", "a woman holding an umbrella"]
     noise = [torch.Generator().manual_seed(0) for _ in prompts]
     with Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:
         images = pipe(prompts, generator=noise, num_inference_steps=20).images
-    probe.similarity["unet.mid:cosine"].values            # (UNet calls, pairs)
+    probe.similarity["unet.mid:cosine"].values            # (calls, pairs)
     probe.words(row=0)                                    # what can be asked for
     umbrella = probe.word_map("umbrella", row=0)          # Jupyter shows it
     umbrella.peak, umbrella.mask(0.4).mean(), umbrella.overlay(images[0])

@@ -1,4 +1,4 @@
-"""Writing at sites while a pipeline draws: activations exchanged between the rows of one batch.
+"""Activation patching while a pipeline generates: sites take activations from other rows of the batch.
 
 Donors and recipients are rows of one call, so nothing is cached and the noise is shared:
 
@@ -30,8 +30,10 @@ from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.patch import Patch, patched
 from hooks.pooling import of_tokens
+from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
 from hooks.records import counted
+from hooks.sampler import StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -131,13 +133,18 @@ class Intervention(HookedBlock):
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
+        self._branches: dict[str, Any] = {}
+        scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
+        self._sampler = StepCounter(scheduler)
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
+        watched = self._architecture.steps_at_scheduler  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, part)
             for name, part in TEXT_ENCODERS.items()
-            if any(address.startswith(f"{name}.") for address in self._at)
+            if (watched or any(address.startswith(f"{name}.") for address in self._at))
+            and site_table.text_core(self._pipe, part) is not None
         ]
 
     def _check(self, patch: Patch, address: str) -> None:
@@ -176,6 +183,7 @@ class Intervention(HookedBlock):
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
         denoiser = self._architecture.denoiser(self._pipe)
+        self._sampler.attach(stack)
         before = denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True, prepend=True)
         stack.callback(before.remove)
         for reader in self._readers:
@@ -192,15 +200,19 @@ class Intervention(HookedBlock):
 
     @torch.no_grad()
     def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        planned = getattr(self._pipe, "num_timesteps", None)
+        if not self._sampler.begins():
+            return  # a further call in this step
+        planned = self._architecture.planned(self._pipe)
         if planned is not None and self._calls >= planned:
             raise HookError(
                 "Intervention: expected one call of the pipeline inside the block: make a new one for each"
             )
-        inputs = self._architecture.inputs(self._pipe, args, kwargs)
+        if self._calls == 0:
+            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
+        inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
         self._check_rows(inputs.batch)
         if self._calls == 0:
-            self._check_text_runs(inputs.text)
+            self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
         self._batch = inputs.batch
         self._calls += 1
@@ -223,7 +235,9 @@ class Intervention(HookedBlock):
 
     def _starts(self, site: Site, values: Tensor) -> dict[str, int] | None:
         """First row of each half of the batch, or None where nothing is written now."""
-        if site.space == "prompt":
+        if (
+            site.space == "prompt" and site.address != "text.pooled"
+        ):  # which is written on its way into the denoiser
             run = self._runs[site.address.partition(".")[0]]
             return {("conditional", "unconditional")[run]: 0} if run < 2 else None
         if site.decoded:
@@ -271,9 +285,11 @@ class Intervention(HookedBlock):
             if rows >= batch.rows and patch.writes_at(self._calls):  # a batch may grow while it is drawn
                 patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
 
-    def _check_text_runs(self, states: Tensor) -> None:
+    def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
-        for reader, run in select_runs(self._readers, states).values():
+        patched = {address.partition(".")[0] for address in self._at if address != "text.pooled"}
+        readers = [reader for reader in self._readers if reader.name in patched]
+        for reader, run in select_runs(readers, states, pooled).values():
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
                 raise HookError(
                     f"{reader.name}: expected the prompts to be encoded first, and negative prompts after them: pass "
@@ -285,6 +301,7 @@ class Intervention(HookedBlock):
                     f"{reader.name}: expected one image a prompt, but got {states.shape[0]} of {prompts}: repeat the "
                     "prompts instead of num_images_per_prompt, or leave patches of the text encoder out"
                 )
+        for reader in self._readers:
             reader.runs.clear()
 
     def _local_donors(

@@ -12,11 +12,18 @@ from hooks.architectures.site import Site
 from hooks.errors import HookError
 
 PositionGroups = Mapping[str, Sequence[int]]  # of one prompt: token positions by the group's name
-_OF_TOKENS = re.compile(r"\.cross(\.\d+)?\.(key|value)$")
+_OF_TOKENS = re.compile(
+    r"\.cross(\.\d+)?\.(key|value)$|^dit\.(?!.*mod)(.+\.)?text(\.(query|key|value|heads))?$"
+)
 
 
 def of_tokens(site: Site) -> bool:
-    """Return whether a row of this site is a row of tokens: text encoders, keys and values of cross-attention."""
+    """Return whether a row of this site is a row of tokens: of text encoders, of streams of text, of keys and values.
+
+    Those are the keys and values of cross-attention.
+    """
+    if site.address == "text.pooled":
+        return False
     return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None
 
 
@@ -25,7 +32,7 @@ def over_space(site: Site, values: Tensor) -> Tensor:
 
     Parameters
     ----------
-    values : Tensor, shape (rows, c, h, w), (rows, h * w, c) or, of heads, (rows, h * w, heads, d)
+    values : Tensor, shape (rows, c, h, w), (rows, h * w, c), (rows, c) or, of heads, (rows, h * w, heads, d)
 
     Returns
     -------
@@ -33,6 +40,8 @@ def over_space(site: Site, values: Tensor) -> Tensor:
         Heads stand one after another.
     """
     values = values.detach().float()
+    if values.ndim == 2:  # a vector, which has no places
+        return values
     if values.ndim == 4 and site.heads is None:
         return values.mean(dim=(2, 3))
     return values.mean(dim=1).flatten(1)

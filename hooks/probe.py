@@ -10,10 +10,10 @@ the device; the numbers leave it once, when the block ends (tensors that are kep
 
 One block watches one call of the pipeline. Within it:
 
-- records are numbered by UNet call, from 0, with the timestep attached (PNDM calls the UNet N + 1 times for
+- records are numbered by call of the denoiser, from 0, with the timestep attached (PNDM calls it N + 1 times for
   N steps);
 - what the text encoder, the VAE and the decoder gave carries call number 0 and no timestep;
-- of several decodes (a preview in a callback, say) the last one after the last UNet call counts.
+- of several decodes (a preview in a callback, say) the last one after its last call counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,18 +37,21 @@ from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
+from hooks.attention.final import FinalSums
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
-from hooks.attention.memory import settle
+from hooks.attention.memory import settle, sums_of
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.pooling import PositionGroups
+from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
-from hooks.recorder import Recorder
+from hooks.recorder import PairPositions, Recorder
 from hooks.records import Kept, Similarity, counted
+from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
@@ -65,9 +69,9 @@ class Probe(HookedBlock):
         Rows of the batch to compare, one row an image. With `num_images_per_prompt=n`, image k of prompt i
         is row i * n + k; text sites compare the prompts of the two rows. Without pairs no similarities are
         computed.
-    shared_positions : sequence of (list of int, list of int), optional
+    shared_positions : sequence of (list of int, list of int), or mapping of str to such sequences, optional
         Per pair, aligned token positions of the words that its prompts share; gives `cosine_words` at text
-        sites.
+        sites. By text encoder ("text", "text_2", "text_3") where their tokens differ.
     keep : str or iterable of str
         Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
         `sites`.
@@ -99,7 +103,7 @@ class Probe(HookedBlock):
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
     layer_maps, self_attention : LayerMaps
-        What `MapChoice`s kept.
+        What each `MapChoice` kept.
 
     Raises
     ------
@@ -113,7 +117,7 @@ class Probe(HookedBlock):
         pipe: Any,
         sites: str | Iterable[str] = DEFAULT_SITES,
         pairs: Sequence[tuple[int, int]] | None = None,
-        shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
+        shared_positions: PairPositions | Mapping[str, PairPositions] | None = None,
         keep: str | Iterable[str] = (),
         pool: str | Iterable[str] = (),
         position_groups: Sequence[PositionGroups] | None = None,
@@ -134,7 +138,8 @@ class Probe(HookedBlock):
     # Entering and leaving
 
     def _forget(self) -> None:
-        self._readers, self._call, self._attention, self._recorder = [], None, {}, None
+        self._readers, self._call, self._inputs = [], None, None
+        self._attention, self._recorder = {}, None
 
     def _prepare(self) -> None:
         pipe = self._pipe
@@ -159,10 +164,14 @@ class Probe(HookedBlock):
         )
         self._call: Call | None = None
         self._inputs: Inputs | None = None
+        self._branches: dict[str, Any] = {}
+        scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
+        self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
-        for kind, definition, kept_sums in settle(self._word_maps, self._self_attention):
-            self._attention[kind] = AttentionSums(pipe, lambda: self._call, definition, kept_sums, kind)
+        wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps)
+        for kind, definition, kept_sums in wanted_sums:
+            self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [
             TextReader(pipe, name, part, self._inside_text(name))
             for name, part in TEXT_ENCODERS.items()
@@ -187,6 +196,7 @@ class Probe(HookedBlock):
     def _attach(self, stack: contextlib.ExitStack) -> None:
         """Order matters on the denoiser only: its batch is known before, and forgotten after, its modules run."""
         denoiser = self._architecture.denoiser(self._pipe)
+        self._sampler.attach(stack)
         stack.callback(denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True).remove)
         for reader in self._readers:
             reader.attach(stack)
@@ -199,29 +209,38 @@ class Probe(HookedBlock):
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
                 stack.callback(attach_reader(module, site, receive).remove)
+            elif site.address == "text.pooled":
+                stack.callback(attach_reader(module, site, self._on_pooled).remove)
             elif site.per_step and site.read != "pipeline":
-                stack.callback(attach_reader(module, site, self._in_denoiser(site.address)).remove)
+                stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
         stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
 
     # What the hooks do
 
     @torch.no_grad()
     def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self._sampler.begins():
+            return  # a further call in this step
         self._refuse_second_call()
-        inputs = self._architecture.inputs(self._pipe, args, kwargs)
+        if self._rows is None:
+            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
+        inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
         rows = inputs.batch.rows
         if self._rows not in (None, rows):
             raise HookError(f"denoiser: expected {self._rows} rows as in the first call, but got {rows}")
         if self._attention and inputs.masked:
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
-        planned = getattr(self._pipe, "num_timesteps", None)
+        planned = self._architecture.planned(self._pipe)
         self._call = Call(inputs.batch, len(self._recorder.timesteps), planned)
         self._inputs = inputs
         if self._rows is None:
             self._recorder.begin(rows)
             self._rows = rows
-            runs = select_runs(self._readers, inputs.text)
+            runs = select_runs(self._readers, inputs.text, inputs.pooled)
             self._words.begin(runs, rows)
+            for sums in self._attention.values():
+                if isinstance(sums, FinalSums):
+                    sums.choose([self._words.columns(row) for row in range(rows)])
             for states in conditional_states(runs, inputs.text, self._sites):
                 self._recorder.record_text(states)
         for reader in self._readers:
@@ -232,16 +251,31 @@ class Probe(HookedBlock):
     @torch.no_grad()
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         call, self._call = self._call, None
-        if call is None:
+        inputs, architecture = self._inputs, self._architecture
+        if inputs is None:
             return
-        inputs, self._inputs = self._inputs, None
-        for address, values in self._architecture.predictions(self._pipe, inputs, output, self._sites):
+        if call is None:
+            found = architecture.second_predictions(inputs, output)
+        else:
+            found = architecture.predictions(self._pipe, inputs, output, self._sites)
+        for address, values in found:
             self._recorder.record(address, values)
 
-    def _in_denoiser(self, address: str) -> Callable[[Tensor], None]:
+    def _on_pooled(self, values: Tensor) -> None:
+        if self._call is not None and self._call.number == 0:
+            rows = self._call.batch.conditional(values, "text.pooled")
+            self._recorder.record_once("text.pooled", rows)
+
+    def _on_step(self, step: Step) -> None:
+        found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
+        for address, values in found:
+            self._recorder.record(address, values)
+
+    def _in_denoiser(self, site: Site) -> Callable[[Tensor], None]:
         def receive(values: Tensor) -> None:
             if self._call is not None:
-                self._recorder.record(address, self._call.batch.conditional(values, address))
+                rows = self._call.batch.conditional(values, site.address)
+                self._recorder.record(site.address, site.of_stream(rows, self._call.batch))
 
         return receive
 
@@ -251,7 +285,7 @@ class Probe(HookedBlock):
 
     def _refuse_second_call(self) -> None:
         calls = len(self._recorder.timesteps)
-        planned = getattr(self._pipe, "num_timesteps", None)
+        planned = self._architecture.planned(self._pipe)
         again = calls > 0 and any(reader.runs for reader in self._readers)
         if again or (planned is not None and calls >= planned):
             raise HookError(
@@ -310,7 +344,7 @@ class Probe(HookedBlock):
             sums.require_complete(calls)
         if cross is not None:
             self._maps, self._layer_maps = maps.word_maps(cross, self_sums), maps.layer_maps(cross)
-            scale = self._architecture.latent_scale(self._pipe)
+            scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
         if self_sums is not None:
             self._self_maps = maps.layer_maps(self_sums)
@@ -384,6 +418,29 @@ class Probe(HookedBlock):
         self._require_done("words")
         return self._words.words(row)
 
+    @property
+    def text_encoders(self) -> tuple[str, ...]:
+        """Names of the text encoders that are read: "text", "text_2", "text_3"."""
+        return tuple(
+            name for name, part in TEXT_ENCODERS.items() if site_table.text_core(self._pipe, part) is not None
+        )
+
+    def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
+        """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
+
+        Of a U-Net, whose encoders number tokens alike, the first's count; a transformer's text may hold several's.
+
+        Raises
+        ------
+        HookError
+            There is no such row or position.
+        """
+        whole = self.maps
+        if whole.columns is None:
+            return word_heat(whole.heat(row), list(next(iter(positions.values()))))
+        whole.heat(row)  # refuses a row that is not there
+        return whole.word(row, self._words.placed_tokens(positions, row))
+
     def word_map(
         self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
     ) -> WordMap:
@@ -393,7 +450,7 @@ class Probe(HookedBlock):
         ----------
         word : str, int, sequence of int or Word
             A word or phrase by its text (case and punctuation are ignored), or token positions counted with
-            the start-of-text token.
+            the start-of-text token; of a transformer, positions of the text that it is given.
         row : int
             Row of the batch, one row an image.
         occurrence : int, optional
@@ -404,15 +461,19 @@ class Probe(HookedBlock):
         HookError
             If the word does not occur in this row's prompt.
         """
-        heat = self.maps.heat(row)
+        whole = self.maps
+        whole.heat(row)  # refuses a row that is not there
         name, positions = self._words.positions(word, row, occurrence)
+        if whole.columns is not None:
+            positions = self._words.placed(word, row, positions, occurrence)
         return WordMap(
-            values=word_heat(heat, positions),
+            values=whole.word(row, positions),
             word=name,
             positions=positions,
             row=row,
-            definition=self.maps.definition,
-            version=self.maps.version,
+            definition=whole.definition,
+            version=whole.version,
             size=self._size,
+            text_mass=None if whole.text is None else whole.text[row],
             _kept=self._layer_maps,
         )

@@ -35,7 +35,7 @@ class Similarity:
     values : ndarray, shape (n_calls, n_pairs), float32
         NaN where a similarity is undefined (a row of zeros, no shared word, an unknown end of text).
     call : ndarray, shape (n_calls,), int64
-        Number of the UNet call, from 0; 0 for sites that are read once.
+        Number of the denoiser's call, from 0; 0 for sites that are read once.
     timestep : ndarray, shape (n_calls,), float64
         Timestep of the call; NaN for sites that are read once.
     """
@@ -92,7 +92,7 @@ class Records:
         return key in self._entries
 
     def add(self, key: str, call: int, *values: Tensor, group: int = 0) -> None:
-        """Append an entry of a UNet call to a key that was named at the beginning."""
+        """Append an entry of a call to a key that was named at the beginning."""
         self._entries[key].append((call, values, group))
 
     def clear(self, keys: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ address                           what is read                                  
 `text.layers.<k>.attn` *          attention's output; `.mlp` the MLP's                        (tokens, width)
 `text.layers.<k>.attn.heads` *    each head's output, before the output projection            (tokens, heads, d)
 `text_2.…`                        the same of SDXL's second text encoder                      (tokens, width)
-`text.final`                      the conditional `encoder_hidden_states` given to the UNet   (tokens, width)
+`text.final`                      the conditional `encoder_hidden_states` of the denoiser     (tokens, width)
 `unet.conv_in`                    first convolution                                           (c, h, w)
 `unet.down.<b>.resnet.<i>`        residual block; also `unet.mid.…`, `unet.up.<b>.…`          (c, h, w)
 `unet.down.<b>.attn.<i>`          transformer; also `unet.mid.…`, `unet.up.<b>.…`             (c, h, w)
@@ -22,9 +22,9 @@ address                           what is read                                  
 `….cross.query` *                 projections; also `.key`, `.value`, and of `.self`          (h*w or tokens, c)
 `unet.down.<b>.downsample`        downsampling; `unet.up.<b>.upsample`                        (c, h, w)
 `unet.down.<b>`                   the whole block; `unet.mid`, `unet.up.<b>`                  (c, h, w)
-`latent`                          x_t as the UNet is given it (scaled, for sigma schedulers)  (4, h, w)
+`latent`                          x_t as the denoiser gets it (scaled, for sigma schedulers)  (4, h, w)
 `latent.final`                    z0, before division by the VAE scaling factor               (4, h, w)
-`noise_pred.conditional`          the UNet's output; also `.unconditional` and `.guided`,     (4, h, w)
+`noise_pred.conditional`          its output; also `.unconditional` and `.guided`,            (4, h, w)
                                   and `.image` of InstructPix2Pix
 `x0_pred`                         the image latent predicted from `noise_pred.guided`         (4, h, w)
 `vae.post_quant`                  what the decoder is given                                   (4, h, w)
@@ -38,8 +38,9 @@ address                           what is read                                  
 Sites marked * are read only where they are asked for: a pattern chooses among the others; where it matches
 none of those (`unet.*.ff`), or begins with `+` (`+unet.mid.*`), it chooses among all.
 
-Where guidance runs several branches in a batch, only the rows of the prompts are read. This module imports
-no torch.
+Those of diffusion transformers (`dit.block.3.joint`, `text.pooled`) are listed in
+`hooks.architectures.transformer`. Where guidance runs several branches in a batch, only the rows of the prompts are
+read. This module imports no torch.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def evil_folder(folder: Path, marker: Path, model_type: str, *, weights: bool = 
         (folder / name / "config.json").write_text(json.dumps(inner))
         pickled(folder / name / "diffusion_pytorch_model.bin", marker)
     np.savez(folder / "BalanceAlb_model.npz", mean=np.array([Payload(marker)]), tex_dir=np.zeros(3))
-    shutil.copy(WEIGHTS.parents[2] / "docs/triplet.png", folder / "skin_for_ita_mask_cheeks.png")
+    shutil.copy(WEIGHTS.parents[2] / "docs/images/triplet.png", folder / "skin_for_ita_mask_cheeks.png")
     if weights:
         tensors = (WEIGHTS / "clip/open_clip_model.safetensors").read_bytes()
         for name in ("open_clip_model.safetensors", "model.safetensors"):

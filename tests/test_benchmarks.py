@@ -18,7 +18,7 @@ from tests.benchmarks.word_maps import _backwards, _memory, _times, median_inter
 from tests.benchmarks.worker import Bench, difference
 from tests.tiny import tiny_tokenizer
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[1] / "docs" / "validation" / "benchmarks.md"
 
 
 def test_the_page_shows_the_results():

@@ -111,7 +111,7 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
     assert record["status"] == "complete" and record["config"]["resolved"]["out"] == address(server, "whole")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"].encode() not in b"".join(found.values())
     assert all(made["PUT", f"runs/whole/{name}"] == 1 for name in parts), "a part is one PUT"
-    # so many requests for each part of samples, over all stages: see docs/object_storage.md
+    # so many requests for each part of samples, over all stages: see docs/how_to/object_storage.md
     assert sum(count for (_, name), count in made.items() if "/samples/part-" in name) <= 40 * 4
 
     from analysis import load_run

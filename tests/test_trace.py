@@ -20,7 +20,7 @@ from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
-EXAMPLE = Path(__file__).parent.parent / "docs" / "trace.yaml"
+EXAMPLE = Path(__file__).parent.parent / "docs" / "how_to" / "trace.yaml"
 SETTINGS = {
     "indicators": {
         "neutral": "person",

@@ -119,6 +119,6 @@ def require_preset(config: Config) -> None:
     reasons = absent(config) if config.preset else []
     if reasons:
         raise UserError(
-            f"preset {config.preset}: not on this machine: {', '.join(reasons)}: docs/models.md has the commands that"
-            " fetch them; or put `observe: {objects: false}` or other names over the preset"
+            f"preset {config.preset}: not on this machine: {', '.join(reasons)}: docs/how_to/models.md has the"
+            " commands that fetch them; or put `observe: {objects: false}` or other names over the preset"
         )

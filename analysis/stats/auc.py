@@ -160,7 +160,7 @@ def across_folds(
     Source
     ------
     Nadeau and Bengio 2003, §3 (the corrected resampled t); here the factor is applied to a bootstrap interval. That it
-    falls with :math:`1 - u^2` is an interpolation of ours; `docs/statistics.md` has its coverage.
+    falls with :math:`1 - u^2` is an interpolation of ours; `docs/validation/statistics.md` has its coverage.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Cautions for results like those simulated cases in which a number misses its error rate (docs/statistics.md).
+"""Cautions for results like those simulated cases in which a number misses its error rate
+(docs/validation/statistics.md).
 
 A caution takes nothing away: it says which number of a row to read with what reserve.
 """

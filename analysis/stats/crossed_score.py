@@ -1,10 +1,10 @@
 r"""A mean absolute difference over samples that are crossed, such as contexts and the seeds of a noise that they share.
 
 Flipping the signs of whole contexts takes them for independent, which with a shared noise they are not: where seeds
-have a part of their own it rejects a true null in up to 97 % of cases (`docs/statistics.md`). Here signs of contexts
-and signs of seeds are flipped, each on its own, and the two sums are added. What context and seed leave unexplained is
-in both: each difference is scaled to the variance :math:`V_c + V_s - V_{cs}` (Cameron, Gelbach and Miller 2011). It is
-a wild bootstrap, not an exact test, and rejects less often than it says.
+have a part of their own it rejects a true null in up to 97 % of cases (`docs/validation/statistics.md`). Here signs of
+contexts and signs of seeds are flipped, each on its own, and the two sums are added. What context and seed leave
+unexplained is in both: each difference is scaled to the variance :math:`V_c + V_s - V_{cs}` (Cameron, Gelbach and
+Miller 2011). It is a wild bootstrap, not an exact test, and rejects less often than it says.
 """
 
 from __future__ import annotations

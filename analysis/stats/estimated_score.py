@@ -62,7 +62,7 @@ def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: flo
     real (James and Stein 1961, positive part): the score takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares
     add up to those of the differences. The interval allows for both sides: its lower end takes off
     :math:`b(\lambda\hat v)`, its upper end :math:`b(\hat v)`. What the score is off by in audits of known frequencies
-    stands in ``docs/statistics.md``.
+    stands in ``docs/validation/statistics.md``.
 
     Examples
     --------

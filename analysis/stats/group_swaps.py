@@ -5,6 +5,11 @@ therefore all that was read of the images of one group and draw: for every word 
 change places among the groups, which is right whether or not groups share the noise of a draw. Where the groups are
 alike every such arrangement was as likely, and the largest statistic of an arrangement adjusts for all columns, however
 they depend on each other (max-T; Westfall and Young 1993).
+
+A single group is held against all others by Welch's t, so that a group whose values vary more is not said to have
+another mean (Janssen 1997; Chung and Romano 2013), brought to the scale of a normal deviate by its degrees of freedom
+(Wallace 1959). No variance below that of all units is taken: a group whose few values happen to be equal is not
+infinitely far off.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ class GroupSwaps:
     groups, units : ndarray of int64
         Groups and units that have a value.
     group_p_value : ndarray of float64, shape (n_groups, n_columns)
-        Of each group's mean against that of all units.
+        Of each group's mean against that of the other groups.
     reason : ndarray of object (str)
         Why there is no p-value; empty where there is one.
     draws, seed : int
@@ -98,7 +103,8 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     total = (away**2).sum(axis=(0, 1))
     weight = None if known.all() else known.astype(float)
     observed, means = _between(
-        away[None].sum(axis=2), None if weight is None else weight[None].sum(axis=2), kept.shape[1]
+        *(away[None].sum(axis=2), (away[None] ** 2).sum(axis=2)),
+        *(None if weight is None else weight[None].sum(axis=2), kept.shape[1]),
     )
     reason = np.full(width, "", dtype=object)
     reason[total <= _ROUNDING * np.maximum(units, 1)] = CONSTANT
@@ -110,14 +116,16 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     rng = np.random.default_rng([seed, GROUP_STREAM])
     for start in range(0, draws, _BLOCK):
         size = min(_BLOCK, draws - start)
-        sums = np.zeros((size, *kept.shape[::2]))
+        sums, squares = np.zeros((2, size, *kept.shape[::2]))
         counts = None if weight is None else np.zeros_like(sums)
         for draw in range(kept.shape[1]):
             places = rng.permuted(np.tile(np.arange(len(kept)), (size, 1)), axis=1)
-            sums += away[places, draw]
+            drawn_units = away[places, draw]
+            sums += drawn_units
+            squares += drawn_units**2
             if counts is not None:
                 counts += weight[places, draw]
-        between, own = _between(sums, counts, kept.shape[1])
+        between, own = _between(sums, squares, counts, kept.shape[1])
         drawn[start : start + size] = between
         reached += (between >= observed - _ROUNDING * total).sum(axis=0)
         of_groups += (own >= means - _ROUNDING).sum(axis=0)
@@ -139,9 +147,30 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
 
 
 def _between(
-    sums: NDArray[np.float64], counts: NDArray[np.float64] | None, n_draws: int
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    counts: NDArray[np.float64] | None,
+    n_draws: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sum of squares between groups, (arrangements, columns), and how far each group's mean is from that of all."""
-    counts = np.full((1, 1, 1), float(n_draws)) if counts is None else counts
-    means = sums / np.maximum(counts, 1.0)
-    return (sums * means).sum(axis=1), np.abs(means) * np.sqrt(np.maximum(counts, 1.0))
+    """The sum of squares between groups, (arrangements, columns), and how many errors each group is off the others."""
+    counts = np.full((1, sums.shape[1], 1), float(n_draws)) if counts is None else counts
+    units = np.maximum(counts, 1.0)
+    means = sums / units
+    others = np.maximum(counts.sum(axis=1, keepdims=True) - counts, 1.0)
+    all_squares = squares.sum(axis=1, keepdims=True)
+    of_others = -sums / others  # all deviations add up to 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = all_squares / (units + others - 1)
+        own = (squares - sums * means) / (units - 1)
+        rest = (all_squares - squares + sums * of_others) / (others - 1)
+        errors = np.fmax(own, least) / units, np.fmax(rest, least) / others
+        everyone = units + others - 1
+        freedom = [
+            np.where(variance > least, size - 1, everyone)
+            for variance, size in ((own, units), (rest, others))
+        ]
+        error = errors[0] + errors[1]
+        freedom = error**2 / sum(one**2 / free for one, free in zip(errors, freedom, strict=True))
+        t = np.where(error > 0, (means - of_others) ** 2 / error, 0.0)
+        off = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t / freedom))
+    return (sums * means).sum(axis=1), np.nan_to_num(off)

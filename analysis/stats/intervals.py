@@ -89,9 +89,9 @@ def bootstrap_interval(
     :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean; ``envelope`` takes at each
     end the outer one of ``studentized`` and Student's t. Student's t is short where the values are skewed,
     ``studentized`` where they have heavy tails, ``percentile`` and ``bca`` wherever prompts are few; the envelope
-    covers in all of these (docs/statistics.md) and is what the tables of gaps show. Where so few prompts carry the
-    variance that resampled standard errors degenerate, it is the bounded interval of `analysis.stats.rare_changes`
-    within the smallest and the largest value.
+    covers in all of these (docs/validation/statistics.md) and is what the tables of gaps show. Where so few prompts
+    carry the variance that resampled standard errors degenerate, it is the bounded interval of
+    `analysis.stats.rare_changes` within the smallest and the largest value.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ A ratio :math:`\theta` is tested by Student's statistic of :math:`E_i - \theta T
 (Fieller 1954); at 0 that is the test of E alone, so that interval and p-value never contradict each other.
 
 *Tails* are the larger of Student's t and of the bootstrap's studentized draws: the one is short where values are
-skewed, the other where their tails are heavy (docs/statistics.md). Where few prompts carry the variance the bounded
-interval of `analysis.stats.rare_changes` is taken as well, and alone where every prompt has one ratio.
+skewed, the other where their tails are heavy (docs/validation/statistics.md). Where few prompts carry the variance the
+bounded interval of `analysis.stats.rare_changes` is taken as well, and alone where every prompt has one ratio.
 
 *Conditional*: a share is reported only where the mean of T was told from 0 (`told_from_0`), and among the traces that
 are reported those in which chance made T large are too many. With :math:`z_T, z_D` both statistics as far out in a

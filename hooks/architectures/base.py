@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,13 @@ from hooks.architectures.batch import Inputs
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
 from hooks.architectures.places import Place
 from hooks.architectures.site import Site, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from hooks.sampler import Step
 
 MOST_LATENTS = 1024  # along a side; beyond what any model has
 
@@ -52,6 +54,13 @@ class Architecture(ABC):
         What its denoiser may have been trained to predict; the first holds where a scheduler says nothing.
     scheduler_methods : tuple of str
         What its pipelines call of a scheduler.
+    steps_at_scheduler : bool
+        Whether a step is what lies between two calls of the scheduler's `step`, however many calls of the denoiser that
+        are, and predictions are read there; else every call of the denoiser is a step.
+    final_attention : bool
+        Whether word maps are read off the final queries and keys (`hooks.attention.final`), not off projections.
+    word_maps : str
+        The definition of word maps where none is named.
     """
 
     name: str
@@ -63,6 +72,9 @@ class Architecture(ABC):
     layouts: tuple[Layout, ...] = ()
     predicts: tuple[str, ...] = ("epsilon",)
     scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
+    steps_at_scheduler: bool = False
+    final_attention: bool = False
+    word_maps: str = "daam"
 
     # What it is made of
 
@@ -176,6 +188,57 @@ class Architecture(ABC):
     ) -> Iterator[tuple[str, Tensor]]:
         """Address and values of what the denoiser's output says, of the prompts' rows: at least those wanted."""
 
+    def branches(
+        self,
+        pipe: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        of_prompts: Callable[[Tensor], bool],
+        runs: int,
+    ) -> tuple[str, ...] | None:
+        """Branches of guidance in the batch of a first call, where only the texts tell them; None: the pipeline does.
+
+        Where it is not None, `inputs` is passed it as `branches`.
+
+        Parameters
+        ----------
+        of_prompts : callable
+            Whether states, shape (rows, tokens, width), are those of the prompts.
+        runs : int
+            How often a text encoder has run.
+
+        Raises
+        ------
+        HookError
+            The texts do not tell.
+        """
+        return None
+
+    def second_predictions(self, inputs: Inputs, output: Any) -> Iterator[tuple[str, Tensor]]:
+        """Address and values of what a further call of the denoiser in one step says; `inputs` are the first call's."""
+        yield from ()
+
+    def step_predictions(
+        self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Address and values of what the scheduler is given says, of the prompts' rows.
+
+        Parameters
+        ----------
+        inputs : Inputs
+            Of the first call of the denoiser in this step.
+        step : hooks.sampler.Step
+        """
+        yield from ()
+
+    def planned(self, pipe: Any) -> int | None:
+        """Steps that the pipeline plans, while it draws; None where it does not say."""
+        return getattr(pipe, "num_timesteps", None)
+
+    def word_layers(self, pipe: Any) -> tuple[tuple[str, float], ...]:
+        """Globs of the attentions, each with a weight, that a definition of word maps takes which names none."""
+        return (("*", 1.0),)
+
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """The prediction in what the denoiser returned, shape (rows of all branches, c, h, w)."""
         return tensor_of(output)
@@ -200,6 +263,21 @@ class Architecture(ABC):
         """Return whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
         return scale > 1
 
+    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
+        """Return whether a guidance scale alters anything with a denoiser of this configuration."""
+        return True
+
+    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+        """Arguments of the pipeline's call that say how it guides, and those that a run always passes.
+
+        Parameters
+        ----------
+        scale : float
+        negative : sequence of str, or None
+            A negative prompt for each image.
+        """
+        return {"guidance_scale": scale, "negative_prompt": negative}
+
     def prediction_type(self, scheduler: Any) -> str:
         """Return what a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
         return scheduler.config.get("prediction_type", self.predicts[0])
@@ -222,6 +300,18 @@ class Architecture(ABC):
             own_height if height is None else height // scale,
             own_width if width is None else width // scale,
         )
+
+    def patch(self, pipe: Any) -> int:
+        """Side of the square of the latent that one position of an attention's finest grid stands for."""
+        return 1
+
+    def prompt_tokens(self, pipe: Any) -> int:
+        """Positions of a text that the denoiser is given."""
+        return prompt_tokens(pipe)
+
+    def tokens(self, pipe: Any, encoder: str) -> int:
+        """Positions of a text that a text encoder ("text", "text_2") is given."""
+        return longest_text(getattr(pipe, TEXT_ENCODERS[encoder]))
 
     def image_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """Height and width of the image in pixels; None: the model's own size."""

@@ -22,12 +22,33 @@ class Batch:
         Names of the branches, of which one is "conditional".
     height, width : int
         Of the latent.
+    patch : int
+        Side of the square of the latent that a token of the image stands for, in transformers.
+    text_tokens : int
+        Positions of the text beside those of the image, where both run through one attention.
     """
 
     rows: int
     branches: tuple[str, ...]
     height: int
     width: int
+    patch: int = 1
+    text_tokens: int = 0
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Height and width of the image in tokens."""
+        return self.height // self.patch, self.width // self.patch
+
+    def span(self, stream: str, sequence: tuple[str | int, ...]) -> slice:
+        """Positions of a stream ("image" or "text") among those of a sequence that joins streams in this order."""
+        start = self.length(sequence[: sequence.index(stream)])
+        return slice(start, start + self.length((stream,)))
+
+    def length(self, sequence: tuple[str | int, ...]) -> int:
+        """Positions of a sequence that joins these streams; a number stands for so many of neither."""
+        lengths = {"image": self.grid[0] * self.grid[1], "text": self.text_tokens}
+        return sum(one if isinstance(one, int) else lengths[one] for one in sequence)
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
         """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...).
@@ -64,7 +85,9 @@ class Inputs:
     text : Tensor, shape (rows, tokens, width)
         States of the text encoders, of the prompts' rows.
     masked : bool
-        Whether tokens are masked in attention.
+        Whether tokens are masked in attention, so that projections alone do not tell what is attended to.
+    pooled : Tensor, shape (rows, width), or None
+        The text as one vector, of the prompts' rows, where the denoiser is given one.
     """
 
     batch: Batch
@@ -72,6 +95,7 @@ class Inputs:
     latent: Tensor
     text: Tensor
     masked: bool
+    pooled: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.layout import MisfitError
@@ -21,7 +21,12 @@ _LAST = "nothing runs after it: change the image that the pipeline returns"
 
 def latent_scale(vae: Any) -> int:
     """Pixels of the image to one of the latent, along a side: every level of the VAE but the last halves."""
-    return 2 ** (len(vae.config.block_out_channels) - 1)
+    return 2 ** (len(_levels(vae.config)) - 1)
+
+
+def _levels(config: Any) -> Sequence[int]:
+    """Channels by level; an AutoencoderDC names those of its decoder apart."""
+    return getattr(config, "block_out_channels", None) or config.decoder_block_out_channels
 
 
 def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
@@ -73,7 +78,8 @@ def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
     if normalized and mean is not None and std is not None:
         mean, std = (given.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
         return (given - mean) * config.scaling_factor / std
-    return given * config.scaling_factor
+    shift = getattr(config, "shift_factor", None)
+    return (given if shift is None else given - shift) * config.scaling_factor
 
 
 def decode_once(vae: Any, size: tuple[int, int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hooks.errors import HookError
@@ -44,6 +44,14 @@ class Layout:
         Whether a text enters the denoiser as one vector, too, beside the attention to its tokens.
     library : str
         The module that holds the class.
+    lengths : tuple of int
+        Most tokens of a prompt that the pipeline gives each text encoder, start, end and template included; empty where
+        that is its tokenizer's own limit.
+    fixed : mapping of str to value
+        Arguments of a call that a run always passes.
+    guidance : {"classifier-free", "distilled", "true"}
+        What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two,
+        or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     """
 
     pipeline: str
@@ -53,6 +61,9 @@ class Layout:
     decoder: Component
     pooled: bool = False
     library: str = "diffusers"
+    lengths: tuple[int, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    guidance: str = "classifier-free"
 
     @property
     def networks(self) -> tuple[Component, ...]:

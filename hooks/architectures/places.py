@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-GROUPS = ("text", "in", "down", "mid", "up", "out", "decoder", "image", "other")
+GROUPS = ("text", "in", "down", "mid", "up", "block", "single", "out", "decoder", "image", "other")
+_RANK = {group: number for number, group in enumerate(GROUPS)}
 ENCODING, DENOISING, DECODING = "encoding", "denoising", "decoding"
 
 
@@ -69,17 +70,19 @@ def shared_place(address: str) -> Place | None:
     """
     if match := _TEXT.match(address):
         return _text(*match.groups())
+    if address == "text.pooled":  # made of the texts of all encoders, as the final states are
+        return Place((0, _LAST, 1), "text", "pooled", "prompt", ENCODING)
     if address == "latent":
-        return Place((1, 0), "in", "latent", "denoising", DENOISING)
+        return Place((_RANK["in"], 0), "in", "latent", "denoising", DENOISING)
     if address in _OUT:
         label = address.replace("noise_pred.", "noise ")
-        return Place((5, _OUT.index(address)), "out", label, "denoising", DENOISING)
+        return Place((_RANK["out"], _OUT.index(address)), "out", label, "denoising", DENOISING)
     if address == "latent.final":
-        return Place((5, len(_OUT)), "out", "final latent", "denoising", DECODING)
+        return Place((_RANK["out"], len(_OUT)), "out", "final latent", "denoising", DECODING)
     if address.startswith("vae."):
         return _decoder(address)
     if address == "image":
-        return Place((7,), "image", "image", "image", DECODING)
+        return Place((_RANK["image"],), "image", "image", "image", DECODING)
     return None
 
 
@@ -104,7 +107,7 @@ def _decoder(address: str) -> Place:
     else:
         rank = (_order(("post_quant", "conv_in"), name),)
     label = name.replace("_", " ").replace(".", " ")
-    return Place((6, *rank), "decoder", label, "image", DECODING)
+    return Place((_RANK["decoder"], *rank), "decoder", label, "image", DECODING)
 
 
 def within_block(inner: str | None) -> tuple[tuple[int, ...], str]:

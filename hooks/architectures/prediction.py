@@ -110,7 +110,7 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
     -------
     Tensor, shape (), float32, on `device`; nothing waits for the device.
     """
-    sigma = _current_sigma(scheduler, timestep)
+    sigma = current_sigma(scheduler, timestep)
     if sigma is not None:
         return (1.0 / (sigma.to(torch.float64) ** 2 + 1.0)).to(device, torch.float32)
     table = scheduler.alphas_cumprod.to(device, torch.float32)
@@ -120,7 +120,8 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
     return torch.lerp(table[below], table[above], (t - below).float())
 
 
-def _current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
+def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
+    """The sigma of a scheduler's step that is about to be made, shape (); None of one that has no sigmas."""
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None

@@ -6,10 +6,12 @@ from typing import Any
 
 from hooks.architectures.base import Architecture
 from hooks.architectures.layout import Layout
+from hooks.architectures.transformer import Transformer
+from hooks.architectures.transformer_rows import ROWS
 from hooks.architectures.unet import UNet
 from hooks.errors import HookError
 
-ARCHITECTURES: list[Architecture] = [UNet()]
+ARCHITECTURES: list[Architecture] = [UNet(), *map(Transformer, ROWS)]
 
 
 def supported_pipelines() -> tuple[str, ...]:

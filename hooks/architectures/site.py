@@ -14,6 +14,8 @@ from hooks.errors import HookError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from hooks.architectures.batch import Batch
+
 
 @dataclass(frozen=True)
 class Site:
@@ -37,6 +39,9 @@ class Site:
         Number of a slice and number of slices of the last dimension, where projections are fused.
     heads : int or None
         Heads that the last dimension is divided into.
+    stream, sequence : str or None, tuple of str
+        Where its module runs over a sequence of both streams, the one that is read, and their order
+        (`hooks.architectures.batch.Batch.span`).
     read_only : str or None
         Why no value can be put here, and where to put one instead.
     """
@@ -49,6 +54,8 @@ class Site:
     element: int = 0
     part: tuple[int, int] | None = None
     heads: int | None = None
+    stream: str | None = None
+    sequence: tuple[str, ...] = ()
     read_only: str | None = None
 
     @property
@@ -80,6 +87,10 @@ class Site:
             A view, of all rows of the batch: what is written into it is written into `whole`.
         """
         return self._view(tensor_of(whole, self.element))
+
+    def of_stream(self, values: Tensor, batch: Batch) -> Tensor:
+        """The rows' tokens of this site's stream, of values `take` gave; all where its module has one stream."""
+        return values if self.stream is None else values[:, batch.span(self.stream, self.sequence)]
 
     def give(self, whole: Any, values: Tensor) -> Any:
         """Return what the module was given or gave, with `values` here; `whole` itself stays as it is.

@@ -1,14 +1,21 @@
-"""The sites of text encoders, which stand before denoisers of any architecture. Imports no torch."""
+"""The text encoders before denoisers of any architecture, by family, and their sites. Imports no torch.
+
+A family is a row of `FAMILIES`: where its embeddings, layers and final norm stand, and what lies within a layer. Sites
+have the same addresses in all: `text.embeddings`, `text.layers.<k>`, and of the second and third encoder `text_2.…`,
+`text_3.…`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.places import Place
 from hooks.architectures.site import Site, module_at
 
-TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2"}
+TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2", "text_3": "text_encoder_3"}
+TOKENIZERS = {name: part.replace("text_encoder", "tokenizer") for name, part in TEXT_ENCODERS.items()}
 _PASSED_BY = (
     "it is read before a layer norm, and the residual stream passes by that norm: write at the layer, or at its "
     "attn or mlp"
@@ -18,25 +25,152 @@ _PASSED_ON = (
 )
 
 
-def text_core(pipe: Any, part: str) -> str | None:
-    """Path of the module with `embeddings`, `encoder.layers` and `final_layer_norm`, or None.
+@dataclass(frozen=True)
+class TextFamily:
+    """How text encoders of one family are built; paths are from their core, those of a layer from the layer.
 
-    It is the text encoder itself (`CLIPTextModel` of transformers 5) or its `text_model`.
+    Attributes
+    ----------
+    cores : tuple of str
+        Where the core may stand in the encoder; "" is the encoder itself.
+    embeddings, layers, norm : str
+        The module that gives the first hidden state; the list of layers; the final norm.
+    attention, mlp : str
+        Whose outputs are added to the residual stream.
+    projection : str
+        The attention's output projection, which is given the heads side by side.
+    middle : str
+        The norm that is given the residual stream between attention and MLP.
+    ends : {"eos", "last"}
+        What stands for the whole text: its first end-of-text token, or its last token, where the encoder reads causally
+        and a template follows the prompt.
     """
+
+    name: str
+    cores: tuple[str, ...]
+    embeddings: str
+    layers: str
+    norm: str
+    attention: str
+    projection: str
+    middle: str
+    mlp: str
+    ends: str
+
+    def fits(self, core: Any) -> bool:
+        """Return whether a module is a core of this family."""
+        if not all(_has(core, path) for path in (self.embeddings, self.layers, self.norm)):
+            return False
+        layers = module_at(core, self.layers)
+        return not len(layers) or _has(layers[0], self.middle)
+
+
+FAMILIES = (
+    TextFamily(
+        name="CLIP",
+        cores=("text_model", ""),  # CLIPTextModel of transformers 5 is its own core
+        embeddings="embeddings",
+        layers="encoder.layers",
+        norm="final_layer_norm",
+        attention="self_attn",
+        projection="self_attn.out_proj",
+        middle="layer_norm2",
+        mlp="mlp",
+        ends="eos",
+    ),
+    TextFamily(
+        name="T5",  # and UMT5
+        cores=("",),
+        embeddings="encoder.embed_tokens",
+        layers="encoder.block",
+        norm="encoder.final_layer_norm",
+        attention="layer.0.SelfAttention",
+        projection="layer.0.SelfAttention.o",
+        middle="layer.1.layer_norm",
+        mlp="layer.1.DenseReluDense",
+        ends="eos",
+    ),
+    TextFamily(
+        name="Gemma 2",  # norms what attention and MLP give before it is added
+        cores=("", "model"),
+        embeddings="embed_tokens",
+        layers="layers",
+        norm="norm",
+        attention="post_attention_layernorm",
+        projection="self_attn.o_proj",
+        middle="pre_feedforward_layernorm",
+        mlp="post_feedforward_layernorm",
+        ends="last",
+    ),
+    TextFamily(
+        name="Qwen",  # 3 and, with its language model within, 2.5-VL
+        cores=("model.language_model", "language_model", "model", ""),
+        embeddings="embed_tokens",
+        layers="layers",
+        norm="norm",
+        attention="self_attn",
+        projection="self_attn.o_proj",
+        middle="post_attention_layernorm",
+        mlp="mlp",
+        ends="last",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TextCore:
+    """The modules of one text encoder by their paths from the pipeline."""
+
+    family: TextFamily
+    path: str
+
+    @property
+    def embeddings(self) -> str:
+        """Path of the module that gives the first hidden state."""
+        return f"{self.path}.{self.family.embeddings}"
+
+    @property
+    def layers(self) -> str:
+        """Path of the list of layers."""
+        return f"{self.path}.{self.family.layers}"
+
+    @property
+    def norm(self) -> str:
+        """Path of the final norm: a layer norm, or a norm by root mean square."""
+        return f"{self.path}.{self.family.norm}"
+
+    def count(self, pipe: Any) -> int:
+        """Number of layers."""
+        return len(module_at(pipe, self.layers))
+
+
+def text_core(pipe: Any, part: str) -> TextCore | None:
+    """The modules of a text encoder, such as "text_encoder_2"; None if there is none, or one of no known family."""
     encoder = getattr(pipe, part, None)
-    for path, module in ((f"{part}.text_model", getattr(encoder, "text_model", None)), (part, encoder)):
-        parts = ("embeddings", "encoder", "final_layer_norm")
-        if all(hasattr(module, p) for p in parts) and hasattr(module.encoder, "layers"):
-            return path
+    for family in FAMILIES if encoder is not None else ():
+        for inner in family.cores:
+            path = f"{part}.{inner}" if inner else part
+            if (not inner or _has(encoder, inner)) and family.fits(module_at(pipe, path)):
+                return TextCore(family, path)
     return None
+
+
+def text_config(encoder: Any) -> Any:
+    """The configuration of a text encoder's language model."""
+    return getattr(encoder.config, "text_config", encoder.config)
+
+
+def longest_text(encoder: Any) -> int | None:
+    """Positions that a text encoder has; None where they are relative, and without a limit of their own."""
+    return getattr(text_config(encoder), "max_position_embeddings", None)
 
 
 def prompt_tokens(pipe: Any) -> int:
     """Token positions of a prompt: what the first text encoder there is takes."""
     for part in TEXT_ENCODERS.values():
-        config = getattr(getattr(pipe, part, None), "config", None)
-        if config is not None and hasattr(config, "max_position_embeddings"):
-            return config.max_position_embeddings
+        encoder = getattr(pipe, part, None)
+        if encoder is not None and hasattr(encoder, "config") and longest_text(encoder) is not None:
+            return longest_text(encoder)
     return 77
 
 
@@ -57,22 +191,39 @@ def text_sites(pipe: Any, denoiser: str, place: Callable[[str], Place]) -> Itera
     yield Site("text.final", denoiser, place("text.final"), read="pipeline", read_only=_PASSED_ON)
 
 
-def _encoder_sites(pipe: Any, name: str, core: str, place: Callable[[str], Place]) -> Iterator[Site]:
-    def site(address: str, module: str, **more: Any) -> Site:
-        return Site(f"{name}.{address}", f"{core}.{module}", place(f"{name}.{address}"), **more)
+def _encoder_sites(pipe: Any, name: str, core: TextCore, place: Callable[[str], Place]) -> Iterator[Site]:
+    family = core.family
 
-    yield site("embeddings", "embeddings")
-    for k, layer in enumerate(module_at(pipe, core).encoder.layers):
-        address, path = f"layers.{k}", f"encoder.layers.{k}"
-        attention = getattr(layer, "self_attn", None)
-        if attention is not None:
-            if hasattr(attention, "out_proj") and hasattr(attention, "num_heads"):
-                heads, projection = int(attention.num_heads), f"{path}.self_attn.out_proj"
+    def site(address: str, path: str, **more: Any) -> Site:
+        return Site(f"{name}.{address}", path, place(f"{name}.{address}"), **more)
+
+    yield site("embeddings", core.embeddings)
+    for k, layer in enumerate(module_at(pipe, core.layers)):
+        address, path = f"layers.{k}", f"{core.layers}.{k}"
+        if _has(layer, family.attention):
+            if _has(layer, family.projection):
+                heads, projection = _heads(layer, family.projection), f"{path}.{family.projection}"
                 yield site(f"{address}.attn.heads", projection, default=False, read="input", heads=heads)
-            yield site(f"{address}.attn", f"{path}.self_attn", default=False)
-        if hasattr(layer, "layer_norm2"):
-            norm = f"{path}.layer_norm2"
+            yield site(f"{address}.attn", f"{path}.{family.attention}", default=False)
+        if _has(layer, family.middle):
+            norm = f"{path}.{family.middle}"
             yield site(f"{address}.middle", norm, default=False, read="input", read_only=_PASSED_BY)
-        if hasattr(layer, "mlp"):
-            yield site(f"{address}.mlp", f"{path}.mlp", default=False)
+        if _has(layer, family.mlp):
+            yield site(f"{address}.mlp", f"{path}.{family.mlp}", default=False)
         yield site(address, path)
+
+
+def _heads(layer: Any, projection: str) -> int:
+    """Heads of the attention that a projection belongs to: its own number, or its configuration's."""
+    attention = module_at(layer, projection.rpartition(".")[0])
+    for name in ("num_heads", "n_heads"):
+        if hasattr(attention, name):
+            return int(getattr(attention, name))
+    return int(attention.config.num_attention_heads)
+
+
+def _has(module: Any, path: str) -> bool:
+    try:
+        return module_at(module, path) is not None
+    except AttributeError:
+        return False

@@ -237,7 +237,7 @@ def _unread(pipe: Any, site: Site) -> bool:
     core = text_core(pipe, "text_encoder")
     if core is None:
         return False
-    last = len(module_at(pipe, core).encoder.layers) - 1
+    last = core.count(pipe) - 1
     return f"{site.address}.".startswith(f"text.layers.{last}.")
 
 

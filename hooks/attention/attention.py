@@ -29,13 +29,13 @@ Where = tuple[slice, slice, slice]
 
 
 class AttentionSums:
-    """Sums of the probabilities of the UNet's cross- or self-attentions over the calls of one block.
+    """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
 
     Parameters
     ----------
     pipe : DiffusionPipeline
     call : callable
-        Gives the UNet call under way, or None.
+        Gives the call under way, or None.
     definition : Definition, optional
         Heat maps to sum; of self-attention, what refines them.
     choice : MapChoice, optional
@@ -57,7 +57,7 @@ class AttentionSums:
         kind: str = "cross",
     ) -> None:
         self._call, self._kind = call, kind
-        layers = attention_layers(pipe, kind)
+        layers = self._layers(pipe, kind)
         needed = DefinitionSums if kind == "cross" else RefineSums
         self.defined = None if definition is None else needed(definition, layers)
         self.kept = None if choice is None else KeptSums(choice, layers)
@@ -73,6 +73,10 @@ class AttentionSums:
         self._scratch: tuple[Tensor, Tensor] | None = None
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self.tokens: int | None = None
+        self.columns: tuple[tuple[int, ...], ...] | None = None
+
+    def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
+        return attention_layers(pipe, kind)
 
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Hook the projections of every layer; closing the stack takes the hooks off."""
@@ -104,15 +108,7 @@ class AttentionSums:
 
     def _pair(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
         batch = call.batch
-        size = (batch.rows, batch.height, batch.width)
-        if self.latent is None:
-            self._begin(size, key.shape[1], call.planned)
-        elif self.latent != size:
-            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
-        elif self._kind == "cross" and key.shape[1] != self.tokens:
-            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {key.shape[1]}")
-        self._seen[layer.address] += 1
-        takers = [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
+        takers = self._takers(layer, call, key.shape[1])
         if not takers:
             return
         query = batch.conditional(query, layer.address)
@@ -129,6 +125,18 @@ class AttentionSums:
             for sums in takers:
                 sums.add(layer, where, probabilities, call.number, call.planned)
 
+    def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
+        """The sums that take a layer's run at this call, which is counted."""
+        size = (call.batch.rows, *call.batch.grid)
+        if self.latent is None:
+            self._begin(size, tokens, call.planned)
+        elif self.latent != size:
+            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
+        elif self._kind == "cross" and tokens != self.tokens:
+            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {tokens}")
+        self._seen[layer.address] += 1
+        return [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
+
     def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
         choice = None if self.kept is None else self.kept.choice
         by_step = choice is not None and choice.steps != "sum"
@@ -136,9 +144,7 @@ class AttentionSums:
             isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
         )
         if by_step and planned is None:
-            raise HookError(
-                "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"
-            )
+            raise HookError("steps: the pipeline does not say how many calls it plans: choose steps='sum'")
         size_in_bytes = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
         if choice is not None and choice.limit is not None and size_in_bytes > choice.limit:
             raise HookError(
@@ -164,7 +170,7 @@ class AttentionSums:
         return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.tensors())
 
     def require_complete(self, calls: int) -> None:
-        """Raise a HookError that names the first layer which was not read once in each UNet call."""
+        """Raise a HookError that names the first layer which was not read once in each call."""
         for layer in self.layers:
             if self._seen[layer.address] == 0:
                 raise HookError(
@@ -173,7 +179,7 @@ class AttentionSums:
                 )
             if self._seen[layer.address] != calls:
                 raise HookError(
-                    f"{layer.address}: expected one run in each of {calls} UNet calls, but it ran "
+                    f"{layer.address}: expected one run in each of {calls} calls, but it ran "
                     f"{self._seen[layer.address]} times: turn off what skips or repeats layers"
                 )
 

@@ -18,18 +18,18 @@ class MapChoice:
     Parameters
     ----------
     layers : str or sequence of str
-        Addresses or globs of attention layers, such as `unet.up.*`.
+        Addresses or globs of attention layers, such as `unet.up.*`; all, by default.
     resolutions : sequence of int, optional
         Factors by which a layer's grid is smaller than the latent (1, 2, 4, 8); all, by default.
     heads : {"mean", "each"} or sequence of int
         The mean over the heads, every head, or the heads of these numbers.
     steps : {"sum", "each"} or int
-        One sum over the UNet calls, every call apart, or so many bins of (nearly) equal numbers of calls.
+        One sum over the calls of the denoiser, every call apart, or so many bins of (nearly) equal numbers of calls.
     tokens : sequence of int, optional
         Positions to keep (of the prompt, or of the grid for self-attention); all, by default.
     definition : str or None
         Name of the heat map's definition (`hooks.attention.definitions`) that is summed beside; None for none.
-        Self-attention has none.
+        "default" is that of the architecture, "daam" for U-Nets. Self-attention has none.
     limit : int or None
         Bytes that all that is summed may take on the device; more is refused before the first step. None
         lifts it.
@@ -44,12 +44,12 @@ class MapChoice:
     9
     """
 
-    layers: str | Sequence[str] = "unet.*"
+    layers: str | Sequence[str] = "*"
     resolutions: Sequence[int] | None = None
     heads: str | Sequence[int] = "mean"
     steps: str | int = "sum"
     tokens: Sequence[int] | None = None
-    definition: str | None = "daam"
+    definition: str | None = "default"
     limit: int | None = LIMIT
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class MapChoice:
         return len(self.tokens)
 
     def bins(self, calls: int) -> int:
-        """Return how many sums over the UNet calls are kept apart, never more than there are calls."""
+        """Return how many sums over the calls are kept apart, never more than there are calls."""
         if self.steps == "sum":
             return 1
         return calls if self.steps == "each" else min(self.steps, calls)

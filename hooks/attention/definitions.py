@@ -1,6 +1,6 @@
 """Definitions of heat maps: named, versioned ways from attention probabilities to one map per token.
 
-A definition says which layers enter and with which weight, how the UNet calls are weighted, whether heads
+A definition says which layers enter and with which weight, how the calls of the denoiser are weighted, whether heads
 are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
 maps are resized to the latent. All are summed while the pipeline runs, at a memory that does not grow with
 the steps, and every one is the same few lines (`hooks.attention.sums`). Imports no torch.
@@ -17,6 +17,11 @@ or, where layers are combined by "product", their weighted geometric mean to tha
 
 with A(i, j) the mean probability, over calls, heads and layers, with which pixel i looks at pixel j
 (`hooks.attention.refine`).
+
+In transformers (`reading` is not "probability") a word's map is the sum over its tokens, on the grid of patches, of
+what the image's positions pay them (the image reads the word; Shin et al., ICCV 2025, find the converse, where a word's
+attention sums to one over the image, to be worse). Where no layers are named, those enter that the literature prefers
+for the model.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ class Definition:
     left_out : tuple of int
         Factors (side of the latent over side of the layer's grid) whose layers are left out.
     steps : tuple of float
-        Weights of so many bins of equal numbers of UNet calls; (1.0,) is the plain sum.
+        Weights of so many bins of equal numbers of calls; (1.0,) is the plain sum.
     heads : {"each", "mean"}
         Whether every head's map is resized and clamped by itself, or their mean.
     scale : {"none", "max"}
@@ -64,13 +69,19 @@ class Definition:
         Globs of the self-attention layers along which the combined map is spread; none, by default.
     refine_power, refine_keep : float
         The power the map is raised to before it is spread, and that of the map which the result is multiplied by.
+    reading : {"probability", "mass", "share", "output"}
+        What of an attention is summed: the softmax over the text alone that a U-Net's cross-attention takes, token by
+        token; in transformers the mass of a word in the softmax over all keys, the model's own; that mass over the
+        mass of all the text, in each head, which is the softmax over the text alone, padding included where the model
+        reads it; or the softmax over the prompt's tokens of the products of the attention's outputs at the word and at
+        the place of the image, over all heads at once (in blocks with a stream of the text).
     source : str
         Where it comes from.
     """
 
     name: str
     version: str
-    layers: tuple[tuple[str, float], ...] = (("unet.*", 1.0),)
+    layers: tuple[tuple[str, float], ...] = (("*", 1.0),)
     left_out: tuple[int, ...] = ()
     steps: tuple[float, ...] = (1.0,)
     heads: str = "each"
@@ -82,6 +93,7 @@ class Definition:
     refine: tuple[str, ...] = ()
     refine_power: float = 1.0
     refine_keep: float = 0.0
+    reading: str = "probability"
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -90,6 +102,7 @@ class Definition:
             ("scale", ("none", "max")),
             ("resize", ("bicubic", "bilinear")),
             ("combine", ("mean", "product")),
+            ("reading", ("probability", "mass", "share", "output")),
         ):
             if getattr(self, name) not in allowed:
                 raise HookError(
@@ -126,14 +139,14 @@ class Definition:
         entering = [layer for layer in layers if self.weight(layer) > 0]
         if not entering:
             raise HookError(
-                f"word_maps: the denoiser has no cross-attention that the definition {self.name!r} takes "
+                f"word_maps: the denoiser has no attention to the text that the definition {self.name!r} takes "
                 f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
                 "leave word_maps off"
             )
         return entering
 
     def step_weight(self, call: int, calls: int | None) -> float:
-        """Weight of a UNet call, of so many."""
+        """Weight of a call of the denoiser, of so many."""
         if len(self.steps) == 1:
             return self.steps[0]
         return self.steps[min(call, calls - 1) * len(self.steps) // calls]
@@ -155,7 +168,7 @@ DECODER_PRODUCT = Definition(
     combine="product",
     following=1.0,
     power=2.0,
-    source="found and compared with masks on toyworld, see docs/word_maps.md",
+    source="found and compared with masks on toyworld, see docs/validation/word_maps.md",
 )
 
 SELF_REFINED = replace(
@@ -168,12 +181,38 @@ SELF_REFINED = replace(
     refine_keep=0.5,
 )
 
-_REGISTRY: dict[str, Definition] = {one.name: one for one in (DAAM, DECODER_PRODUCT, SELF_REFINED)}
+JOINT_MASS = Definition(
+    name="joint-mass",
+    version="1",
+    layers=(),
+    heads="mean",
+    reading="mass",
+    source="Shin et al. (ICCV 2025), section 4; mean over heads, calls and their blocks",
+)
+
+JOINT_SHARE = replace(JOINT_MASS, name="joint-share", reading="share")
+
+OUTPUT_SPACE = replace(
+    JOINT_MASS,
+    name="output-space",
+    reading="output",
+    source="Helbling et al. (ICML 2025), ConceptAttention, of the prompt's own tokens",
+)
+
+_REGISTRY: dict[str, Definition] = {
+    one.name: one for one in (DAAM, DECODER_PRODUCT, SELF_REFINED, JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
+}
 
 
-def names() -> list[str]:
-    """Names of the definitions there are."""
-    return list(_REGISTRY)
+def names(*readings: str) -> list[str]:
+    """Names of the definitions there are, or of those with one of these readings.
+
+    Examples
+    --------
+    >>> names("probability"), names("mass", "share", "output")
+    (['daam', 'decoder-product', 'self-refined'], ['joint-mass', 'joint-share', 'output-space'])
+    """
+    return [name for name, one in _REGISTRY.items() if not readings or one.reading in readings]
 
 
 def get(definition: str | Definition) -> Definition:

@@ -59,7 +59,7 @@ class AttentionLayer:
 
 
 def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
-    """The cross- or self-attentions of the UNet, in the order in which they run.
+    """The cross- or self-attentions of the denoiser, in the order in which they run.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     for site, factor in architecture.attentions(pipe, kind):
         module = module_at(pipe, site.module)
         layer = AttentionLayer(site.address, factor, int(module.heads), module)
-        _require_readable(layer)
+        if not architecture.final_attention:
+            _require_readable(layer)
         layers.append(layer)
     return layers
 

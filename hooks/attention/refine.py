@@ -24,7 +24,7 @@ class RefineSums:
     ----------
     definition : Definition
     layers : sequence of AttentionLayer
-        All self-attentions of the UNet.
+        All self-attentions of the denoiser.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class RefineSums:
         return factor, grids[factor]
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
+        """Return whether a layer's probabilities of one of `calls` calls enter."""
         return layer.address in self.layers and layer.factor == self._factor
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:

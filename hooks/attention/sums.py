@@ -1,4 +1,4 @@
-"""Sums of attention probabilities over the UNet calls, and the heat maps made of them.
+"""Sums of attention probabilities over the calls of the denoiser, and the heat maps made of them.
 
 Two kinds of sums take the same probabilities. `DefinitionSums` holds what a definition needs and no more:
 (tokens, h, w) of a row for all full-resolution layers together (there resizing and clamping change nothing),
@@ -28,7 +28,7 @@ class DefinitionSums:
     ----------
     definition : Definition
     layers : sequence of AttentionLayer
-        All cross-attentions of the UNet.
+        All cross-attentions of the denoiser.
     """
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
@@ -38,7 +38,7 @@ class DefinitionSums:
         self._by_layer: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
+        """Return whether a layer's probabilities of one of `calls` calls enter."""
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
@@ -126,7 +126,7 @@ class KeptSums:
         self.choice = choice
         self.layers = {layer.address: layer for layer in choice.chosen(layers)}
         self.sums: dict[str, Tensor] = {}
-        self.calls: list[int] = []  # UNet calls in each bin
+        self.calls: list[int] = []  # calls in each bin
         self._counted = -1
         self._positions: dict[Any, Tensor] = {}
 
@@ -135,7 +135,7 @@ class KeptSums:
         self._size = (height, width)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of one of `calls` UNet calls enter."""
+        """Return whether a layer's probabilities of one of `calls` calls enter."""
         return layer.address in self.layers
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:

@@ -1,9 +1,10 @@
-"""Runs of a text encoder, and which of them the UNet is conditioned on.
+"""Runs of a text encoder, and which of them the denoiser is conditioned on.
 
 A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative
-prompts; nothing in the encoder tells the two apart. So every run before the first UNet call is held, and
+prompts; nothing in the encoder tells the two apart. So every run before the first call of the denoiser is held, and
 the one whose states equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if
-prompts and negative prompts are the same).
+prompts and negative prompts are the same). By the same equality each token of the denoiser's text is known to be which
+token of which encoder, whatever templates, selections, padding or other encoders' tokens stand around it.
 """
 
 from __future__ import annotations
@@ -18,37 +19,59 @@ import torch
 from torch import Tensor
 
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core
 from hooks.attach import attach_reader
 from hooks.errors import HookError
+from hooks.prompt.matching import matched_tokens
 from hooks.similarity import end_of_text
 
-MAX_RUNS = 8  # held while waiting for the UNet; a pipeline needs two
+MAX_RUNS = 8  # held while waiting for the denoiser; a pipeline needs two
 
 
 @dataclass
 class TextRun:
-    """States of one run: `states[0]` is the embeddings, `states[k + 1]` the output of layer k."""
+    """States of one run: `states[0]` is the embeddings, `states[k + 1]` the output of layer k.
+
+    `places`, shape (prompts, positions of the denoiser's text), says which token of this run stands at each position,
+    -1 for none of it; None where the denoiser is given this run's pooled vector alone, or before it is known.
+    """
 
     ids: Tensor | None = None
+    mask: Tensor | None = None
     states: list[Tensor] = field(default_factory=list)
-    final: Tensor | None = None  # after the final layer norm
-    normed: Tensor | None = None  # all states after the final layer norm: (1 + layers, rows, tokens, width)
+    final: Tensor | None = None  # after the final norm
+    normed: Tensor | None = None  # all states after the final norm: (1 + layers, rows, tokens, width)
+    pooled: Tensor | None = None  # (rows, width)
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
+    places: Tensor | None = None
 
-    def gives(self, conditional: Tensor) -> bool:
-        """Return whether some state of this run, as it is or normed, is what the UNet is given.
+    def placed(self, conditional: Tensor) -> Tensor | None:
+        """Which token of this run stands at each position of what the denoiser is given; None if none of it does.
+
+        Some state of the run, as it is or normed, must hold all that is given or be held by it whole.
 
         Parameters
         ----------
-        conditional : Tensor, shape (rows, tokens, width)
+        conditional : Tensor, shape (rows, positions, width)
+            Its channels that are of this run's width; positions without any are padding.
         """
         candidates = [self.final, *reversed(self.states), *reversed(self.normed)]
-        return any(
-            state.shape == conditional.shape and torch.equal(state.to(conditional), conditional)
-            for state in candidates
-            if state is not None
-        )
+        for state in candidates:
+            if state is None:
+                continue
+            if state.shape == conditional.shape and torch.equal(state.to(conditional), conditional):
+                return torch.arange(state.shape[1]).expand(len(state), -1)
+            found = matched_tokens(state.to(conditional), conditional)
+            if found is not None:
+                return found
+        return None
+
+    def pools(self, pooled: Tensor) -> bool:
+        """Return whether the pooled vectors that the denoiser is given begin or end with these; (rows, width)."""
+        if self.pooled is None or self.pooled.shape[-1] > pooled.shape[-1]:
+            return False
+        own, width = self.pooled.to(pooled), self.pooled.shape[-1]
+        return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
 
 
 class TextReader:
@@ -68,7 +91,13 @@ class TextReader:
         self.name = name
         self._inside = [(site, module_at(pipe, site.module)) for site in inside]
         self.encoder = getattr(pipe, part)
-        self.core = module_at(pipe, text_core(pipe, part))
+        core = text_core(pipe, part)
+        assert core is not None
+        self._embeddings, self._layers, self._norm = (
+            module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
+        )
+        self._ends = core.family.ends
+        self._before = _width_before(pipe, name)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
         self._current: TextRun | None = None
 
@@ -78,39 +107,63 @@ class TextReader:
         def add(handle: Any) -> None:
             stack.callback(handle.remove)
 
-        add(self.encoder.register_forward_pre_hook(self._begin))
-        add(self.core.embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
-        for layer in self.core.encoder.layers:
+        add(self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True))
+        add(self._embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
+        for layer in self._layers:
             add(layer.register_forward_hook(self._on_layer))
         for site, module in self._inside:
             add(attach_reader(module, site, self._on_inside(site)))
-        add(self.core.final_layer_norm.register_forward_hook(self._on_final))
+        add(self._norm.register_forward_hook(self._on_final))
         add(self.encoder.register_forward_hook(self._end))
 
-    def select(self, conditional: Tensor) -> TextRun | None:
-        """The first held run that gave `conditional` (rows, tokens, width of the UNet), or None.
+    def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
+        """The first held run that gave `conditional`, or else the pooled vectors; None if there is none.
 
-        Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders'.
+        Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
+        several may follow one another.
+
+        Parameters
+        ----------
+        conditional : Tensor, shape (images, positions, width of the denoiser's text)
+        pooled : Tensor, shape (images, width), optional
         """
         for run in self.runs:
-            prompts = run.states[0].shape[0]
+            prompts, width = run.states[0].shape[0], run.states[0].shape[-1]
             if conditional.shape[0] % prompts:
                 continue
             once_each = conditional[:: conditional.shape[0] // prompts]
-            width = run.states[0].shape[-1]
-            # SDXL joins the first encoder's states and the second's, in this order
-            slices = {0: once_each[..., :width], 1: once_each[..., -width:]}
-            if run.gives(slices[1 if self.name == "text_2" else 0]):
+            # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of
+            # their own
+            for begin in dict.fromkeys((self._before, 0)):
+                if begin + width <= once_each.shape[-1]:
+                    run.places = run.placed(once_each[..., begin : begin + width])
+                if run.places is not None:
+                    return run
+        for run in self.runs if pooled is not None else ():
+            prompts = run.states[0].shape[0]
+            if pooled.shape[0] % prompts == 0 and run.pools(pooled[:: pooled.shape[0] // prompts]):
                 return run
         return None
 
     def end_of_text(self, run: TextRun) -> Tensor:
-        """Position of the end-of-text token in each prompt of a run, shape (prompts,)."""
-        config = self.core.config if hasattr(self.core, "config") else self.encoder.config
-        return end_of_text(run.ids, getattr(config, "eos_token_id", None))
+        """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
 
-    def _begin(self, module: Any, args: Any) -> None:
-        self._current = TextRun()
+        That is the end-of-text token or, of an encoder that is given a template behind the prompt, the last token.
+        """
+        eos = getattr(text_config(self.encoder), "eos_token_id", None)
+        if self._ends == "eos" and run.mask is None:
+            return end_of_text(run.ids, eos)
+        ids = run.ids
+        given = torch.ones_like(ids) if run.mask is None else run.mask.to(ids)
+        last = (given * torch.arange(1, ids.shape[1] + 1, device=ids.device)).argmax(-1)
+        if self._ends == "last" or not isinstance(eos, int):
+            return last
+        is_end = (ids == eos) & given.bool()
+        return torch.where(is_end.any(-1), is_end.int().argmax(-1), last)
+
+    def _begin(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
+        self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
     def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
         if self._current is not None:
@@ -137,8 +190,21 @@ class TextReader:
         run, self._current = self._current, None
         if run is not None and run.states:
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
-            run.normed = self.core.final_layer_norm.forward(torch.stack(run.states))
+            run.normed = self._norm.forward(torch.stack(run.states))
+            pooled = getattr(output, "text_embeds", None)
+            run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
+
+
+def _width_before(pipe: Any, name: str) -> int:
+    """Channels of the text encoders before this one."""
+    width = 0
+    for other, part in TEXT_ENCODERS.items():
+        if other == name:
+            break
+        if text_core(pipe, part) is not None:
+            width += text_config(getattr(pipe, part)).hidden_size
+    return width
 
 
 @dataclass(frozen=True)
@@ -156,6 +222,8 @@ class TextStates:
         Position of the end-of-text token; None if the text is not known.
     repeats : int
         Images per row.
+    places : mapping of str to Tensor of int64, shape (rows, tokens)
+        Of `text.final`: by encoder, which of its tokens stands at each position, -1 for none of it.
     """
 
     site: Site
@@ -163,24 +231,29 @@ class TextStates:
     normed: Tensor
     ends: Tensor | None
     repeats: int
+    places: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-def select_runs(readers: Sequence[TextReader], final: Tensor) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """By name of the encoder, its reader and the run that the UNet is conditioned on, if there was one.
+def select_runs(
+    readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
+) -> dict[str, tuple[TextReader, TextRun | None]]:
+    """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
 
     Parameters
     ----------
     readers : sequence of TextReader
     final : Tensor, shape (images, tokens, width)
         The conditional `encoder_hidden_states`.
+    pooled : Tensor, shape (images, width), optional
+        The text as one vector, where the denoiser is given one.
     """
-    return {reader.name: (reader, reader.select(final)) for reader in readers}
+    return {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
 
 
 def conditional_states(
     runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Mapping[str, Site]
 ) -> Iterator[TextStates]:
-    """The wanted text sites of the runs that the UNet is conditioned on.
+    """The wanted text sites of the runs that the denoiser is conditioned on.
 
     Parameters
     ----------
@@ -196,21 +269,23 @@ def conditional_states(
     HookError
         If a layer is wanted whose encoder did not give `final`.
     """
-    ends_of_images = None
+    ends_of_images, places = None, {}
     for name, (reader, run) in runs.items():
         layers = [a for a in wanted if a.startswith((f"{name}.embeddings", f"{name}.layers."))]
         if run is None:
             if layers:
                 encoder = name.replace("text", "text_encoder")
                 raise HookError(
-                    f"{layers[0]}: no run of {encoder} in this block gave the UNet its encoder_hidden_states "
+                    f"{layers[0]}: no run of {encoder} in this block gave the denoiser its encoder_hidden_states "
                     "(were prompt_embeds passed in?): pass prompts, or leave these sites out"
                 )
             continue
         repeats = final.shape[0] // run.states[0].shape[0]
         ends = reader.end_of_text(run)
-        if ends_of_images is None:
-            ends_of_images = ends.repeat_interleave(repeats)
+        if run.places is not None:
+            places[name] = run.places.repeat_interleave(repeats, 0)
+            if ends_of_images is None:
+                ends_of_images = _placed_ends(run.places, ends).repeat_interleave(repeats)
         streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
         for address, raw, normed in zip(streams, run.states, run.normed):
             if address in wanted:
@@ -219,4 +294,11 @@ def conditional_states(
         for address, values in run.inside.items():
             yield TextStates(wanted[address], values, values, ends, repeats)
     if "text.final" in wanted:
-        yield TextStates(wanted["text.final"], final, final, ends_of_images, 1)
+        yield TextStates(wanted["text.final"], final, final, ends_of_images, 1, places)
+
+
+def _placed_ends(places: Tensor, ends: Tensor) -> Tensor:
+    """Positions in the denoiser's text of these tokens; of a token that is not there, of the last one that is."""
+    there = places == ends.to(places)[:, None]
+    last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
+    return torch.where(there.any(-1), there.int().argmax(-1), last.argmax(-1)).to(ends.device)

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
 from hooks.prompt.spans import encode, require_fast, split_pieces, token_positions
-
-TOKENIZERS = {"text": "tokenizer", "text_2": "tokenizer_2"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,50 @@ def of_tokens(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) -> 
         if str(tokenizer.convert_ids_to_tokens(int(token))).endswith("</w>"):
             found, text = _with_group(tokenizer, found, text, group, number, encoder, cut_off=False)
             group = []
+    return _numbered(found)
+
+
+def marks_ends(tokenizer: Any, ids: Sequence[int]) -> bool:
+    """Return whether these tokens mark the ends of words, as CLIP's do, and drop the blanks between them."""
+    return any(str(token).endswith("</w>") for token in tokenizer.convert_ids_to_tokens(list(ids)))
+
+
+def of_ids(
+    tokenizer: Any, ids: Sequence[int], number: int, encoder: str, prompt: str | None = None
+) -> list[Word] | None:
+    """Words of a text of which only the token ids are known, by what each token adds when they are put together again.
+
+    Parameters
+    ----------
+    prompt : str, optional
+        Its words alone, where it last stands in the text, in whatever case; spans count in it. None: of all the text.
+
+    Returns
+    -------
+    list of Word, or None where the prompt does not stand in the text
+    """
+    special = set(tokenizer.all_special_ids)
+    text, offsets = "", []
+    for position, token in enumerate(ids):
+        if token in special:
+            offsets.append((len(text), len(text)))
+            continue
+        whole = tokenizer.decode(
+            [one for one in ids[: position + 1] if one not in special], clean_up_tokenization_spaces=False
+        )
+        offsets.append((len(text), len(whole)))
+        text = whole
+    begin, lead, shown = 0, 0, text
+    if prompt is not None:
+        shown = prompt.strip()
+        begin, lead = text.lower().rfind(shown.lower()), len(prompt) - len(prompt.lstrip())
+    if begin < 0:
+        return None
+    found = []
+    for start, stop in split_pieces(shown):
+        positions = token_positions(offsets, (begin + start, begin + stop))
+        word, span = shown[start:stop], (lead + start, lead + stop)
+        found.append(Word(word, lower(word), 0, span, positions, number, encoder))
     return _numbered(found)
 
 

@@ -25,7 +25,7 @@ class WordMap:
     Attributes
     ----------
     values : ndarray, shape (h, w), float32
-        Mean over the word's tokens of their maps, raw.
+        Mean over the word's tokens of their maps, raw; of a transformer their sum.
     word : str
     positions : tuple of int
         Token positions that entered.
@@ -35,6 +35,9 @@ class WordMap:
         How the map is computed (`hooks.attention.definitions`); for a slice, which one.
     size : (int, int)
         Height and width of the image in pixels.
+    text_mass : ndarray, shape (h, w), or None
+        Of a transformer, what all the text is paid in the same attentions: of a mass, beside it, the share that is the
+        word's is `values / text_mass`.
     """
 
     values: np.ndarray = field(repr=False)
@@ -44,6 +47,7 @@ class WordMap:
     definition: str
     version: str
     size: tuple[int, int]
+    text_mass: np.ndarray | None = field(default=None, repr=False)
     _kept: LayerMaps | None = field(default=None, repr=False)
     _image: Image.Image | None = field(default=None, repr=False)
     _slice: tuple[str | None, int | None] = field(default=(None, None), repr=False)
@@ -161,7 +165,7 @@ class WordMap:
         return self._sliced("layer", address, self._slice[1])
 
     def step(self, number: int) -> WordMap:
-        """The map of one bin of UNet calls; of the mean over the kept layers, or of the layer chosen.
+        """The map of one bin of calls; of the mean over the kept layers, or of the layer chosen.
 
         Parameters
         ----------

@@ -1,4 +1,5 @@
-"""The page on every option of ``triplets.yaml``: ``python -m lab.pages.configuration > docs/configuration.md``."""
+"""The page on every option of ``triplets.yaml``: ``python -m lab.pages.configuration >
+docs/reference/configuration.md``."""
 
 from __future__ import annotations
 

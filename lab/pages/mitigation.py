@@ -1,4 +1,4 @@
-"""Print ``docs/mitigation.md`` from what was measured: ``python -m lab.pages.mitigation``."""
+"""Print ``docs/validation/mitigation.md`` from what was measured: ``python -m lab.pages.mitigation``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis.methods.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, TH
 from lab.templates import render
 from probes.json_text import parse_json
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "validation"
 RESULT, AMOUNTS, PLACES, RIDGES = (
     DOCS / f"mitigation{name}.json" for name in ("", "_amounts", "_places", "_ridges")
 )

@@ -1,4 +1,4 @@
-"""The page of the docs that lists every site with its shape: ``python -m lab.pages.sites > docs/sites.md``.
+"""The page of the docs that lists every site with its shape: ``python -m lab.pages.sites > docs/reference/sites.md``.
 
 The models are the published architectures at their true depth and width, built without weights; nothing is
 fetched.

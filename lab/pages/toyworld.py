@@ -1,4 +1,5 @@
-"""The page on the benchmark models, from what was measured: ``python -m lab.pages.toyworld > docs/toyworld.md``."""
+"""The page on the benchmark models, from what was measured: ``python -m lab.pages.toyworld >
+docs/validation/toyworld.md``."""
 
 import json
 import sys

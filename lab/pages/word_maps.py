@@ -1,4 +1,4 @@
-"""The page on word maps, from its figures: ``python -m lab.pages.word_maps > docs/word_maps.md``."""
+"""The page on word maps, from its figures: ``python -m lab.pages.word_maps > docs/validation/word_maps.md``."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from lab.templates import render
 from probes import command_line
 
-FIGURES = Path(__file__).parents[2] / "docs" / "word_maps.json"
+FIGURES = Path(__file__).parents[2] / "docs" / "validation" / "word_maps.json"
 
 
 def word_maps_page(figures: dict) -> str:

@@ -24,7 +24,9 @@ def parser() -> argparse.ArgumentParser:
     )
     main.add_argument("--only", choices=tuple(PAPERS), help="one paper instead of all three")
     main.add_argument(
-        "--out", type=Path, help="page to write, such as docs/reproduction.md; printed if not given"
+        "--out",
+        type=Path,
+        help="page to write, such as docs/validation/reproduction.md; printed if not given",
     )
     main.add_argument(
         "--data", type=command_line.folder, help="folder of the reference tables instead of the package's own"

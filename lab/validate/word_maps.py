@@ -7,7 +7,7 @@ whether the token after the word counts, and in whether the map is spread along 
 threshold are chosen on the first benchmark model's even prompts; the odd prompts and the other benchmark models only
 report.
 
-Writes ``docs/word_maps.json`` and, from it alone, ``docs/word_maps.md``.
+Writes ``docs/validation/word_maps.json`` and, from it alone, ``docs/validation/word_maps.md``.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
 from probes.toyworld.world import load_world
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "validation"
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
@@ -294,7 +294,7 @@ def _at(theta: float) -> int:
 
 
 def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
-    """All figures of a run, as they go to ``docs/word_maps.json``."""
+    """All figures of a run, as they go to ``docs/validation/word_maps.json``."""
     first = next(iter(drawn))
     tuning = [one for one in drawn[first] if one.prompt % 2 == 0]
     tried = candidates(list(tuning[0].maps))

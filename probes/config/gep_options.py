@@ -45,7 +45,7 @@ class GepVariant(Section):
 
 
 class Gep(Section):
-    """An audit of attributes, of prompts that have a ``context`` among their levels (docs/gep.md)."""
+    """An audit of attributes, of prompts that have a ``context`` among their levels (docs/how_to/gep.md)."""
 
     attributes: Annotated[
         Annotated[dict[Word, Word], Field(min_length=1)] | None,

@@ -200,8 +200,8 @@ class Measure(Section):
     outcomes: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
         option(
-            "Numbers of an image whose change is traced (docs/trace.md): verdict and presence of things on toyworld's"
-            " models, a metric of pictures, `clip` and `classifier` on all. The report shows the first.",
+            "Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on"
+            " toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first.",
             null="verdict on toyworld's models, else ssim",
             example=["clip", "ssim"],
         ),

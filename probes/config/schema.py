@@ -9,9 +9,9 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from probes.config import checks, presets, stored_sections, words
 from probes.config.checks import INDICATORS, prompt_id
@@ -21,6 +21,7 @@ from probes.config.edit_options import Edit
 from probes.config.gep_options import Gep
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
+from probes.config.messages import message
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
 from probes.config.skills_options import Skills
@@ -42,7 +43,8 @@ from probes.config.types import (
     shown,
     takes,
 )
-from probes.config.yaml import yaml_text
+from probes.config.yaml import YamlSource, yaml_text
+from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve
@@ -111,7 +113,7 @@ class Config(Section):
         option(
             "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -work, -skills), a hub id, a"
             " folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the tool;"
-            " docs/models.md says what others are read.",
+            " docs/how_to/models.md says what others are read.",
             example="CompVis/stable-diffusion-v1-4",
         ),
         Alters("nothing"),
@@ -138,7 +140,7 @@ class Config(Section):
     edit: Annotated[
         Edit | None,
         option(
-            "What is altered in the model once it is loaded (docs/mitigation.md).",
+            "What is altered in the model once it is loaded (docs/validation/mitigation.md).",
             null="nothing",
             example={"words": {"person": {"woman": 0.25}}},
         ),
@@ -181,7 +183,8 @@ class Config(Section):
     images: Annotated[
         Images | None,
         option(
-            "Images that another program generated, to be measured in place of a model (docs/foreign_images.md).",
+            "Images that another program generated, to be measured in place of a model"
+            " (docs/how_to/foreign_images.md).",
             null="none: the model generates",
             example={"from": "images.csv"},
         ),
@@ -229,7 +232,7 @@ class Config(Section):
     cluster: Annotated[
         Cluster | None,
         option(
-            "A Ray cluster whose workers generate and observe (docs/clusters.md).",
+            "A Ray cluster whose workers generate and observe (docs/how_to/clusters.md).",
             null="no cluster, the processes of this machine",
             example={"address": "auto"},
         ),
@@ -243,8 +246,8 @@ class Config(Section):
     trace: Annotated[
         Trace | None,
         option(
-            "Activation patching: which place inside the model makes the difference (docs/trace.md). `{}` takes all"
-            " defaults; it takes longer than all other stages.",
+            "Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes"
+            " all defaults; it takes longer than all other stages.",
             null="nothing is traced",
             example={"sites": ["unet.*.cross"]},
         ),
@@ -257,17 +260,19 @@ class Config(Section):
     ] = Measure()
     gep: Annotated[
         Gep,
-        option("An audit of attributes by prompts with contexts (docs/gep.md).", example={"ensemble": 1}),
+        option(
+            "An audit of attributes by prompts with contexts (docs/how_to/gep.md).", example={"ensemble": 1}
+        ),
         Alters("measure"),
     ] = Gep()
     dalleval: Annotated[
         DallEval,
-        option("An audit of professions (docs/dalleval.md).", example={"tone": "ciede2000"}),
+        option("An audit of professions (docs/how_to/dalleval.md).", example={"tone": "ciede2000"}),
         Alters("measure"),
     ] = DallEval()
     skills: Annotated[
         Skills,
-        option("An audit of visual skills (docs/paintskills.md).", example={"count": "only"}),
+        option("An audit of visual skills (docs/how_to/paintskills.md).", example={"count": "only"}),
         Alters("measure"),
     ] = Skills()
     report: Annotated[Report, option("What the page shows.", example={"gallery": 100}), Alters("report")] = (
@@ -276,12 +281,30 @@ class Config(Section):
     out: Annotated[
         str | None,
         option(
-            "Run directory, or an address of object storage. See docs/object_storage.md.",
+            "Run directory, or an address of object storage. See docs/how_to/object_storage.md.",
             null="runs/NAME",
             example="runs/first-light",
         ),
         Alters("nothing"),
     ] = None
+
+    if not TYPE_CHECKING:  # who checks types reads the fields
+
+        def __init__(self, /, **data: Any) -> None:
+            """Validate fields, in Python as in a file.
+
+            Raises
+            ------
+            UserError
+                In one line the first that is wrong: place, rule, what was found, remedy.
+            """
+            try:
+                super().__init__(**data)
+            except ValidationError as error:
+                raise UserError(message(error, type(self), YamlSource("Config", "", data), {})) from None
+
+        # of one that is marked as pydantic's own, pydantic validates files as before, with their context
+        __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod

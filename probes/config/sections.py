@@ -144,7 +144,7 @@ class Capture(Section):
         Globs,
         option(
             "Sites inside the model whose activations are compared: `default`, or addresses and patterns of"
-            " docs/sites.md. Name more to see finer layers; memory and time grow with their number.",
+            " docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number.",
             example=["unet.*", "latent"],
         ),
     ] = "default"
@@ -159,8 +159,8 @@ class Capture(Section):
     definition: Annotated[
         Definition,
         option(
-            "How word maps are made from attention probabilities (docs/word_maps.md). `daam` is that of Tang et al."
-            " 2023; the others trade coverage for sharpness.",
+            "How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of"
+            " Tang et al. 2023; the others trade coverage for sharpness.",
             example="self-refined",
         ),
     ] = definitions.DAAM.name

@@ -31,8 +31,8 @@ class Trace(Section):
         Unique[str],
         Field(min_length=1),
         option(
-            "Sites that are patched, one after another: addresses or patterns of docs/sites.md. Each takes one more"
-            " image per word, prompt and seed.",
+            "Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. Each takes"
+            " one more image per word, prompt and seed.",
             example=["text.final", "unet.*.cross"],
         ),
     ] = Field(["unet.*.cross"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from typing import Any
 from hooks.architectures.base import Architecture, build_blank
 from hooks.architectures.layout import Component, Layout, MisfitError
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines, drawn_by
+from hooks.architectures.text_encoders import longest_text, text_config
+from hooks.architectures.unread import why_unread
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
 from probes.models import pretrained, weight_files
@@ -52,8 +54,20 @@ class Description:
 
 def supported() -> str:
     """The remedy for a model that cannot be drawn with."""
-    models = " or ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
+    models = one_of([architecture.models for architecture in ARCHITECTURES if architecture.layouts])
     return f"choose a text-to-image model of {models}"
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Names in running text: commas between them, and *or* before the last.
+
+    Examples
+    --------
+    >>> one_of(["a", "b"]), one_of(["a", "b", "c"])
+    ('a or b', 'a, b or c')
+    """
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
@@ -120,7 +134,9 @@ def read_index(source: Source) -> dict[str, Any]:
     kind, pipelines = index.get("_class_name"), drawing_pipelines()
     if kind not in pipelines:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
-        raise fault(source, INDEX, " or ".join(pipelines), got, supported())
+        missing = why_unread(str(kind))
+        remedy = f"{missing}; {supported()}" if missing else supported()
+        raise fault(source, INDEX, "a pipeline that can be read", got, remedy)
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
             expected = f"`{name}` of diffusers or transformers"
@@ -131,8 +147,13 @@ def read_index(source: Source) -> dict[str, Any]:
                 f"{entry!r:.80}",
                 "code of a model's author is not run, choose another",
             )
-    for wanted in drawn_by(kind)[1].components:
+    layout = drawn_by(kind)[1]
+    for wanted in layout.components:
         entry = index.get(wanted.name)
+        if len(layout.text_encoders) > 1 and entry in (None, [None, None]):
+            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            remedy = f"{kind} would generate from less of the text; download the whole model"
+            raise fault(source, INDEX, expected, "none", remedy)
         known = isinstance(entry, list) and len(entry) == 2 and entry[0] == wanted.library
         if not known or entry[1] not in wanted.classes:
             expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
@@ -191,13 +212,13 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
     described = build(source)
     built, layout = described.components, described.layout
     for named, tokenizer, encoder in zip(layout.tokenizers, tokenizers, layout.text_encoders, strict=True):
-        _check_tokenizer(source, named.name, tokenizer, built[encoder.name].config)
+        _check_tokenizer(source, named.name, tokenizer, built[encoder.name])
     try:
         described.architecture.check(SimpleNamespace(**built))
     except MisfitError as error:
         file = f"{error.component}/config.json"
         raise fault(source, file, error.expected, error.got, error.remedy) from None
-    lengths = [tokenizer.model_max_length for tokenizer in tokenizers]
+    lengths = list(layout.lengths) or [tokenizer.model_max_length for tokenizer in tokenizers]
     sizes = _sizes(described, lengths)
     if sizes not in _REHEARSED:  # a second or two, and asked for twice: before and after the weights are read
         with torch.no_grad(), torch.device("meta"):
@@ -263,20 +284,20 @@ def _numbers(value: Any) -> Iterator[int]:
             yield from _numbers(item)
 
 
-def _check_tokenizer(source: Source, name: str, tokenizer: Any, config: Any) -> None:
+def _check_tokenizer(source: Source, name: str, tokenizer: Any, encoder: Any) -> None:
     file, length = f"{name}/tokenizer_config.json", tokenizer.model_max_length
-    if not isinstance(length, int) or not 2 < length <= config.max_position_embeddings:
-        expected = (
-            f"`model_max_length` of 3 to {config.max_position_embeddings}, the text encoder's positions"
-        )
-        raise fault(source, file, expected, f"{length!r:.40}", f"set it to {config.max_position_embeddings}")
+    config, longest = text_config(encoder), longest_text(encoder)
+    if not isinstance(length, int) or length < 3 or (longest is not None and length > longest):
+        # where positions are relative, the pipeline's own length is the limit
+        expected = f"`model_max_length` of 3 to {longest}, the text encoder's positions"
+        raise fault(source, file, expected, f"{length!r:.40}", f"set it to {longest}")
     with readable(source, name, "a tokenizer"):
         token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if largest >= config.vocab_size:
         raise fault(
             source,
             name,
-            f"tokens below {config.vocab_size}, as text_encoder/config.json says",
+            f"tokens below {config.vocab_size}, as {name.replace('tokenizer', 'text_encoder')}/config.json says",
             f"{largest} for {token!r:.40}",
             "give the tokenizer that belongs to the text encoder",
         )
@@ -304,7 +325,9 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
     remedy = "mend it, or give the text encoder that belongs to it"
     file = f"{layout.denoiser.name}/config.json"
     with readable(source, file, expected, remedy):
-        call = architecture.blank_call(model, architecture.latent_size(model), text)
+        # positions of packed latents, which say it elsewhere, have no values here
+        model.blank_size = architecture.latent_size(model)
+        call = architecture.blank_call(model, model.blank_size, text)
         latents = architecture.inputs(model, (), call)
         drawn = architecture.prediction(latents, architecture.denoiser(model)(**call))
     if drawn.shape != latents.latent.shape:

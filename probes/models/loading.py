@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hooks.architectures.layout import Layout
+from hooks.errors import HookError
+from hooks.prompt.given import prompt_tokenizers
 from probes.config.edit_options import Edit
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
@@ -32,6 +35,8 @@ from probes.storage.paths import expand_model
 from probes.toyworld import BENCHMARK_MODELS, LOCATED, MODELS, SHARED, SKILLED, WEIGHTS, WORK, WORKING
 
 SCHEDULER = "scheduler/scheduler_config.json"
+# text encoders trained in bfloat16
+_OVERFLOWING = ("T5", "UMT5", "Gemma2", "Qwen2_5_VL", "Qwen3")
 
 
 @dataclass
@@ -154,18 +159,37 @@ def tokenizers(source: Source) -> tuple[list[Any], int]:
     """
     _, layout = description.read_kind(source)
     result, limits = [], []
-    for named, encoder in zip(layout.tokenizers, layout.text_encoders, strict=True):
+    for number, (named, encoder) in enumerate(zip(layout.tokenizers, layout.text_encoders, strict=True)):
         if not source.described(named.name).is_dir():
             raise description.fault(source, named.name, "a folder", "none", "add or download it")
         result.append(tokenizer(source, named))
         file = f"{encoder.name}/config.json"
-        limit = description.read_object(source, file).get("max_position_embeddings", 77)
+        described = description.read_object(source, file)
+        own = layout.lengths[number] if layout.lengths else 77  # T5's positions are relative, without a limit
+        described = described.get("text_config") or described
+        limit = described.get("max_position_embeddings", own) if isinstance(described, dict) else None
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
             raise description.fault(
                 source, file, "`max_position_embeddings` of at least 3", f"{limit!r:.40}", "mend it"
             )
         limits.append(limit)
-    return result, min(limits)
+    result = as_prompted(source, layout, result)
+    # each of several towers is given as much of a text as its tokenizer's own limit
+    return result, max(one.model_max_length for one in result) if layout.lengths else min(limits)
+
+
+def as_prompted(source: Source, layout: Layout, loaded: list[Any]) -> list[Any]:
+    """Tokenizers as the pipeline uses them: with its template around prompts, and its length.
+
+    Raises
+    ------
+    UserError
+        A template is missing.
+    """
+    try:
+        return prompt_tokenizers(layout, loaded)
+    except HookError as error:
+        raise UserError(f"model {source.name}: {error}") from None
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
@@ -269,7 +293,7 @@ def load(
     import torch
 
     place = pick_device(device)
-    dtype = pick_dtype(dtype, place, bundled=source.kind == "bundled")
+    dtype = pick_model_dtype(source, dtype, place)
     card = description.read_card(source)
     described, _, limit = _checked(source, scheduler, steps)
     architecture, layout = described.architecture, described.layout
@@ -289,7 +313,8 @@ def load(
         pipe = skills_pipeline(source.path)
     else:
         description.check_weights(source, described)
-        pipe = read_pipeline(source)
+        # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
+        pipe = read_pipeline(source, dtype if layout.lengths else None)
     index = description.read_index(source)
     if scheduler is not None:
         pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, architecture, steps)
@@ -324,7 +349,7 @@ def load(
         guidance_scale=default_guidance(source),
         device=str(place),
         dtype=dtype,
-        tokenizers=[getattr(pipe, one.name) for one in layout.tokenizers],
+        tokenizers=as_prompted(source, layout, [getattr(pipe, one.name) for one in layout.tokenizers]),
         token_limit=limit,
     )
 
@@ -333,9 +358,34 @@ def default_guidance(source: Source) -> float:
     """Return the guidance scale that a model was made for: its card's, else its pipeline's own."""
     architecture, layout = description.read_kind(source)
     card = description.read_card(source)
+    if not architecture.takes_guidance(
+        description.read_object(source, f"{layout.denoiser.name}/config.json")
+    ):
+        return 0.0
     if "guidance_scale" in card:
         return float(card["guidance_scale"])
     return architecture.default_guidance(layout.pipeline_class())
+
+
+def pick_model_dtype(source: Source, name: str, device: Any) -> str:
+    """The number format to generate in: :func:`probes.models.devices.pick_dtype`, of what the model can bear.
+
+    Raises
+    ------
+    UserError
+        float16 is asked for, and a text encoder overflows in it.
+    """
+    _, layout = description.read_kind(source)
+    large = next(
+        (kind for one in layout.text_encoders for kind in one.classes if kind.startswith(_OVERFLOWING)), None
+    )
+    if large is not None and name == "float16":
+        raise UserError(
+            f"generate.dtype (--dtype): expected bfloat16 or float32 for a model with a {large}, whose activations"
+            " exceed float16's 65504, got float16: use bfloat16"
+        )
+    picked = pick_dtype(name, device, bundled=source.kind == "bundled")
+    return "bfloat16" if large is not None and picked == "float16" else picked
 
 
 def _variant(source: Source, denoiser: str) -> str | None:

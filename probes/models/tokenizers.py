@@ -16,6 +16,9 @@ from probes.models.pretrained import from_folder, quiet
 
 VOCABULARY = "clip"  # in tokenizer_config.json of a shipped description: CLIP's, which open_clip carries
 _ENDS = ("<|startoftext|>", "<|endoftext|>")
+_SENTENCEPIECE = ("spiece.model", "tokenizer.model")
+_PARTS = {"T5": ("spiece.model",), "Gemma": ("tokenizer.model",), "Qwen2": ("vocab.json",)}
+_PARTS["Llama"] = _PARTS["Gemma"]
 _MERGES = 49_152 - 256 - 2  # of the file's lines, those that CLIP uses
 
 
@@ -33,12 +36,39 @@ def tokenizer(model: Source, component: Component) -> Any:
     settings: dict[str, Any] = {}
     if model.described(f"{folder}/tokenizer_config.json").exists():
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")
-    with readable(model, folder, "a CLIP tokenizer"), quiet():
+    _require_vocabulary(model, folder, kind.__name__, settings)
+    with readable(model, folder, f"a {_of(kind.__name__)} tokenizer"), quiet():
         if settings.get("vocabulary") != VOCABULARY:
             return from_folder(kind, model.described(folder))
         names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
         vocabulary, merges = clip_vocabulary()
         return kind(vocab=dict(vocabulary), merges=list(merges), **{name: settings[name] for name in names})
+
+
+def _require_vocabulary(model: Source, folder: str, kind: str, settings: Mapping[str, Any]) -> None:
+    """Refuse a folder without a vocabulary, in whose place transformers would put one of a few signs.
+
+    Raises
+    ------
+    UserError
+    """
+    whole, parts = "tokenizer.json", _PARTS.get(_of(kind), ())
+    there = {path.name for path in model.described(folder).glob("*")}
+    if settings.get("vocabulary") == VOCABULARY or whole in there:
+        return
+    if find_spec("sentencepiece") is None and there & set(_SENTENCEPIECE):
+        remedy = f"pip install sentencepiece, which reads it, or add {whole}"
+        raise description.fault(
+            model, folder, whole, f"{sorted(there & set(_SENTENCEPIECE))[0]} alone", remedy
+        )
+    if parts and not there & set(parts):
+        expected = f"{whole} or {' or '.join(parts)}, the vocabulary"
+        raise description.fault(model, folder, expected, "none", "add or download it")
+
+
+def _of(kind: str) -> str:
+    """The family of a tokenizer's class, for messages."""
+    return kind.partition("Tokenizer")[0]
 
 
 @cache

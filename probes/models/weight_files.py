@@ -13,6 +13,7 @@ from probes.json_text import parse_json
 # as diffusers and transformers name them; of the first ending that is there, the libraries read that
 _STEMS = ("diffusion_pytorch_model", "model", "pytorch_model")
 _ENDINGS = (".safetensors", ".bin")
+_VOCABULARIES = ("vocab.json", "tokenizer.json", "spiece.model", "tokenizer.model")
 
 
 def names(folder: Path, variant: str | None = None) -> list[str]:
@@ -96,7 +97,7 @@ def missing_files(
             if weights:
                 there = there and bool(names(folder / name, choose(folder / name, variant)))
         elif name.startswith("tokenizer"):
-            there = any((folder / name / file).is_file() for file in ("vocab.json", "tokenizer.json"))
+            there = any((folder / name / file).is_file() for file in _VOCABULARIES)
         else:
             there = name != "scheduler" or (folder / name / "scheduler_config.json").is_file()
         if not there:

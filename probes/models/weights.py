@@ -47,8 +47,13 @@ def pipeline_options(index: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def read_pipeline(source: Source) -> Any:
-    """The pipeline of a folder, in the precision it is stored in.
+def read_pipeline(source: Source, dtype: str | None = None) -> Any:
+    """The pipeline of a folder.
+
+    Parameters
+    ----------
+    dtype
+        The number format to read it in; None: float32 or, of what is stored in less, that.
 
     Raises
     ------
@@ -58,12 +63,12 @@ def read_pipeline(source: Source) -> Any:
     index, (_, layout) = description.read_index(source), description.read_kind(source)
     options = pipeline_options(index)
     for one in layout.networks:
-        options[one.name] = _component(source, one.name, *index[one.name])
+        options[one.name] = _component(source, one.name, *index[one.name], dtype)
     with readable(source, INDEX, f"a whole {layout.pipeline}"), quiet():
         return from_folder(layout.pipeline_class(), source.path, **options)
 
 
-def _component(source: Source, name: str, library: str, kind: str) -> Any:
+def _component(source: Source, name: str, library: str, kind: str, dtype: str | None) -> Any:
     """A component with every one of its weights: the libraries fill missing ones with random numbers."""
     import torch
 
@@ -75,7 +80,9 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
         there = ", ".join(weight_files.variants(folder)) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {there}: choose another")
     # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
-    whole = {"dtype": torch.float32} if library == "transformers" else {}
+    whole: dict[str, Any] = {"dtype": torch.float32} if library == "transformers" else {}
+    if dtype is not None:
+        whole = {"dtype" if library == "transformers" else "torch_dtype": getattr(torch, dtype)}
     with readable(source, name, expected), quiet():
         module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **whole)
     for fault in ("missing", "mismatched"):

@@ -40,8 +40,8 @@ class PromptSource(BaseModel):
         str,
         Field(alias="from", min_length=1),
         option(
-            "A file, by its path beside triplets.yaml; the name of a set of the package (docs/prompts.md), such as"
-            " professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub.",
+            "A file, by its path beside triplets.yaml; the name of a set of the package (docs/how_to/prompts.md), such"
+            " as professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub.",
             example="captions_train2017.json",
         ),
     ]

@@ -1,10 +1,10 @@
 """How well and how fast each backend reads the nouns of captions: ``python -m tests.benchmarks.nouns``.
 
-Prints the table of `docs/nouns.md`: the backends of `probes.prompts.grammar.nouns`, and beside them two taggers that
-pip installs with their data, where they are installed: HanTa, and spaCy with ``en_core_web_sm`` or the model that
-SPACY_MODEL names. All give lemmas by lemminflect and our lists, but for NLTK, which gives WordNet's. Each is measured
-in a process of its own, on the processor's clock: the first reading, in which every word is new, and the fastest of
-those after it. A backend that is not installed has a row that says so.
+Prints the table of `docs/validation/nouns.md`: the backends of `probes.prompts.grammar.nouns`, and beside them two
+taggers that pip installs with their data, where they are installed: HanTa, and spaCy with ``en_core_web_sm`` or the
+model that SPACY_MODEL names. All give lemmas by lemminflect and our lists, but for NLTK, which gives WordNet's. Each
+is measured in a process of its own, on the processor's clock: the first reading, in which every word is new, and the
+fastest of those after it. A backend that is not installed has a row that says so.
 """
 
 from __future__ import annotations

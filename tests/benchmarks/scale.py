@@ -1,7 +1,7 @@
 """A plan on paper: what the data of Wu et al. 2025 take on 8, 64 and 512 GPUs.
 
     python -m tests.benchmarks.scale --count      # counts operations, writes results/scale.json
-    python -m tests.benchmarks.scale > docs/scale.md
+    python -m tests.benchmarks.scale > docs/validation/scale.md
 
 The page is made of what was counted (operations of one call of each network, on torch's meta device), of what was
 measured on a CPU (`results/`), of the paper's own counts (Table 4) and of `ASSUMED`, which the page lists: nothing of

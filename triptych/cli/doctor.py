@@ -60,7 +60,8 @@ def work(options: argparse.Namespace) -> None:
     section("this machine", installation.machine())
     section("optional parts", installation.optional_parts())
     section(
-        "checkpoints that observe images (docs/models.md says how to fetch them)", installation.checkpoints()
+        "checkpoints that observe images (docs/how_to/models.md says how to fetch them)",
+        installation.checkpoints(),
     )
     if options.quick:
         return

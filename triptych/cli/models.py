@@ -34,9 +34,12 @@ def work(options: argparse.Namespace) -> None:
     from hooks.architectures.registry import ARCHITECTURES
     from probes.models import inventory
 
-    kinds = "; ".join(architecture.models for architecture in ARCHITECTURES)
+    kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
     for title, entries in (
-        ("bundled, with the share of named things that each draws (docs/toyworld.md):", inventory.bundled()),
+        (
+            "bundled, with the share of named things that each draws (docs/validation/toyworld.md):",
+            inventory.bundled(),
+        ),
         (f"a hub id, a folder, a .safetensors or .ckpt file of {kinds}, tested with:", inventory.layouts()),
         (
             "published models that are known by name, and whether their weights were tried:",

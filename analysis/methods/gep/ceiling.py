@@ -36,7 +36,7 @@ def label_ceiling(labels: Audit, estimate: Audit, first: str, second: str, *, se
     (James and Stein 1961), about frequencies with half an image more on either side. As many labels as there are are
     then drawn from them without replacement, again and again. At the published frequencies with 15 to 40 labels it lies
     within 0.03 of tau on average in the explicit setting; where nearly all attributes are rare, it is up to 0.11 too
-    low (`docs/statistics.md`).
+    low (`docs/validation/statistics.md`).
     """
     words = [place(labels, first), place(labels, second)]
     values = labels.values[:, words]

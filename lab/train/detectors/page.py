@@ -1,6 +1,6 @@
 """The page on toyworld's detectors, from what was measured.
 
-``python -m lab.train.detectors.page > docs/detectors.md``
+``python -m lab.train.detectors.page > docs/validation/detectors.md``
 """
 
 from __future__ import annotations

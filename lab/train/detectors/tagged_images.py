@@ -32,7 +32,7 @@ HELD_BACK = 5  # every so many triplets of a run, for the thresholds
 RARE_STEPS, RARE_DTYPE = (
     5,
     torch.bfloat16,
-)  # as docs/gep_audit.yaml draws, which says how near that is to more steps
+)  # as docs/validation/gep_audit.yaml draws, which says how near that is to more steps
 LOTS = 40  # captions of which one is taken
 
 

@@ -46,7 +46,7 @@ def add_options(main: argparse.ArgumentParser) -> None:
         nargs=3,
         type=Path,
         default=[],
-        help="of the three benchmark models, to be measured on: generated from docs/calibration.yaml, say",
+        help="of the three benchmark models, to be measured on: generated from docs/validation/calibration.yaml, say",
     )
 
 

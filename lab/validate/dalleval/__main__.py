@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=command_line.seed, default=700_000, help="of the first image of toyworld-work")
     add("--null-seed", type=command_line.seed, default=600_000, help="of the first image of the other two")
     add("--threads", type=command_line.threads, default=1)
-    add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
+    add("--out", type=Path, default=Path("docs/validation/dalleval_answers.md"), help="page to write")
     return main
 
 

@@ -1,8 +1,8 @@
 """Hold GEP's estimates against the checker: ``python -m lab.validate.gep RUN [RUN ...] --out PAGE``.
 
-Each run is an audit of one benchmark model by ``docs/gep_audit.yaml``, which says how it is drawn; a drawing that was
-cut off goes on where it stopped. The numbers of the runs are put into ``gep_audits.json`` beside the page, where
-those of other benchmark models stay as they are, and the page is written from it.
+Each run is an audit of one benchmark model by ``docs/validation/gep_audit.yaml``, which says how it is drawn; a
+drawing that was cut off goes on where it stopped. The numbers of the runs are put into ``gep_audits.json`` beside the
+page, where those of other benchmark models stay as they are, and the page is written from it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
         default=AUDITS,
         help="drawn from the images of each (default: %(default)s)",
     )
-    main.add_argument("--out", type=Path, default=Path("docs/gep_audits.md"), help="page to write")
+    main.add_argument("--out", type=Path, default=Path("docs/validation/gep_audits.md"), help="page to write")
     return main
 
 

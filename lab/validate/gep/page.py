@@ -1,4 +1,4 @@
-"""The page docs/gep_audits.md, in Markdown, from the results of `lab.validate.gep.result`."""
+"""The page docs/validation/gep_audits.md, in Markdown, from the results of `lab.validate.gep.result`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def readings(run: Run) -> dict[str, dict[str, Audit]]:
     if missing:
         raise UserError(
             f"{run.path}: expected an audit of a benchmark model with observed images, found nothing by {missing[0]}:"
-            " run docs/gep_audit.yaml"
+            " run docs/validation/gep_audit.yaml"
         )
     found: dict[str, dict[str, Audit]] = {setting: {} for setting in READ}
     for source, table in said.items():

@@ -30,7 +30,7 @@ def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
     Parameters
     ----------
     run : Run
-        Of ``docs/gep_audit.yaml``, with observed images.
+        Of ``docs/validation/gep_audit.yaml``, with observed images.
     audits : int
         Drawn from its images.
 

@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--readme",
         action="store_true",
-        help="print the table of gaps of docs/what_numbers_say.md, and write no page",
+        help="print the table of gaps of docs/explanation/what_numbers_say.md, and write no page",
     )
     main.add_argument(
         "--scores",
@@ -74,7 +74,9 @@ def parser() -> argparse.ArgumentParser:
         help="a run, and a file of lab.train.base.independent to hold its bias scores against; or a run alone, to say "
         "in how many objects its words differ; without it the page keeps the section that it has",
     )
-    main.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
+    main.add_argument(
+        "--out", type=Path, default=Path("docs/validation/calibration.md"), help="page to write"
+    )
     return main
 
 
@@ -160,7 +162,7 @@ def benchmark_run(path: Path) -> Run:
     if missing or ("masculine", "feminine") not in contrasts(run.config):
         lacking = f"the indicator {missing[0]}" if missing else "the contrast [masculine, feminine]"
         raise UserError(
-            f"{path}: expected a run of docs/calibration.yaml, got one without {lacking}: name another run"
+            f"{path}: expected a run of docs/validation/calibration.yaml, got one without {lacking}: name another run"
         )
     read(run, "gap")
     return run

@@ -22,18 +22,17 @@ from analysis.methods.dalleval.names import first_source
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
+from analysis.methods.tracing import section as tracing
 from analysis.methods.tracing.figures import told as told_share
 from analysis.methods.tracing.outcomes import VERDICT
-from analysis.methods.tracing.reading import TraceSection, read_trace
-from analysis.methods.tracing.wording import interplay
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
+from analysis.report.finding import Finding
 from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
-from analysis.report.wording import Finding
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
@@ -225,7 +224,7 @@ def said(run: Run, truth: Truth) -> Said:
         found += of_attributes(audit, truth)
     if work := professions.read_professions(run):
         found += of_professions(work, run.config.reference, truth)
-    if trace := read_trace(run):
+    if trace := tracing.read_trace(run):
         found += of_trace(trace, truth)
     return Said(cards, found)
 
@@ -337,7 +336,7 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
 
 
-def of_trace(trace: TraceSection, truth: Truth) -> Iterator[Claim]:
+def of_trace(trace: tracing.TraceSection, truth: Truth) -> Iterator[Claim]:
     """Claims of a trace; of places nothing was planted but in models of which no word does anything."""
     first, second = trace.both.split("-")
     if trace.outcome != VERDICT:  # how far pictures differ was planted for no word
@@ -356,5 +355,5 @@ def of_trace(trace: TraceSection, truth: Truth) -> Iterator[Claim]:
     for row in heads[told_share(heads, "sufficiency")].to_dict("records") if len(heads) else ():
         yield Claim(PLACES, f"{row['site']}, heads {row['heads']}", 0, place)
     for row in trace.shown("trace_together").to_dict("records"):
-        if interplay(row):
+        if tracing.interplay(row):
             yield Claim(PLACES, f"{row['site']} together", 0, place)

@@ -1,4 +1,5 @@
-"""The page docs/calibration.md, and the table of gaps of docs/what_numbers_say.md, in Markdown."""
+"""The page docs/validation/calibration.md, and the table of gaps of docs/explanation/what_numbers_say.md, in
+Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section of ``docs/paintskills.md`` on toyworld's scenes: ``python -m lab.validate.skills.page``.
+"""The section of ``docs/validation/paintskills.md`` on toyworld's scenes: ``python -m lab.validate.skills.page``.
 
 Printed from what `lab.validate.skills` kept beside the weights of `toyworld-skills`; ``--figure``
 writes the learning curve.
@@ -114,7 +114,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     main.add_argument("--weights", type=Path, default=WEIGHTS / SKILLED, help="folder of the benchmark model")
-    main.add_argument("--figure", type=Path, help=f"also write the learning curve, such as docs/{FIGURE}.png")
+    main.add_argument(
+        "--figure", type=Path, help=f"also write the learning curve, such as docs/validation/{FIGURE}.png"
+    )
     return main
 
 

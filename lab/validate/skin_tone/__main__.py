@@ -26,12 +26,12 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "run",
         type=command_line.run_directory,
-        help="a generated run of toyworld, such as of docs/gep_audit.yaml",
+        help="a generated run of toyworld, such as of docs/validation/gep_audit.yaml",
     )
     main.add_argument(
         "--images", type=command_line.count, default=100, help="of each kind (default: %(default)s)"
     )
-    main.add_argument("--out", type=Path, default=Path("docs/skin_tone.md"), help="page to write")
+    main.add_argument("--out", type=Path, default=Path("docs/validation/skin_tone.md"), help="page to write")
     return main
 
 

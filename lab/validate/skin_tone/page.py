@@ -1,4 +1,4 @@
-"""The page docs/skin_tone.md, in Markdown."""
+"""The page docs/validation/skin_tone.md, in Markdown."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def powered_coverage(
     table : DataFrame
         Rows of coverage (`COLUMNS`), of the score and of the differences.
     biases : list of dict
-        A row a world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte Carlo
+        One row per world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte
+        Carlo
         standard error of that of the score) and ``sd`` of the score, ``vector`` (largest bias of a difference, in its
         Monte Carlo standard errors).
     """
@@ -181,7 +182,7 @@ def compared_scores(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
 
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
-    """Return the part of ``docs/statistics.md`` on a few labels and a classifier together, in Markdown."""
+    """Return the part of ``docs/validation/statistics.md`` on a few labels and a classifier together, in Markdown."""
     covered, biases = powered_coverage(simulations=simulations, seed=seed)
     rates = covered.pivot(index="world", columns="test", values="rate")
     rows = [

@@ -157,7 +157,7 @@ def claim_rates(
 
 
 def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
-    """Return how often intervals hold the truth behind a detector that errs by side; a row a share of labels.
+    """Return how often intervals hold the truth behind a detector that errs by side; one row per share of labels.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int
 
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
-    """The part of ``docs/statistics.md`` on claims about objects, in Markdown."""
+    """The part of ``docs/validation/statistics.md`` on claims about objects, in Markdown."""
     return render(
         "statistics_claims",
         simulations=simulations,

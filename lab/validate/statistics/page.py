@@ -1,7 +1,7 @@
 """The page on error rates of tests and coverage of intervals.
 
 ``python -m lab.validate.statistics.page --scale tests/benchmarks/results/statistics_scale.json --out
-docs/statistics.md`` writes it. Every number of the page is simulated when it is made, as
+docs/validation/statistics.md`` writes it. Every number of the page is simulated when it is made, as
 `lab.validate.statistics.simulation` and `lab.validate.statistics.words` say, but for those on time and memory, which
 are those of the file given.
 """
@@ -22,6 +22,7 @@ from lab.templates import render
 from lab.validate.statistics import audits, sections
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
+from lab.validate.statistics.estimate_ratios import FREQUENCIES
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import LABELLED
 from lab.validate.statistics.seeds import PROMPTS
@@ -95,6 +96,9 @@ def page(
         **sections.readings(**intervals),
         **of_probes,
         **sections.groups(**options),
+        **sections.shared_objects(**options),
+        **sections.side_shares(**intervals),
+        **sections.estimate_ratios(**options),
     }
     return render(
         "statistics",
@@ -114,6 +118,7 @@ def page(
         },
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         contexts=contexts_section(simulations=runs, seed=seed),
+        ratio_frequencies=FREQUENCIES,
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
@@ -146,6 +151,9 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Equivalence of a lean, at its bound": rates["reading_claims"],
         "Linear probes": rates["probes"],
         "Professions that do not differ": rates["groups"],
+        "Skin tones of professions that do not differ": rates["tones"],
+        "Gaps as shares of the distance between the sides": rates["side_shares"],
+        "How far an estimate depends on the word": rates["estimate_ratios"],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from lab.validate.statistics.estimate_ratios import ratio_coverage
 from lab.validate.statistics.groups import group_rejections
 from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
@@ -11,6 +12,7 @@ from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import reader_coverage
 from lab.validate.statistics.readings import reading_claims, reading_coverage
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
+from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
     SIZES,
     floor_rejections,
@@ -20,6 +22,8 @@ from lab.validate.statistics.shares import (
     selected_coverage,
     share_coverage,
 )
+from lab.validate.statistics.side_shares import side_share_coverage
+from lab.validate.statistics.tones import tone_rejections
 from lab.validate.statistics.word_tests import other_powers, other_rejections
 from lab.validate.statistics.words import (
     LEANING,
@@ -80,8 +84,31 @@ def readers(*, simulations: int, seed: int) -> dict[str, Rates]:
 
 
 def groups(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of the test whether professions differ from one another."""
-    return {"groups": Rates(group_rejections(simulations=few(simulations), seed=seed), REJECTION)}
+    """Return rates of the tests whether professions differ from one another, and one's skin tones from the others'."""
+    options = {"simulations": few(simulations), "seed": seed}
+    return {
+        "groups": Rates(group_rejections(**options), REJECTION),
+        "tones": Rates(tone_rejections(**options), REJECTION),
+    }
+
+
+def shared_objects(*, simulations: int, seed: int) -> dict[str, Rates]:
+    """Return rates of tests of objects that are refused where prompts share their noise."""
+    return {
+        "shared_objects": Rates(shared_object_rejections(simulations=few(simulations), seed=seed), REJECTION)
+    }
+
+
+def side_shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
+    """Return rates of gaps as shares of the distance between their sides."""
+    options = {"simulations": few(simulations), "resamples": resamples // 2, "seed": seed}
+    return {"side_shares": Rates(side_share_coverage(**options), COVERAGE)}
+
+
+def estimate_ratios(*, simulations: int, seed: int) -> dict[str, Rates]:
+    """Return rates of how far an estimate of an attribute depends on the word."""
+    table = ratio_coverage(simulations=fitted_probes(simulations), seed=seed)
+    return {"estimate_ratios": Rates(table, COVERAGE)}
 
 
 def few(simulations: int) -> int:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analysis.methods.tracing.effects import Effects
+from analysis.methods.tracing.section import interplay
 from analysis.methods.tracing.together import together_table
-from analysis.methods.tracing.wording import interplay
 from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.ratio_sets import told_from_0

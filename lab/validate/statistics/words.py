@@ -103,10 +103,13 @@ class DrawnWords:
         Of the reference words to the words of each group; the third group means what the reference means.
     within : list of ndarray of float32, each of shape (n_words, n_words, n_prompts, columns)
         Of the words of each of the two sides to each other.
+    between : ndarray of float32, shape (n_words, n_words, n_prompts, columns)
+        Of the first side's words to the second's.
     """
 
     sides: list[NDArray[np.float32]]
     within: list[NDArray[np.float32]]
+    between: NDArray[np.float32]
 
     def tested(self, *, plain: bool = False) -> NDArray[np.float64]:
         """Return the p-values against words, as a run has them or of the plain gap."""
@@ -166,9 +169,14 @@ def draw_words(
         for group, size, length, leaves in zip(groups, sizes, lengths, (all_leave, world.leaves, all_leave))
         if size
     ]
+
+    def nearness(one: NDArray[np.float32], two: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.stack([(of_word * two).sum(axis=3) for of_word in one])
+
     return DrawnWords(
-        [np.stack([(of_word * words).sum(axis=3) for of_word in reference]) for words in drawn],
-        [np.stack([(of_word * words).sum(axis=3) for of_word in words]) for words in drawn[:2]],
+        [nearness(reference, words) for words in drawn],
+        [nearness(words, words) for words in drawn[:2]],
+        nearness(*drawn[:2]),
     )
 
 

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)"
     )
-    main.add_argument("--out", type=Path, default=Path("docs/tracing.md"), help="page to write")
+    main.add_argument("--out", type=Path, default=Path("docs/validation/tracing.md"), help="page to write")
     return main
 
 

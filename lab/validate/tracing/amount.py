@@ -1,10 +1,11 @@
 """The amount of an edit at which the neutral word leans to neither side, on captions that the page does not show.
 
-``python -m lab.validate.tracing.amount --out docs/mitigation_ridges.json`` makes the edit of `docs/mitigation.yaml`
-with the usual ridge and several amounts, and draws the attributes of GEP in the edit's own contexts, none of which is
-GEP's, each amount from noise of its own. The lean is the reading of the neutral word between those of the two explicit
-words of the same edited model, (p − p_a) / (p_b − p_a); a straight line through the leans gives the amount. Beside it
-stands what the edit leaves over with several ridges: in its contexts, in each by the others, and in captions of GEP.
+``python -m lab.validate.tracing.amount --out docs/validation/mitigation_ridges.json`` makes the edit of
+`docs/validation/mitigation.yaml` with the usual ridge and several amounts, and draws the attributes of GEP in the
+edit's own contexts, none of which is GEP's, each amount from noise of its own. The lean is the reading of the neutral
+word between those of the two explicit words of the same edited model, (p − p_a) / (p_b − p_a); a straight line through
+the leans gives the amount. Beside it stands what the edit leaves over with several ridges: in its contexts, in each by
+the others, and in captions of GEP.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A swap is drawn at the price of an image each; the gradient of one outcome with respect to all keys and values is had at
 the price of one pass backwards through the steps. What it gives is an estimate of the swap (attribution patching), not
-the swap: `docs/tracing.md` holds both against benchmark models whose location is known.
+the swap: `docs/validation/tracing.md` holds both against benchmark models whose location is known.
 """
 
 from __future__ import annotations

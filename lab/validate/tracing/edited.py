@@ -1,9 +1,9 @@
 """Effect and cost of an edit at the place where the word enters, and elsewhere.
 
-``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/mitigation.yaml` at each
-cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn against
-the unedited model's. Of located benchmark models (`probes/toyworld/located/benchmark_models.yaml`) the place is known
-by wiring.
+``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/validation/mitigation.yaml` at
+each cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn
+against the unedited model's. Of located benchmark models (`probes/toyworld/located/benchmark_models.yaml`) the place
+is known by wiring.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from probes.toyworld.world import load_world
 
 WORDS = ("person", "woman", "man")
 NONE, ALL = "none", "all"
-EDIT = Path(__file__).parents[3] / "docs/mitigation.yaml"
+EDIT = Path(__file__).parents[3] / "docs/validation/mitigation.yaml"
 STEPS, PROMPTS, SEED, NOISE = 6, 96, 0, 7_000_000
 COLUMNS = (
     *("model", "site", "true", "word", "share_b", "share_b_low", "share_b_high"),

@@ -1,4 +1,4 @@
-"""The page docs/tracing.md, in Markdown, from the numbers of `lab.validate.tracing.ranking`."""
+"""The page docs/validation/tracing.md, in Markdown, from the numbers of `lab.validate.tracing.ranking`."""
 
 from __future__ import annotations
 

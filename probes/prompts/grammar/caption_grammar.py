@@ -9,8 +9,8 @@ for captions ("a person holding up a smartphone"), not for prose.
 Its tokens are not the words of a prompt (`hooks.prompt.spans`): marks of punctuation are tokens, since they end
 phrases, and the possessive stands apart from its noun. A noun meets its word by their characters.
 
-The rules were tuned on one half of the labelled captions of `tests/probes/prompts/grammar`; `docs/nouns.md` says what
-they reach on the other.
+The rules were tuned on one half of the labelled captions of `tests/probes/prompts/grammar`; `docs/validation/nouns.md`
+says what they reach on the other.
 """
 
 from __future__ import annotations

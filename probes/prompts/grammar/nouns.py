@@ -3,9 +3,9 @@
 Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
 the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
 of captions decides what it is (`probes.prompts.grammar.caption_grammar`). textblob's tagger, in a wheel as well, is a
-second one that knows nothing of our grammar; `docs/nouns.md` holds them all against captions labelled by hand. Each
-knows the characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next to a bike"
-are two.
+second one that knows nothing of our grammar; `docs/validation/nouns.md` holds them all against captions labelled by
+hand. Each knows the characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next
+to a bike" are two.
 
 Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined in the same
 way (WordNet keeps the two apart).

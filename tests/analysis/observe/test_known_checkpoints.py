@@ -58,7 +58,7 @@ def test_all_that_a_preset_lacks_stands_in_one_line(bare, tmp_path, monkeypatch,
         assert line.count("\n") == 1 and line.startswith("preset wu2025: not on this machine: ")
         for name in (*FILES, "bert-base-uncased"):
             assert f"{name} ({known_checkpoints.size(name)})" in line
-        assert "measure.nouns: nltk" in line and "docs/models.md" in line
+        assert "measure.nouns: nltk" in line and "docs/how_to/models.md" in line
     assert not (tmp_path / "run").exists()
 
 
@@ -90,5 +90,5 @@ def test_weights_that_are_to_answer_questions_are_missing_where_they_are_not_the
         assert missing.absent(asking(["clip"], blip2=str(folder))) == []
         assert missing.absent(asking("auto", blip2=str(folder))) == []  # no audit: nobody is asked
     assert missing.absent(asking(["blip2"])) == []  # of the hub, so it is fetched
-    with pytest.raises(UserError, match=f"preset wu2025: not on this machine: {gone}: docs/models.md"):
+    with pytest.raises(UserError, match=f"preset wu2025: not on this machine: {gone}: docs/how_to/models.md"):
         missing.require_preset(asking(["blip2"], blip2=str(gone)))

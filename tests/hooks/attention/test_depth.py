@@ -73,7 +73,7 @@ def test_the_residual_streams_of_the_text_encoders(deep):
     pipe, probe = deep
     for name in ("text", "text_2") if hasattr(pipe, "text_encoder_2") else ("text",):
         kept = {a: k.values[0] for a, k in probe.kept.items() if a.startswith(f"{name}.")}
-        core = sites.module_at(pipe, sites.text_core(pipe, sites.TEXT_ENCODERS[name]))
+        core = sites.module_at(pipe, sites.text_core(pipe, sites.TEXT_ENCODERS[name]).path)
         stream = kept[f"{name}.embeddings"]
         for k, layer in enumerate(core.encoder.layers):
             at = f"{name}.layers.{k}"
@@ -160,7 +160,7 @@ def test_the_table_of_a_pipeline(toy):
 
 
 def test_the_page_of_the_docs_is_current():
-    page = Path(__file__).parents[3] / "docs" / "sites.md"
+    page = Path(__file__).parents[3] / "docs" / "reference" / "sites.md"
     assert pages_sites.page() == page.read_text(encoding="utf-8"), (
-        "run: python -m lab.pages.sites > docs/sites.md"
+        "run: python -m lab.pages.sites > docs/reference/sites.md"
     )

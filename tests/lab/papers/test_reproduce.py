@@ -34,8 +34,8 @@ def plain(name):
 
 @pytest.mark.lab
 def test_the_page_is_current():
-    stored = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert page() == stored, "run: python -m lab.papers.reproduce --out docs/reproduction.md"
+    stored = (ROOT / "docs" / "validation" / "reproduction.md").read_text(encoding="utf-8")
+    assert page() == stored, "run: python -m lab.papers.reproduce --out docs/validation/reproduction.md"
 
 
 # GEP
@@ -237,7 +237,7 @@ def test_every_line_names_table_and_equation(sections):
 
 
 def test_the_page_says_what_it_may():
-    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "validation" / "reproduction.md").read_text(encoding="utf-8")
     assert not re.search(r"\bcauses?\b|\bwomen\b|\bmen\b|\bnan\b|\bsuspicio|\berroneous", text, re.IGNORECASE)
     tables = [block for block in re.split(r"\n\n", text) if block.startswith("|")]
     for table in tables:

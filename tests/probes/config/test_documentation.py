@@ -118,8 +118,10 @@ def test_every_example_is_taken_and_is_not_the_default(place):
 
 
 def test_the_page_is_the_one_printed():
-    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    assert text == configuration.page(), "run: python -m lab.pages.configuration > docs/configuration.md"
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
+    assert text == configuration.page(), (
+        "run: python -m lab.pages.configuration > docs/reference/configuration.md"
+    )
     assert all(f"| `{place}` |" in text for place in OPTIONS) and len(OPTIONS) >= len(FIELDS)
 
 

@@ -31,7 +31,7 @@ def test_the_shipped_schema_is_the_one_printed(capsys):
 def test_the_example_names_it_and_holds_to_it():
     text = (ROOT / "triplets.yaml").read_text("utf-8")
     assert text.startswith("# yaml-language-server: $schema=probes/config/triplets.schema.json\n")
-    for path in (ROOT / "triplets.yaml", *sorted((ROOT / "docs").glob("*.yaml"))):
+    for path in (ROOT / "triplets.yaml", *sorted((ROOT / "docs").rglob("*.yaml"))):
         jsonschema.validate(yaml.safe_load(path.read_text("utf-8")), SCHEMA)
 
 

@@ -151,7 +151,7 @@ def test_checker_refuses_other_sizes():
 
 
 def test_the_page_shows_the_measured_figures():
-    page = Path(__file__).parents[3] / "docs" / "toyworld.md"
+    page = Path(__file__).parents[3] / "docs" / "validation" / "toyworld.md"
     assert page.read_text("utf-8") == quality_page()
 
 

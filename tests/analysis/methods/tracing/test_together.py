@@ -6,11 +6,9 @@ import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.reading import TraceSection
-from analysis.methods.tracing.section import section
+from analysis.methods.tracing.section import TraceSection, _why_outside, interplay, section, span
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.methods.tracing.together import NOT_ALL, together_table
-from analysis.methods.tracing.wording import _why_outside, interplay, span
 from probes.config.schema import Config
 
 SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")

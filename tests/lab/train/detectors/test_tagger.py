@@ -262,7 +262,7 @@ def test_its_quality_is_stated_for_a_thousand_pictures_that_it_was_not_trained_o
     for name in ("renderings", "drawn"):
         assert set(quality[name]["by_tag"]) == set(TAG_NAMES)
         assert quality[name]["recall"] >= BAR and quality[name]["precision"] >= BAR
-    # of drawn images some tags are below it, as docs/detectors.md says tag by tag
+    # of drawn images some tags are below it, as docs/validation/detectors.md says tag by tag
     assert min(quality["renderings"][f"lowest_{kind}"] for kind in ("recall", "precision")) >= BAR
 
 

@@ -176,7 +176,7 @@ def test_the_shipped_networks_are_small_and_their_quality_is_kept():
     assert {file.parent.name for file in files} == {*command.TRAINED} - {"clip"}
     assert sum(file.stat().st_size for file in files) <= 3_000_000
     kept = json.loads((THERE / "quality.json").read_text())
-    page = (WEIGHTS.parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
+    page = (WEIGHTS.parents[2] / "docs" / "reference" / "features.md").read_text(encoding="utf-8")
     for name, shown in (("resnet50", "ResNet"), ("clip", "CLIP"), ("dino", "DINO")):
         scores = [kept[name][score] for score in ("neighbours", "probe", "place")]
         assert f"| {shown} | {' | '.join(f'{score:.3f}' for score in scores)} |" in page

@@ -18,7 +18,7 @@ from lab.validate.dalleval.page import page
 from probes.toyworld.world import load_world
 
 SKINS = np.array(["skin_1", "skin_2", "skin_3"])
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[4] / "docs" / "validation"
 
 
 def readings(leans, skins, images=40, seed=0):

@@ -20,7 +20,7 @@ from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
 
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAMES = ("boots", "dress", "tie", "hat", "gloves")
 
 

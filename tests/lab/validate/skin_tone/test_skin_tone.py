@@ -21,7 +21,7 @@ from lab.validate.skin_tone.page import page
 from lab.validate.skin_tone.toyworld import rendered
 
 TEN = list(range(1, 11))
-PAGE = (Path(__file__).parents[4] / "docs" / "skin_tone.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "validation" / "skin_tone.md").read_text("utf-8")
 
 
 def test_the_card_reads_one_to_ten_in_files():
@@ -72,4 +72,4 @@ def test_the_page_holds_what_the_code_says_now():
 
 @pytest.mark.parametrize("name", ["skin_tone_card.png"])
 def test_the_figure_is_beside_the_page(name):
-    assert f"]({name})" in PAGE and (Path(__file__).parents[4] / "docs" / name).is_file()
+    assert f"]({name})" in PAGE and (Path(__file__).parents[4] / "docs" / "validation" / name).is_file()

@@ -14,7 +14,7 @@ from lab.validate.tracing.ranking import DONOR, as_json, from_json, subject_of
 from probes.models import loading
 from probes.toyworld.located.truth import located_models
 
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAME = "toyworld-cross-4"
 
 

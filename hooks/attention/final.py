@@ -1,0 +1,246 @@
+"""Attention of transformers, read where the model itself takes its softmax: off the final queries, keys and values.
+
+While an attention runs, a mode of torch looks at `scaled_dot_product_attention`, so that norms, rotary positions,
+concatenation, masks and scale are the model's own and no processor is replaced. What the image's positions attend to
+is had of a second call on the same queries and keys, whose values are indicators: a column for each token of the
+prompts' words, 1 where that token's key stands, and one for all of the text. The product of the softmax with such
+values is the attention that is paid them, by any kernel and without the matrix of all positions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from hooks.architectures.batch import Batch, Call
+from hooks.architectures.registry import architecture_of
+from hooks.attention.attention import AttentionSums
+from hooks.attention.choice import MapChoice
+from hooks.attention.definitions import Definition
+from hooks.attention.layers import AttentionLayer
+from hooks.errors import HookError
+
+_NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+_BUSY = threading.local()  # while a second call runs, nobody looks: probes nest
+
+
+class _Watch(TorchFunctionMode):
+    """Hands on what `scaled_dot_product_attention` is given, by name, and what it returns."""
+
+    def __init__(self, receive: Callable[[dict[str, Any], Tensor], None]) -> None:
+        super().__init__()
+        self._receive = receive
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is F.scaled_dot_product_attention and not getattr(_BUSY, "now", False):
+            _BUSY.now = True
+            try:
+                self._receive({**dict(zip(_NAMES, args)), **(kwargs or {})}, result)
+            finally:
+                _BUSY.now = False
+        return result
+
+
+class FinalSums(AttentionSums):
+    """Sums of what the image's positions pay the words, of the layers that a definition or a choice takes.
+
+    Parameters
+    ----------
+    As those of `AttentionSums`; a definition with a reading other than "probability".
+
+    Attributes
+    ----------
+    columns : tuple of tuple of int
+        By row of the batch, the positions of the text that have a column.
+    """
+
+    def __init__(
+        self,
+        pipe: Any,
+        call: Callable[[], Call | None],
+        definition: Definition | None = None,
+        choice: MapChoice | None = None,
+        kind: str = "cross",
+    ) -> None:
+        self._architecture = architecture_of(pipe)
+        self._denoiser = self._architecture.denoiser(pipe)
+        self.reading = "mass" if definition is None else definition.reading
+        if self.reading == "probability":
+            raise HookError(
+                f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
+                f"{type(pipe).__name__} has attentions of its own kind: choose {self._architecture.word_maps}"
+            )
+        if choice is not None and (choice.tokens is not None or choice.resolutions is not None):
+            raise HookError(
+                "tokens, resolutions: the maps of a transformer have a column for each token of the words, on one "
+                "grid: leave them out"
+            )
+        if definition is not None and not definition.layers:
+            definition = replace(definition, layers=self._architecture.word_layers(pipe))
+        super().__init__(pipe, call, definition, choice, kind)
+        self.columns = ()
+        self._saw = False
+        self._watches: list[_Watch] = []
+
+    def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
+        """All on the grid of patches; outputs are compared over all heads at once."""
+        whole = self.reading == "output"
+        layers = [
+            replace(layer, factor=1, heads=1 if whole else layer.heads)
+            for layer in super()._layers(pipe, kind)
+        ]
+        if whole:
+            layers = [layer for layer in layers if self._is_double(layer)]
+        return layers
+
+    def _is_double(self, layer: AttentionLayer) -> bool:
+        stack = self._architecture.stack_of(layer.address)
+        return stack.role == "joint" and not stack.single
+
+    @property
+    def has_text_mass(self) -> bool:
+        """Return whether the last column is the attention paid to all of the text."""
+        return self.reading != "output"
+
+    def choose(self, columns: Sequence[Sequence[int]]) -> None:
+        """Fix which positions of the text have a column, by row of the batch."""
+        self.columns = tuple(map(tuple, columns))
+
+    def attach(self, stack: contextlib.ExitStack) -> None:
+        """Watch every layer while it runs; closing the stack takes the hooks off."""
+        for layer in self.layers:
+            before, after = self._around(layer)
+            stack.callback(layer.module.register_forward_pre_hook(before).remove)
+            stack.callback(layer.module.register_forward_hook(after, always_call=True).remove)
+        stack.callback(self._leave)
+
+    def _leave(self) -> None:
+        """Leave what is still watched: torch calls no hook after an interrupt."""
+        while self._watches:
+            self._watches.pop().__exit__(None, None, None)
+
+    def _around(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
+        watches = self._watches
+
+        def before(module: Any, args: Any) -> None:
+            if self._call() is not None:
+                self._saw = False
+                watches.append(_Watch(lambda given, result: self._read(layer, given, result)))
+                watches[-1].__enter__()
+
+        def after(module: Any, args: Any, output: Any) -> None:
+            if watches:
+                watches.pop().__exit__(None, None, None)
+                if output is not None:  # None after an exception
+                    self._require_seen(layer)
+
+        return before, after
+
+    def _require_seen(self, layer: AttentionLayer) -> None:
+        if self._saw:
+            return
+        processor = getattr(layer.module, "processor", None)
+        backend = getattr(processor, "_attention_backend", None) or "of the surrounding attention_backend"
+        raise HookError(
+            f"{layer.address}: its attention ran without torch's scaled_dot_product_attention "
+            f"({type(processor).__name__}, backend {getattr(backend, 'value', backend)}), so that nothing was read: "
+            "call pipe.transformer.set_attention_backend('native'), or leave attention maps off"
+        )
+
+    @torch.no_grad()
+    def _read(self, layer: AttentionLayer, given: dict[str, Any], result: Tensor) -> None:
+        call = self._call()
+        if call is None or self._saw:  # a second attention within one module (of an adapter) reads no text
+            return
+        self._saw = True
+        batch, sequence = call.batch, self._architecture.stack_of(layer.address).sequence
+        keys = given["key"].shape[-2]
+        joint = given["query"].shape[-2] == keys and "image" in sequence
+        expected = batch.length(sequence)
+        if keys != expected:
+            raise HookError(f"{layer.address}: expected {expected} keys ({sequence}), but got {keys}")
+        asking = batch.span("image", sequence) if joint else slice(None)
+        text = batch.span("text", sequence)
+        width = max(map(len, self.columns)) + self.has_text_mass
+        takers = self._takers(layer, call, width)
+        if not takers:
+            return
+        for sums in takers:
+            sums.prepare(layer, batch.rows, width, result.device, call.planned)
+        query = batch.conditional(given["query"], layer.address)[..., asking, :]
+        pixels = batch.grid[0] * batch.grid[1]
+        if query.shape[-2] != pixels:
+            raise HookError(
+                f"{layer.address}: expected {pixels} queries of the image, but got {query.shape[-2]}"
+            )
+        where = (slice(0, batch.rows), slice(0, layer.heads), slice(0, pixels))
+        if self.reading == "output":
+            values = self._outputs(batch.conditional(result, layer.address), asking, text)
+        else:
+            values = self._masses(query, given, batch, asking, text, layer)
+        for sums in takers:
+            sums.add(layer, where, values, call.number, call.planned)
+
+    def _masses(
+        self,
+        query: Tensor,
+        given: dict[str, Any],
+        batch: Batch,
+        asking: slice,
+        text: slice,
+        layer: AttentionLayer,
+    ) -> Tensor:
+        """What is paid each column, shape (rows, heads, pixels, columns)."""
+        key = batch.conditional(given["key"], layer.address)
+        mask = given.get("attn_mask")
+        if mask is not None:
+            mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
+            mask = mask if mask.shape[-2] == 1 else mask[..., asking, :]
+        more = {name: given[name] for name in ("scale", "enable_gqa") if name in given}
+        parts = []
+        for columns in self._indicators(key, text):
+            paid = F.scaled_dot_product_attention(query, key, columns, attn_mask=mask, **more)
+            parts.append(paid.float())
+        width = max(map(len, self.columns)) + 1
+        paid = torch.cat(parts, dim=-1)[..., :width]
+        if self.reading == "share":
+            paid = torch.cat([paid[..., :-1] / paid[..., -1:], paid[..., -1:]], dim=-1)
+        return paid
+
+    def _indicators(self, key: Tensor, text: slice) -> Iterator[Tensor]:
+        """Values (rows, heads, keys, width of a head) whose columns stand for tokens, and the last for all of the text.
+
+        As wide as the keys, which every kernel takes; several where there are more columns.
+        """
+        width = max(map(len, self.columns))
+        size = key.shape[-1]
+        room = -(-(width + 1) // size) * size
+        one = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
+        for row, positions in enumerate(self.columns):
+            if positions:
+                places = torch.tensor(positions, device=key.device) + text.start
+                one[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
+        one[:, 0, text, width] = 1
+        for start in range(0, room, size):
+            yield one[..., start : start + size].expand(-1, key.shape[1], -1, -1)
+
+    def _outputs(self, result: Tensor, asking: slice, text: slice) -> Tensor:
+        """Softmax over the tokens of products of outputs, shape (rows, 1, pixels, columns)."""
+        whole = result.transpose(1, 2).flatten(2).float()  # (rows, positions, heads * width)
+        image, words = whole[:, asking], whole[:, text]
+        width = max(map(len, self.columns))
+        found = torch.zeros((len(whole), 1, image.shape[1], width), device=whole.device)
+        for row, positions in enumerate(self.columns):
+            if positions:
+                scores = image[row] @ words[row, list(positions)].T
+                found[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
+        return found

@@ -1,0 +1,291 @@
+"""Diffusion transformers: nothing is altered, every site is read, steps and predictions are the scheduler's."""
+
+import diffusers
+import numpy as np
+import pytest
+import torch
+from diffusers import FlowMatchEulerDiscreteScheduler
+from scipy.spatial.distance import cosine
+
+from hooks import HookError, Probe, sites
+from hooks.architectures import registry
+from hooks.architectures import transformer_layouts as layouts
+from hooks.architectures.transformer import Stack, Transformer, TransformerRow
+from hooks.shapes import shapes
+from tests.hooks.conftest import all_hooks
+from tests.hooks.transformers import PROMPTS, READ, STEPS, draw
+from tests.tiny_transformers import tiny_transformer_pipeline
+
+PAIRS = [(0, 1), (0, 2)]
+FLOWS = ("sd3", "sd35", "flux-dev", "flux-schnell", "sana")
+
+
+@pytest.fixture(scope="module")
+def dit():
+    made = {}
+
+    def get(kind):
+        if kind not in made:
+            made[kind] = tiny_transformer_pipeline(kind)
+        return made[kind]
+
+    return get
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
+    pipe = dit(kind)
+    without = draw(pipe, kind)
+    before, scheduler = all_hooks(pipe), dict(vars(pipe.scheduler))
+    with Probe(pipe, sites="+*", pairs=PAIRS, word_maps=True) as probe:
+        assert "step" in vars(pipe.scheduler)
+        images = draw(pipe, kind)
+    assert np.array_equal(images, without)
+    assert all_hooks(pipe) == before
+    assert vars(pipe.scheduler).keys() == scheduler.keys()
+    per_step = {site.address: site.per_step for site in sites.available(pipe)}
+    for key, similarity in probe.similarity.items():
+        address = key.rpartition(":")[0]
+        if address == "noise_pred.unconditional" and kind.startswith("flux"):
+            assert len(similarity.values) == 0, "guidance is distilled"
+            continue
+        assert len(similarity.values) == (STEPS if per_step[address] else 1), key
+        known = similarity.values[:, 0] if not key.endswith("_eos") else similarity.values
+        assert np.isfinite(known).all(), key
+    blocks = len(pipe.transformer.transformer_blocks)
+    kinds = "cross" if kind.startswith(("pixart", "sana")) else "joint"
+    assert {f"dit.block.{k}.{kinds}:cosine" for k in range(blocks)} < probe.similarity.keys()
+
+
+@pytest.mark.parametrize("kind", ["sd3", "flux-dev", "pixart-sigma", "sana"])
+def test_shapes_are_known_before_it_runs(dit, kind):
+    pipe = dit(kind)
+    addresses = ["+dit.*", "latent", "x0_pred", "noise_pred.conditional", "text*", "latent.final"]
+    call = {"complex_human_instruction": []} if kind == "sana" else {}
+    length = registry.architecture_of(pipe).row.layout.lengths[-1]
+    with Probe(pipe, keep=addresses) as probe:
+        draw(pipe, kind, PROMPTS[:1], max_sequence_length=length, **call)
+    size = (32, 32) if kind != "sana" else (64, 64)
+    found = shapes(pipe, *size)
+    for address, kept in probe.kept.items():
+        assert found[address] == tuple(kept.values.shape[2:]), address
+
+
+@pytest.mark.parametrize("kind", FLOWS)
+def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
+    pipe = dit(kind)
+    with Probe(pipe, keep=["x0_pred", "latent", "noise_pred.*"]) as probe:
+        final = torch.as_tensor(draw(pipe, kind, output_type="latent"))
+    if kind.startswith("flux"):
+        final = pipe._unpack_latents(final, 32, 32, pipe.vae_scale_factor)
+    assert torch.equal(probe.kept["x0_pred"].values[-1], final)
+    noise = torch.randn((1, *final.shape[1:]), generator=torch.Generator().manual_seed(5))
+    assert torch.equal(probe.kept["latent"].values[0], noise.expand(3, -1, -1, -1))
+    if "noise_pred.unconditional" in probe.kept and not kind.startswith("flux"):
+        uncond, cond, guided = (
+            probe.kept[f"noise_pred.{name}"].values for name in ("unconditional", "conditional", "guided")
+        )
+        assert torch.equal(uncond + pipe.guidance_scale * (cond - uncond), guided)
+    assert not torch.equal(
+        probe.kept["noise_pred.guided"].values[0], probe.kept["noise_pred.guided"].values[1]
+    )
+
+
+def test_x0_of_a_noise_prediction_is_the_schedulers(dit, monkeypatch):
+    pipe = dit("pixart-sigma")
+    convert, expected = pipe.scheduler.convert_model_output, []
+
+    def record(*args, **kwargs):
+        expected.append(convert(*args, **kwargs))
+        return expected[-1]
+
+    monkeypatch.setattr(pipe.scheduler, "convert_model_output", record)
+    with Probe(pipe, keep=["x0_pred", "latent.final"]) as probe:
+        draw(pipe, "pixart-sigma", num_inference_steps=4)
+    torch.testing.assert_close(probe.kept["x0_pred"].values, torch.stack(expected), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "path", "taken"),
+    [
+        ("sd3", "dit.block.1.image", "transformer_blocks.1", lambda output: output[1]),
+        ("sd3", "dit.block.0.text", "transformer_blocks.0", lambda output: output[0]),
+        ("sd35", "dit.block.0.self", "transformer_blocks.0.attn2", lambda output: output),
+        (
+            "flux-dev",
+            "dit.single.1.joint",
+            "single_transformer_blocks.1.attn",
+            lambda output: output[:, -64:],
+        ),
+        (
+            "flux-dev",
+            "dit.single.1.joint.text",
+            "single_transformer_blocks.1.attn",
+            lambda output: output[:, :-64],
+        ),
+        ("flux-dev", "dit.block.1.mod", "transformer_blocks.1.norm1.linear", lambda output: output),
+        ("sana", "dit.block.2.cross", "transformer_blocks.2.attn2", lambda output: output),
+    ],
+)
+def test_a_site_is_what_a_hook_of_torch_sees(dit, kind, address, path, taken):
+    pipe, seen = dit(kind), []
+    module = pipe.transformer.get_submodule(path)
+    handle = module.register_forward_hook(
+        lambda m, a, output: seen.append(taken(output)[-3:].double().flatten(1))
+    )
+    draw(pipe, kind)
+    handle.remove()
+    with Probe(pipe, sites=address, pairs=PAIRS) as probe:
+        draw(pipe, kind)
+    for found, rows in zip(probe.similarity[f"{address}:cosine"].values, seen, strict=True):
+        expected = [1 - cosine(rows[a], rows[b]) for a, b in PAIRS]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_guidance_in_a_second_call_is_one_step(dit):
+    pipe, call = dit("flux-schnell"), {"true_cfg_scale": 3.0, "negative_prompt": ["a dog"] * 3}
+    without = draw(pipe, "flux-schnell", **call)
+    with Probe(pipe, keep=["noise_pred.*", "dit.block.0.image"], word_maps=True) as probe:
+        images = draw(pipe, "flux-schnell", **call)
+    assert np.array_equal(images, without)
+    kept = probe.kept
+    assert [len(one.values) for one in kept.values()] == [STEPS] * 4
+    uncond, cond, guided = (
+        kept[f"noise_pred.{name}"].values for name in ("unconditional", "conditional", "guided")
+    )
+    assert torch.equal(uncond + 3.0 * (cond - uncond), guided)
+    with Probe(pipe, keep=["noise_pred.conditional", "dit.block.0.image"]) as alone:
+        draw(pipe, "flux-schnell")
+    for address, one in alone.kept.items():
+        assert torch.equal(one.values[0], kept[address].values[0]), "of the prompts, not the negative ones"
+
+
+def test_a_call_that_skips_layers_is_no_step(dit):
+    pipe, call = (
+        dit("sd3"),
+        {"skip_guidance_layers": [1], "skip_layer_guidance_stop": 1.0, "num_inference_steps": 3},
+    )
+    without = draw(pipe, "sd3", **call)
+    calls = []
+    handle = pipe.transformer.register_forward_hook(lambda *_: calls.append(1))
+    with Probe(pipe, keep=["noise_pred.guided", "dit.block.1.image"], word_maps=True) as probe:
+        images = draw(pipe, "sd3", **call)
+    handle.remove()
+    assert len(calls) > 3, "the pipeline must have skipped layers for this test to see it"
+    assert np.array_equal(images, without)
+    assert [len(one.values) for one in probe.kept.values()] == [3, 3]
+
+
+@pytest.mark.parametrize("guidance_scale", [1.0, 4.5])
+def test_texts_tell_the_branches_where_the_pipeline_does_not(dit, guidance_scale):
+    """Two images of one prompt are two rows without guidance, and so are one prompt and its negative one."""
+    pipe = dit("pixart-sigma")
+    for prompts, images in ((PROMPTS[:1], 2), (PROMPTS[:2], 1), (["", ""], 1)):
+        with Probe(pipe, sites="dit.block.0.image", pairs=[(0, 1)]) as probe:
+            draw(pipe, "pixart-sigma", prompts, num_images_per_prompt=images, guidance_scale=guidance_scale)
+        assert probe.similarity["dit.block.0.image:cosine"].values.shape == (STEPS, 1)
+
+
+def _cache(pipe):
+    pipe.transformer.enable_cache(diffusers.FirstBlockCacheConfig(threshold=0.1))
+
+
+def _fuse(pipe):
+    pipe.transformer.fuse_qkv_projections()
+
+
+def _compile(pipe):
+    pipe.transformer = torch.compile(pipe.transformer)
+
+
+def _stochastic(pipe):
+    pipe.scheduler = FlowMatchEulerDiscreteScheduler.from_config(
+        pipe.scheduler.config, stochastic_sampling=True
+    )
+
+
+def _lcm(pipe):
+    pipe.scheduler = diffusers.FlowMatchLCMScheduler()
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil", "message"),
+    [
+        (
+            "flux-dev",
+            _cache,
+            r"FluxPipeline\.transformer: expected every block to run at every step, but got a cache",
+        ),
+        (
+            "sd3",
+            _fuse,
+            r"Pipeline\.transformer: expected queries, keys and values apart, but got fused projections",
+        ),
+        ("sd3", _compile, r"Pipeline\.transformer: expected a plain module, but got a compiled one"),
+        ("sd3", _stochastic, r"scheduler: expected steps without noise of their own, but got FlowMatchEuler"),
+        ("flux-dev", _lcm, r"scheduler: expected steps without noise of their own, but got FlowMatchLCM"),
+    ],
+)
+def test_what_would_be_wrong_is_refused_in_one_line(kind, spoil, message):
+    pipe = tiny_transformer_pipeline(kind)
+    spoil(pipe)
+    with pytest.raises(HookError, match=message) as refused, Probe(pipe, pairs=PAIRS):
+        pass
+    assert "\n" not in str(refused.value)
+
+
+def test_states_of_no_encoder_are_refused_where_only_texts_tell_the_rows(dit):
+    pipe = dit("pixart-sigma")
+    embeds, mask, negative, negative_mask = pipe.encode_prompt(PROMPTS)
+    given = {"prompt_embeds": embeds, "prompt_attention_mask": mask}
+    given |= {"negative_prompt_embeds": negative, "negative_prompt_attention_mask": negative_mask}
+    with pytest.raises(HookError, match="expected prompts, since the texts tell which rows"), Probe(pipe):
+        draw(pipe, "pixart-sigma", None, negative_prompt=None, **given)
+
+
+CHROMA = TransformerRow(
+    name="Chroma",
+    models="Chroma",
+    layout=layouts.CHROMA,
+    stacks=tuple(
+        Stack(
+            f"dit.{name}",
+            path,
+            attention="attn",
+            role="joint",
+            sequence=("text", "image"),
+            streams=streams,
+            modules={},
+            single=name == "single",
+        )
+        for name, path, streams in (
+            ("block", "transformer_blocks", {"text": 0, "image": 1}),
+            ("single", "single_transformer_blocks", {}),
+        )
+    ),
+    entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
+    text_tokens=layouts.CHROMA.lengths[0],
+    text_width="joint_attention_dim",
+    masks=("attention_mask",),
+    patch=2,
+    packed=True,
+    branches="calls",
+)
+
+
+def test_the_next_layout_is_a_row(monkeypatch):
+    pipe = tiny_transformer_pipeline("chroma")
+    with pytest.raises(HookError, match=r"ChromaPipeline \(its denoiser is a transformer\)"), Probe(pipe):
+        pass
+    monkeypatch.setattr(registry, "ARCHITECTURES", [*registry.ARCHITECTURES, Transformer(CHROMA)])
+    without = draw(pipe, "chroma")
+    with Probe(pipe, pairs=PAIRS, keep=["x0_pred", "noise_pred.*"], word_maps=True) as probe:
+        images = draw(pipe, "chroma")
+    assert np.array_equal(images, without)
+    assert all(len(one.values) for one in probe.similarity.values())
+    assert probe.word_map("umbrella", row=1).values.shape == (8, 8)
+    with Probe(pipe, keep="x0_pred") as probe:
+        final = draw(pipe, "chroma", output_type="latent")
+    assert torch.equal(
+        probe.kept["x0_pred"].values[-1], pipe._unpack_latents(final, 32, 32, pipe.vae_scale_factor)
+    )

@@ -1,0 +1,273 @@
+"""Word maps of transformers against an eager softmax over the final queries and keys that torch was given."""
+
+import diffusers
+import numpy as np
+import pytest
+import torch
+
+from hooks import HookError, MapChoice, Probe, definitions
+from hooks.attention.final import FinalSums
+from tests.hooks.conftest import all_hooks
+from tests.hooks.transformers import PROMPTS, STEPS, draw, heard, probabilities, rows_of_prompts, streams
+from tests.tiny_transformers import tiny_transformer_pipeline
+
+GRIDS = {"sana": (16, 16)}
+
+
+@pytest.fixture(scope="module")
+def dit():
+    made = {}
+
+    def get(kind):
+        if kind not in made:
+            made[kind] = tiny_transformer_pipeline(kind)
+        return made[kind]
+
+    return get
+
+
+def expected_maps(pipe, kind, probe, entries, reading, rows=3):
+    """Sum over calls of the mean over heads and layers, shape (rows, columns, h, w), and of the mass of all text."""
+    grid = GRIDS.get(kind, (8, 8))
+    pixels, width = grid[0] * grid[1], max(map(len, probe.maps.columns))
+    total, text_mass = torch.zeros(rows, width, pixels), torch.zeros(rows, pixels)
+    for address in probe.maps.layers:
+        assert len(entries[address]) >= STEPS
+        for entry in entries[address][:STEPS]:
+            image, text = streams(pipe, address, entry, pixels)
+            paid = rows_of_prompts(pipe, probabilities(entry), rows)
+            to_text = paid[:, :, image, text]
+            mass = to_text.sum(-1)
+            text_mass += mass.mean(1) / len(probe.maps.layers)
+            output = (paid @ rows_of_prompts(pipe, entry["value"], rows)).transpose(1, 2).flatten(2)
+            for row, columns in enumerate(probe.maps.columns):
+                if reading == "output":
+                    products = output[row, image] @ output[row, text][list(columns)].T
+                    found = products.softmax(-1).T
+                else:
+                    found = to_text[row][..., list(columns)]
+                    found = found / mass[row][..., None] if reading == "share" else found
+                    found = found.mean(0).T
+                total[row, : len(columns)] += found / len(probe.maps.layers)
+    return total.unflatten(-1, grid).numpy(), text_mass.unflatten(-1, grid).numpy()
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition"),
+    [
+        ("sd3", "joint-mass"),
+        ("sd35", "joint-share"),
+        ("flux-dev", "joint-mass"),
+        ("flux-schnell", "output-space"),
+        ("pixart-sigma", "joint-mass"),
+        ("sana", "joint-share"),
+    ],
+)
+def test_maps_are_those_of_the_eager_softmax(dit, kind, definition, monkeypatch):
+    pipe = dit(kind)
+    entries = heard(pipe, lambda: draw(pipe, kind), monkeypatch)
+    with Probe(pipe, word_maps=definition) as probe:
+        draw(pipe, kind)
+    reading = {"joint-mass": "mass", "joint-share": "share", "output-space": "output"}[definition]
+    values, text = expected_maps(pipe, kind, probe, entries, reading)
+    np.testing.assert_allclose(probe.maps.values, values, atol=1e-6, rtol=1e-5)
+    assert (probe.maps.definition, probe.maps.version) == (definition, "1")
+    if reading == "output":
+        assert probe.maps.text is None
+        np.testing.assert_allclose(probe.maps.values.sum(1), STEPS, rtol=1e-5)
+    else:
+        np.testing.assert_allclose(probe.maps.text, text, atol=1e-6, rtol=1e-5)
+    assert np.ptp(values[1, 0]) > 1e-5, "the map must vary over the image for this test to see it"
+
+
+def test_a_word_is_paid_what_its_tokens_are_by_every_encoder(dit):
+    pipe = dit("sd3")
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, "sd3")
+    found = probe.word_map("umbrella", row=1)
+    clip, t5 = 4 + 1, 77 + 4  # behind CLIP's start of text; T5 has none
+    assert found.positions == (clip, t5)
+    columns = probe.maps.columns[1]
+    np.testing.assert_array_equal(
+        found.values, probe.maps.heat(1)[[columns.index(clip), columns.index(t5)]].sum(0)
+    )
+    assert found.size == (32, 32) and found.mask().shape == (32, 32)
+    np.testing.assert_array_equal(found.text_mass, probe.maps.text[1])
+    words = [word for word in probe.words(1) if word.lower == "umbrella"]
+    assert [word.encoder for word in words] == ["text", "text_2", "text_3"]
+    alone = [probe.word_map(word, row=1) for word in words]
+    assert [one.positions for one in alone] == [(clip,), (clip,), (t5,)]
+    phrase = probe.word_map("in the park", row=1)
+    assert len(phrase.positions) == 6
+    with pytest.raises(HookError, match="'park' is no word of this prompt"):
+        probe.word_map("park", row=0)
+    whole = sum(probe.word_map(word, row=1).values for word in PROMPTS[1].split() if word != "a")
+    whole = whole + probe.word_map("a", row=1).values
+    np.testing.assert_allclose(whole, probe.maps.heat(1)[: len(columns)].sum(0), rtol=1e-5)
+    assert (whole < probe.maps.text[1]).all(), "padding is read too"
+
+
+@pytest.mark.parametrize("kind", ["pixart-sigma", "sana"])
+def test_words_are_found_in_what_the_pipeline_makes_of_the_prompt(dit, kind):
+    """PixArt and Sana put prompts into lower case; Sana writes them behind an instruction."""
+    pipe, prompts = dit(kind), ["A Woman, reading a Book", "a man"]
+    for given in (None, prompts):
+        with Probe(pipe, word_maps=True, prompts=given) as probe:
+            draw(pipe, kind, prompts)
+        assert "book" in [word.lower for word in probe.words(0)]
+        first, second = probe.word_map("woman", row=0), probe.word_map("Book", row=0)
+        assert first.positions < second.positions
+        assert probe.word_map("man", row=1).values.sum() > 0
+    assert [word.text for word in probe.words(0)] == ["A", "Woman", "reading", "a", "Book"]
+    with (
+        pytest.raises(HookError, match=r"prompts\[0\]: expected a text that was drawn"),
+        Probe(pipe, word_maps=True, prompts=["a cat", "a man"]),
+    ):
+        draw(pipe, kind, prompts)
+
+
+def test_several_images_of_a_prompt(dit, monkeypatch):
+    pipe, call = dit("flux-dev"), {"num_images_per_prompt": 2}
+    call["generator"] = [torch.Generator().manual_seed(seed) for seed in range(4)]
+    states = [one.get_state() for one in call["generator"]]
+    entries = heard(pipe, lambda: draw(pipe, "flux-dev", PROMPTS[:2], **call), monkeypatch)
+    for one, state in zip(call["generator"], states):
+        one.set_state(state)
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, "flux-dev", PROMPTS[:2], **call)
+    values, _ = expected_maps(pipe, "flux-dev", probe, entries, "mass", rows=4)
+    np.testing.assert_allclose(probe.maps.values, values, atol=1e-6, rtol=1e-5)
+    assert probe.maps.columns[0] == probe.maps.columns[1] != probe.maps.columns[2]
+    assert probe.word_map("park", row=3).values.sum() > 0
+
+
+def test_bfloat16(monkeypatch, bfloat16_attention):
+    """Probabilities and their products with indicators are rounded to 8 bits: two roundings of at most 1/256 each."""
+    pipe = tiny_transformer_pipeline("sd3").to(torch.bfloat16)
+    without = draw(pipe, "sd3")
+    entries = heard(pipe, lambda: draw(pipe, "sd3"), monkeypatch)
+    with Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:
+        images = draw(pipe, "sd3")
+    assert np.array_equal(images, without)
+    values, text = expected_maps(pipe, "sd3", probe, entries, "mass")
+    np.testing.assert_allclose(probe.maps.values, values, rtol=2 / 256, atol=1e-5)
+    np.testing.assert_allclose(probe.maps.text, text, rtol=2 / 256)
+
+
+def test_layers_apart_and_probes_nest(dit, monkeypatch):
+    pipe = dit("flux-schnell")
+    entries = heard(pipe, lambda: draw(pipe, "flux-schnell"), monkeypatch)
+    choice = MapChoice(layers="dit.single.*", heads="each", steps="each")
+    with Probe(pipe, word_maps=choice) as outer, Probe(pipe, word_maps=True) as inner:
+        images = draw(pipe, "flux-schnell")
+    assert np.array_equal(images, draw(pipe, "flux-schnell"))
+    np.testing.assert_array_equal(outer.maps.values, inner.maps.values)
+    assert outer.maps.layers == ("dit.block.0.joint", "dit.block.1.joint")
+    address = "dit.single.2.joint"
+    kept = outer.layer_maps.values[address]  # (rows, bins, heads, columns and all text, h, w)
+    entry = entries[address][1]
+    image, text = streams(pipe, address, entry, 64)
+    paid = probabilities(entry)[1, :, image, text]  # (heads, pixels, text)
+    columns = outer.maps.columns[1]
+    expected = torch.cat([paid[..., list(columns)], paid.sum(-1, keepdim=True)], -1).mT.unflatten(-1, (8, 8))
+    np.testing.assert_allclose(kept[1, 1], expected.numpy(), atol=1e-6)
+    word = outer.word_map("umbrella", row=1)
+    place = columns.index(word.positions[0])
+    np.testing.assert_allclose(word.layer(address).step(1).values, kept[1, 1, :, place].mean(0), rtol=1e-5)
+
+
+class Unseen:
+    """A processor that attends without torch's function, as kernels of other packages do."""
+
+    _attention_backend = None
+
+    def __call__(self, attn, hidden_states, encoder_hidden_states=None, *args):
+        query, key, value = (getattr(attn, f"to_{one}")(hidden_states) for one in "qkv")
+        found = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
+        return found, encoder_hidden_states
+
+
+def test_attention_that_is_not_seen_is_refused_at_its_first_run():
+    pipe = tiny_transformer_pipeline("flux-schnell")
+    before = all_hooks(pipe)
+    pipe.transformer.transformer_blocks[1].attn.processor = Unseen()
+    message = r"dit\.block\.1\.joint: its attention ran without torch's scaled_dot_product_attention \(Unseen, backend"
+    with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
+        draw(pipe, "flux-schnell")
+    assert all_hooks(pipe) == before
+    assert torch.overrides._get_current_function_mode() is None
+    with Probe(pipe, pairs=[(0, 1)]) as probe:
+        draw(pipe, "flux-schnell")
+    assert len(probe.similarity["dit.block.1.joint:cosine"].values) == STEPS, "sites need no such function"
+
+
+@pytest.mark.parametrize("fails", ["pre", "inside"])
+def test_no_mode_is_left_after_an_exception(fails):
+    pipe = tiny_transformer_pipeline("flux-schnell")
+    module = pipe.transformer.transformer_blocks[1].attn
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Probe(pipe, word_maps=True):
+        if fails == "pre":
+            module.register_forward_pre_hook(stop)
+        else:
+            module.to_q.register_forward_hook(stop)
+        draw(pipe, "flux-schnell")
+    assert torch.overrides._get_current_function_mode() is None
+
+
+def test_definitions_of_the_other_architecture_are_refused(dit, toy):
+    with (
+        pytest.raises(HookError, match="definition 'daam': takes the softmax over a U-Net's text alone"),
+        Probe(dit("sd3"), word_maps="daam"),
+    ):
+        pass
+    with (
+        pytest.raises(HookError, match="definition 'joint-mass': is of transformers"),
+        Probe(toy, word_maps="joint-mass"),
+    ):
+        pass
+    with (
+        pytest.raises(HookError, match="no attention to the text that the definition 'output-space' takes"),
+        Probe(dit("sana"), word_maps="output-space"),
+    ):
+        pass
+    with (
+        pytest.raises(HookError, match="self_attention: is read in U-Nets alone"),
+        Probe(dit("sd3"), self_attention=MapChoice(definition=None)),
+    ):
+        pass
+
+
+def test_a_published_models_layers_are_the_literatures():
+    from hooks.architectures.registry import architecture_of
+
+    pipe = tiny_transformer_pipeline("flux-dev", num_layers=19, num_single_layers=1)
+    named = [address for address, _ in architecture_of(pipe).word_layers(pipe)]
+    assert named == [f"dit.block.{number}.joint" for number in (18, 17, 12, 14, 11)]
+    pipe = tiny_transformer_pipeline("sd35", num_layers=24, dual_attention_layers=tuple(range(13)))
+    named = [address for address, _ in architecture_of(pipe).word_layers(pipe)]
+    assert named == [f"dit.block.{number}.joint" for number in (7, 9, 8, 5, 10)]
+
+
+def test_layers_are_settable(dit):
+    mine = definitions.variant("joint-mass", "mine", layers=(("dit.single.*", 2.0), ("dit.block.1.*", 1.0)))
+    found = FinalSums(dit("flux-schnell"), lambda: None, mine)
+    assert [layer.address for layer in found.layers] == [
+        "dit.block.1.joint",
+        *(f"dit.single.{number}.joint" for number in range(3)),
+    ]
+
+
+def test_memory_of_eight_words_over_all_57_layers_of_flux():
+    """At 1024 x 1024: 4096 places, a column for each of eight tokens and one for all the text, 4 bytes each."""
+    with torch.device("meta"):
+        transformer = diffusers.FluxTransformer2DModel()  # of the published size
+    pipe = diffusers.FluxPipeline(
+        diffusers.FlowMatchEulerDiscreteScheduler(), None, None, None, None, None, transformer
+    )
+    sums = FinalSums(pipe, lambda: None, choice=MapChoice(definition=None))
+    assert len(sums.layers) == 57
+    assert 4 * sums.elements(1, 64, 64, 8 + 1, None) == 57 * 64 * 64 * 9 * 4 < 10e6

@@ -1,0 +1,73 @@
+"""Prompts as pipelines give them to their tokenizers, against what the tokenizers of running pipelines were given."""
+
+import pytest
+
+from hooks.architectures.transformer_layouts import LAYOUTS
+from hooks.prompt.given import PromptTokenizer, Template, prompt_tokenizers
+from hooks.prompt.spans import encode, split_words, tokens_of_words
+from tests.tiny_transformers import KINDS, ROWS, call_options, tiny_transformer_pipeline
+
+PROMPT = " A non-binary Person holding an Umbrella "
+WORDS = ["A", "non-binary", "Person", "holding", "an", "Umbrella"]
+
+
+def given_by(pipe, kind, names):
+    """The texts that a call of the pipeline gives each tokenizer, and the token ids that it makes of them."""
+    seen = {name: [] for name in names}
+    for name in names:
+        tokenizer = getattr(pipe, name)
+
+        class Watched(type(tokenizer)):
+            calls = seen[name]
+
+            def __call__(self, text, *args, **kwargs):
+                result = super().__call__(text, *args, **kwargs)
+                self.calls.append((list(text), kwargs, result))
+                return result
+
+        tokenizer.__class__ = Watched
+    options = {**call_options(kind), "negative_prompt": None}
+    unguided = {"true_cfg_scale": 1.0} if kind == "qwen-image" else {"guidance_scale": 0.0}
+    pipe(prompt=[PROMPT], num_inference_steps=2, output_type="latent", **{**options, **unguided})
+    return {name: calls[0] for name, calls in seen.items()}
+
+
+@pytest.mark.parametrize(
+    "kind", ["sd3", "pixart-sigma", "sana", "qwen-image", "lumina2", "z-image", "auraflow"]
+)
+def test_texts_and_positions_are_those_of_a_running_pipeline(kind):
+    pipe = tiny_transformer_pipeline(kind)
+    layout = next(one for one in LAYOUTS if one.pipeline == ROWS[kind].pipeline)
+    own = [getattr(pipe, one.name) for one in layout.tokenizers]
+    made = prompt_tokenizers(layout, own)
+    by_prompt = [encode(one, [PROMPT], "test")[0] for one in made]
+    lengths = [one.model_max_length for one in made]
+    spelled = [one.convert_ids_to_tokens(ids) for one, (ids, _) in zip(made, by_prompt)]
+    seen = given_by(pipe, kind, [one.name for one in layout.tokenizers])
+    for index, component in enumerate(layout.tokenizers):
+        texts, options, result = seen[component.name]
+        ids, offsets = by_prompt[index]
+        if isinstance(made[index], PromptTokenizer):
+            assert [made[index].template.written(PROMPT)[0]] == texts
+        given = result["input_ids"][0].tolist()
+        assert given[: len(ids)] == ids
+        if kind != "qwen-image":  # which cuts behind the encoder
+            assert options["max_length"] == lengths[index]
+        # each word's tokens spell the word
+        positions = tokens_of_words(offsets, [span for _, span in split_words(PROMPT)])
+        assert [word for word, _ in split_words(PROMPT)] == WORDS
+        for word, where in zip(WORDS, positions):
+            text = "".join(spelled[index][p] for p in where)
+            for mark in ("▁", "Ġ", "</w>"):
+                text = text.replace(mark, "")
+            assert text.lower() == word.lower()
+
+
+def test_every_layout_of_the_tests_is_known():
+    assert {ROWS[kind].pipeline for kind in KINDS} == {one.pipeline for one in LAYOUTS}
+
+
+def test_letters_that_grow_in_lower_case():
+    text, origin = Template("a: ", plain=True).written("İd Σ")
+    assert text.startswith("a: i") and len(text) - 3 == len(origin)
+    assert [("İd Σ")[i] for i in origin] == ["İ", "İ", "d", " ", "Σ"]

@@ -1,0 +1,522 @@
+"""Tiny diffusion transformers of the real pipeline classes, with seeded random weights, made in memory.
+
+`tiny_transformer_pipeline("sd3")` has the components of Stable Diffusion 3 at a few channels each; `KINDS` names the
+others. Nothing is fetched. As in `tests.tiny`, each word of `WORDS` is one token of every tokenizer and any other
+word is several. `call_options` are what a call of the pipeline needs to make an image of `size` pixels.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import diffusers
+import torch
+from diffusers import (
+    AutoencoderDC,
+    AutoencoderKL,
+    AutoencoderKLQwenImage,
+    DPMSolverMultistepScheduler,
+    FlowMatchEulerDiscreteScheduler,
+)
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTextModelWithProjection,
+    Gemma2Config,
+    Gemma2Model,
+    GemmaTokenizer,
+    Qwen2_5_VLConfig,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2Tokenizer,
+    Qwen3Config,
+    Qwen3Model,
+    T5Config,
+    T5EncoderModel,
+    T5Tokenizer,
+    UMT5Config,
+    UMT5EncoderModel,
+)
+
+from tests.tiny import WORDS, _byte_characters, _enliven, _text_config, tiny_tokenizer
+
+# Lumina2's system prompt, which would be longer than the prompts by far if its words were spelled in characters.
+SYSTEM_WORDS = """
+You are assistant designed generate superior images degree image-text alignment based textual prompts or user
+prompts. <Prompt Start>
+""".split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
+
+# Qwen-Image drops the first 34 tokens of its template: as many as these words give when each is one token.
+TEMPLATE_WORDS = """
+Describe image detailing color shape size texture quantity text spatial relationships of objects background system
+user assistant
+""".split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+PRINTABLE = [chr(code) for code in range(33, 127)]
+
+
+def _merges(spelled: list[list[str]]) -> list[tuple[str, str]]:
+    """Merges of byte-pair encoding trained until each of the spelled words is one symbol."""
+    spelled = [list(word) for word in spelled]
+    merges = []
+    while True:
+        counts: dict[tuple[str, str], int] = {}
+        for word in spelled:
+            for pair in itertools.pairwise(word):
+                counts[pair] = counts.get(pair, 0) + 1
+        if not counts:
+            return merges
+        best = max(counts, key=lambda pair: (counts[pair], pair))
+        merges.append(best)
+        for word in spelled:
+            i = 0
+            while i < len(word) - 1:
+                if (word[i], word[i + 1]) == best:
+                    word[i : i + 2] = [best[0] + best[1]]
+                i += 1
+
+
+def _numbered(symbols: list[str]) -> dict[str, int]:
+    return {symbol: index for index, symbol in enumerate(dict.fromkeys(symbols))}
+
+
+def t5_tokenizer(length: int = 512) -> T5Tokenizer:
+    """A `T5Tokenizer` with a piece for each word, with and without a space before it, and for each ASCII character."""
+    words = [("▁" + word, -6.0) for word in WORDS] + [(word, -7.0) for word in WORDS if len(word) > 1]
+    known = {piece for piece, _ in words}
+    characters = [(piece, -12.0) for piece in ["▁", *PRINTABLE] if piece not in known]
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *words, *characters]
+    return T5Tokenizer(vocab=pieces, extra_ids=0, model_max_length=length)
+
+
+@functools.cache
+def _gemma_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    merges = _merges([["▁", *word] for word in [*WORDS, *SYSTEM_WORDS]])
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+    octets = [f"<0x{octet:02X}>" for octet in range(256)]
+    return _numbered([*special, *octets, "▁", *PRINTABLE, *(a + b for a, b in merges)]), merges
+
+
+def gemma_tokenizer() -> GemmaTokenizer:
+    """A `GemmaTokenizer` whose words have a space before them; others fall back to characters and bytes."""
+    vocab, merges = _gemma_vocabulary()
+    return GemmaTokenizer(vocab=dict(vocab), merges=list(merges), model_max_length=1024)
+
+
+@functools.cache
+def _qwen_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    words = [[*prefix, *word] for word in [*WORDS, *TEMPLATE_WORDS] for prefix in ("", "Ġ")]
+    merges = _merges(words)
+    return _numbered([*_byte_characters(), *(a + b for a, b in merges), "<|endoftext|>"]), merges
+
+
+def qwen_tokenizer() -> Qwen2Tokenizer:
+    """A byte-level `Qwen2Tokenizer` with Qwen's marks of a conversation and its chat template."""
+    vocab, merges = _qwen_vocabulary()
+    return Qwen2Tokenizer(
+        vocab=dict(vocab),
+        merges=list(merges),
+        eos_token="<|im_end|>",
+        extra_special_tokens=["<|im_start|>", "<|im_end|>"],
+        chat_template=CHAT_TEMPLATE,
+        model_max_length=2048,
+    )
+
+
+def _clip(width: int, layers: int, projection: bool = True) -> dict[str, Any]:
+    """Tokenizer and encoder of CLIP's text, of `width` channels; the pooled vector has as many."""
+    tokenizer = tiny_tokenizer(77)
+    config = _text_config(tokenizer, width, layers, 2, hidden_act="quick_gelu", projection_dim=width)
+    assert isinstance(config, CLIPTextConfig)
+    return {"": tokenizer, "encoder": (CLIPTextModelWithProjection if projection else CLIPTextModel)(config)}
+
+
+def _t5(width: int = 48, kind: str = "t5") -> dict[str, Any]:
+    tokenizer = t5_tokenizer()
+    config, model = {"t5": (T5Config, T5EncoderModel), "umt5": (UMT5Config, UMT5EncoderModel)}[kind]
+    settings: dict[str, Any] = dict(
+        vocab_size=len(tokenizer),
+        d_model=width,
+        d_kv=12,
+        d_ff=64,
+        num_layers=3,
+        num_heads=4,
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    )
+    return {"": tokenizer, "encoder": model(config(**settings))}
+
+
+def _decoder_settings(tokenizer: Any, width: int, layers: int) -> dict[str, Any]:
+    return dict(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=12,
+        max_position_embeddings=2048,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+
+
+def _gemma(width: int = 48) -> dict[str, Any]:
+    tokenizer = gemma_tokenizer()
+    settings = _decoder_settings(tokenizer, width, 3)
+    return {"": tokenizer, "encoder": Gemma2Model(Gemma2Config(**settings, sliding_window=512))}
+
+
+def _qwen3(width: int = 48) -> dict[str, Any]:
+    tokenizer = qwen_tokenizer()
+    return {"": tokenizer, "encoder": Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer, width, 3)))}
+
+
+def _qwen_vl(width: int = 48) -> dict[str, Any]:
+    tokenizer = qwen_tokenizer()
+    text = _decoder_settings(tokenizer, width, 3)
+    text["rope_scaling"] = {"type": "mrope", "mrope_section": [2, 2, 2], "rope_type": "default"}
+    vision = dict(
+        depth=1,
+        hidden_size=16,
+        intermediate_size=16,
+        num_heads=2,
+        out_hidden_size=width,
+        patch_size=14,
+        window_size=112,
+        fullatt_block_indexes=[0],
+    )
+    marks = {f"{name}_token_id": 0 for name in ("image", "video", "vision_start", "vision_end")}
+    config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **marks)
+    return {"": tokenizer, "encoder": Qwen2_5_VLForConditionalGeneration(config)}
+
+
+def _vae(levels: int = 2, channels: int = 4, **more: Any) -> AutoencoderKL:
+    return AutoencoderKL(
+        block_out_channels=(8, 16, 16, 16)[:levels],
+        down_block_types=("DownEncoderBlock2D",) * levels,
+        up_block_types=("UpDecoderBlock2D",) * levels,
+        latent_channels=channels,
+        layers_per_block=1,
+        norm_num_groups=4,
+        sample_size=32,
+        **more,
+    )
+
+
+def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159) -> AutoencoderKL:
+    """As those of SD3 and Flux: a shift, no convolutions around the latents."""
+    return _vae(
+        levels, scaling_factor=scaling, shift_factor=shift, use_quant_conv=False, use_post_quant_conv=False
+    )
+
+
+def _sana_vae() -> AutoencoderDC:
+    """Downsamples by 4; the published one by 32."""
+    blocks = ("ResBlock", "ResBlock", "EfficientViTBlock")
+    return AutoencoderDC(
+        latent_channels=4,
+        attention_head_dim=4,
+        encoder_block_types=blocks,
+        decoder_block_types=blocks,
+        encoder_block_out_channels=(8, 8, 16),
+        decoder_block_out_channels=(8, 8, 16),
+        encoder_layers_per_block=(1, 1, 1),
+        decoder_layers_per_block=(1, 1, 1),
+        encoder_qkv_multiscales=((), (), (5,)),
+        decoder_qkv_multiscales=((), (), (5,)),
+        upsample_block_type="interpolate",
+        downsample_block_type="Conv",
+        scaling_factor=0.41407,
+    )
+
+
+def _qwen_vae() -> AutoencoderKLQwenImage:
+    """Latents of five dimensions, downsampled by 4; the published one by 8."""
+    return AutoencoderKLQwenImage(
+        base_dim=8,
+        z_dim=4,
+        dim_mult=[1, 2, 2],
+        num_res_blocks=1,
+        temperal_downsample=[False, True],
+        latents_mean=[-0.7571, -0.7089, 0.4134, 0.1075],
+        latents_std=[2.8184, 1.4541, 1.3275, 2.6558],
+    )
+
+
+def _flow(**settings: Any) -> FlowMatchEulerDiscreteScheduler:
+    return FlowMatchEulerDiscreteScheduler(**settings)
+
+
+def _sd3(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        sample_size=16,
+        patch_size=2,
+        in_channels=4,
+        out_channels=4,
+        num_layers=3,
+        attention_head_dim=8,
+        num_attention_heads=4,
+        joint_attention_dim=48,
+        caption_projection_dim=32,
+        pooled_projection_dim=16 + 24,
+        pos_embed_max_size=24,
+    )
+    return dict(
+        clips=[_clip(16, 3), _clip(24, 4), _t5()],
+        transformer=diffusers.SD3Transformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(scaling=1.5305, shift=0.0609),
+        scheduler=_flow(shift=3.0),
+    )
+
+
+def _flux(distilled: bool, **transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=16,
+        num_layers=2,
+        num_single_layers=3,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=48,
+        pooled_projection_dim=24,
+        axes_dims_rope=(4, 6, 6),
+        guidance_embeds=distilled,
+    )
+    flow = dict(shift=3.0, use_dynamic_shifting=True) if distilled else dict(shift=1.0)
+    return dict(
+        clips=[_clip(24, 3, projection=False), _t5()],
+        transformer=diffusers.FluxTransformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(),
+        scheduler=_flow(
+            base_shift=0.5, max_shift=1.15, base_image_seq_len=256, max_image_seq_len=4096, **flow
+        ),
+    )
+
+
+def _chroma(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=16,
+        num_layers=2,
+        num_single_layers=3,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=48,
+        axes_dims_rope=(4, 6, 6),
+        approximator_num_channels=8,
+        approximator_hidden_dim=16,
+        approximator_layers=1,
+    )
+    return dict(
+        clips=[_t5()],
+        transformer=diffusers.ChromaTransformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(),
+        scheduler=_flow(shift=1.0),
+    )
+
+
+def _pixart(sigma: bool, **transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        sample_size=16,
+        num_layers=3,
+        attention_head_dim=8,
+        num_attention_heads=4,
+        in_channels=4,
+        out_channels=8,
+        cross_attention_dim=32,
+        caption_channels=48,
+        norm_num_groups=4,
+        use_additional_conditions=False,
+    )
+    betas = dict(beta_start=0.0001, beta_end=0.02, beta_schedule="linear")
+    return dict(
+        clips=[_t5()],
+        transformer=diffusers.PixArtTransformer2DModel(**(settings | transformer)),
+        vae=_vae(scaling_factor=0.13025 if sigma else 0.18215),
+        scheduler=DPMSolverMultistepScheduler(**betas),
+    )
+
+
+def _sana(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=4,
+        out_channels=4,
+        num_attention_heads=4,
+        attention_head_dim=8,
+        num_layers=3,
+        num_cross_attention_heads=2,
+        cross_attention_head_dim=16,
+        cross_attention_dim=32,
+        caption_channels=48,
+        sample_size=32,
+    )
+    return dict(
+        clips=[_gemma()],
+        transformer=diffusers.SanaTransformer2DModel(**(settings | transformer)),
+        vae=_sana_vae(),
+        scheduler=DPMSolverMultistepScheduler(
+            prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0
+        ),
+    )
+
+
+def _qwen_image(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=16,
+        out_channels=4,
+        num_layers=3,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=48,
+        axes_dims_rope=(4, 6, 6),
+    )
+    flow: dict[str, Any] = dict(
+        use_dynamic_shifting=True,
+        base_shift=0.5,
+        max_shift=0.9,
+        max_image_seq_len=8192,
+        time_shift_type="exponential",
+    )
+    return dict(
+        clips=[_qwen_vl()],
+        transformer=diffusers.QwenImageTransformer2DModel(**(settings | transformer)),
+        vae=_qwen_vae(),
+        scheduler=_flow(shift=1.0, shift_terminal=0.02, **flow),
+    )
+
+
+def _lumina2(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        sample_size=16,
+        in_channels=4,
+        hidden_size=48,
+        num_layers=3,
+        num_refiner_layers=1,
+        num_attention_heads=4,
+        num_kv_heads=2,
+        multiple_of=16,
+        axes_dim_rope=(4, 4, 4),
+        axes_lens=(300, 64, 64),
+        cap_feat_dim=48,
+    )
+    return dict(
+        clips=[_gemma()],
+        transformer=diffusers.Lumina2Transformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(levels=4),
+        scheduler=_flow(shift=6.0),
+    )
+
+
+def _z_image(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=4,
+        dim=48,
+        n_layers=3,
+        n_refiner_layers=1,
+        n_heads=4,
+        n_kv_heads=4,
+        cap_feat_dim=48,
+        axes_dims=[4, 4, 4],
+        axes_lens=[1024, 64, 64],
+    )
+    return dict(
+        clips=[_qwen3()],
+        transformer=diffusers.ZImageTransformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(),
+        scheduler=_flow(shift=3.0),
+    )
+
+
+def _auraflow(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        sample_size=16,
+        patch_size=2,
+        in_channels=4,
+        out_channels=4,
+        num_mmdit_layers=2,
+        num_single_dit_layers=2,
+        attention_head_dim=8,
+        num_attention_heads=4,
+        joint_attention_dim=48,
+        caption_projection_dim=32,
+        pos_embed_max_size=256,
+    )
+    return dict(
+        clips=[_t5(kind="umt5")],
+        transformer=diffusers.AuraFlowTransformer2DModel(**(settings | transformer)),
+        vae=_vae(scaling_factor=0.13025),
+        scheduler=_flow(shift=1.73),
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one layout is made, and what a call of it takes beside the prompts."""
+
+    pipeline: str
+    make: Callable[..., dict[str, Any]]
+    call: dict[str, Any] = field(default_factory=dict)
+    size: int = 32
+
+
+# Guidance: two branches where the model has them, so that tests meet both.
+NEGATIVE = {"negative_prompt": "", "true_cfg_scale": 3.0}
+UNBINNED = {"use_resolution_binning": False}
+ROWS = {
+    "sd3": Kind("StableDiffusion3Pipeline", _sd3),
+    "sd35": Kind(
+        "StableDiffusion3Pipeline", functools.partial(_sd3, dual_attention_layers=(0, 1), qk_norm="rms_norm")
+    ),
+    "flux-dev": Kind("FluxPipeline", functools.partial(_flux, True)),
+    "flux-schnell": Kind("FluxPipeline", functools.partial(_flux, False)),
+    "pixart-alpha": Kind("PixArtAlphaPipeline", functools.partial(_pixart, False), UNBINNED),
+    "pixart-sigma": Kind("PixArtSigmaPipeline", functools.partial(_pixart, True), UNBINNED),
+    "sana": Kind("SanaPipeline", _sana, UNBINNED, 64),
+    "qwen-image": Kind("QwenImagePipeline", _qwen_image, NEGATIVE, 64),
+    "lumina2": Kind("Lumina2Pipeline", _lumina2, size=128),
+    "z-image": Kind("ZImagePipeline", _z_image),
+    "auraflow": Kind("AuraFlowPipeline", _auraflow),
+    "chroma": Kind("ChromaPipeline", _chroma),
+}
+KINDS = tuple(ROWS)
+
+
+def call_options(kind: str) -> dict[str, Any]:
+    """Keyword arguments beside prompts, generator and steps: height, width, and two branches where the model has them.
+
+    Latents are 4x16x16 in all.
+    """
+    row = ROWS[kind]
+    return {"height": row.size, "width": row.size, **row.call}
+
+
+def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -> Any:
+    """A diffusers pipeline of the kind, with seeded random weights, on the CPU; `transformer` goes over its settings.
+
+    The same seed gives the same weights; the global generator is left as it was. The progress bar is off.
+    """
+    row = ROWS[kind]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = row.make(**transformer)
+    components: dict[str, Any] = {name: made[name] for name in ("transformer", "vae", "scheduler")}
+    for number, tower in enumerate(made["clips"], 1):
+        suffix = f"_{number}" if number > 1 else ""
+        components[f"tokenizer{suffix}"] = tower[""]
+        components[f"text_encoder{suffix}"] = tower["encoder"]
+    models = [part for part in components.values() if isinstance(part, torch.nn.Module)]
+    _enliven(*models, seed=seed)
+    for model in models:
+        model.eval()
+    pipe = getattr(diffusers, row.pipeline)(**components)
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
