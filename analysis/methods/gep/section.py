@@ -253,7 +253,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
 
 
 def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row a setting, estimate and pair, with the measures beside each other."""
+    """One row per setting, estimate and pair, with the measures beside each other."""
     key = ["setting", "source", "labels", "first", "second"]
     return [
         {**dict(zip(key, names)), "cells": {row["measure"]: row for row in rows.to_dict("records")}}
@@ -262,7 +262,7 @@ def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
-    """A row an estimate and its labels, with the measures over artificial sets beside each other."""
+    """One row per estimate and its labels, with the measures over artificial sets beside each other."""
     table = attributes.tables.get("gep_artificial_agreement")
     if table is None:
         return []

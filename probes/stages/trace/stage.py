@@ -1,4 +1,4 @@
-"""The stage `trace`: draw images with activations exchanged between the words of a triplet, part by part.
+"""The stage `trace`: generate images with activations patched between the words of a triplet, part by part.
 
 Parts, batches, workers and resumption are those of the generate stage (`probes.execution.loop`): a part is a function
 of its identity, so a run that was interrupted goes on at the first part that is missing and ends with the same bytes.

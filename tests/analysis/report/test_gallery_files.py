@@ -14,6 +14,7 @@ from analysis.report import gallery_files
 from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
 from analysis.tables.stage import measure
+from probes.config import sections
 from probes.runs.store import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure, write_run
@@ -70,6 +71,14 @@ def test_report_links_it_or_leaves_it_out(run, tmp_path):
     assert not list((run.path / "gallery").glob("*"))
     with pytest.MonkeyPatch.context() as patch:
         leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)  # the run has 12
+        report(configure(run, report={"all_triplets": "auto"}))
+    assert not list((run.path / "gallery").glob("*"))
+    html = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "gallery/index.html" not in html and "{all_triplets: true}</code> and" in html
+    with pytest.MonkeyPatch.context() as patch:
+        leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)
         report(configure(run, report={"all_triplets": True}))
     assert (
         len(list((run.path / "gallery").glob("0*.js")))
