@@ -172,6 +172,7 @@ FAULTS = {
         "prompts[1]: expected a text with one {person}, got False (YAML reads a bare `no` as False)",
     ),
     "prompts:\n  - {person} walking": ("line 2: not valid YAML", "in quotes"),
+    "prompts: [a {person} in a hat, a {person}]": ("line 1: not valid YAML", "between [ and ] in quotes"),
     "prompts: []": ("prompts:",),
     "seeds: [0]": ("prompts: expected this key",),
     PROMPTS + "prompts: [x]": ("key `prompts` stands twice, on lines 1 and 2",),
