@@ -21,9 +21,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,6 +39,7 @@ from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
 from hooks.attention.final import FinalSums
 from hooks.attention.maps import LayerMaps, WordMaps
+from hooks.attention.masks import word_heat
 from hooks.attention.memory import settle, sums_of
 from hooks.block import HookedBlock
 from hooks.errors import HookError
@@ -47,7 +49,7 @@ from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
-from hooks.recorder import Recorder
+from hooks.recorder import PairPositions, Recorder
 from hooks.records import Kept, Similarity, counted
 from hooks.sampler import Sampler, Step
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
@@ -67,9 +69,9 @@ class Probe(HookedBlock):
         Rows of the batch to compare, one row an image. With `num_images_per_prompt=n`, image k of prompt i
         is row i * n + k; text sites compare the prompts of the two rows. Without pairs no similarities are
         computed.
-    shared_positions : sequence of (list of int, list of int), optional
+    shared_positions : sequence of (list of int, list of int), or mapping of str to such sequences, optional
         Per pair, aligned token positions of the words that its prompts share; gives `cosine_words` at text
-        sites.
+        sites. By text encoder ("text", "text_2", "text_3") where their tokens differ.
     keep : str or iterable of str
         Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
         `sites`.
@@ -115,7 +117,7 @@ class Probe(HookedBlock):
         pipe: Any,
         sites: str | Iterable[str] = DEFAULT_SITES,
         pairs: Sequence[tuple[int, int]] | None = None,
-        shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
+        shared_positions: PairPositions | Mapping[str, PairPositions] | None = None,
         keep: str | Iterable[str] = (),
         pool: str | Iterable[str] = (),
         position_groups: Sequence[PositionGroups] | None = None,
@@ -207,6 +209,8 @@ class Probe(HookedBlock):
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
                 stack.callback(attach_reader(module, site, receive).remove)
+            elif site.address == "text.pooled":
+                stack.callback(attach_reader(module, site, self._on_pooled).remove)
             elif site.per_step and site.read != "pipeline":
                 stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
         stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
@@ -241,8 +245,6 @@ class Probe(HookedBlock):
                 self._recorder.record_text(states)
         for reader in self._readers:
             reader.runs.clear()
-            if inputs.pooled is not None:
-                self._recorder.record_once("text.pooled", inputs.pooled)
         self._recorder.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
@@ -258,6 +260,11 @@ class Probe(HookedBlock):
             found = architecture.predictions(self._pipe, inputs, output, self._sites)
         for address, values in found:
             self._recorder.record(address, values)
+
+    def _on_pooled(self, values: Tensor) -> None:
+        if self._call is not None and self._call.number == 0:
+            rows = self._call.batch.conditional(values, "text.pooled")
+            self._recorder.record_once("text.pooled", rows)
 
     def _on_step(self, step: Step) -> None:
         found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
@@ -410,6 +417,29 @@ class Probe(HookedBlock):
         """
         self._require_done("words")
         return self._words.words(row)
+
+    @property
+    def text_encoders(self) -> tuple[str, ...]:
+        """Names of the text encoders that are read: "text", "text_2", "text_3"."""
+        return tuple(
+            name for name, part in TEXT_ENCODERS.items() if site_table.text_core(self._pipe, part) is not None
+        )
+
+    def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
+        """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
+
+        Of a U-Net, whose encoders number tokens alike, the first's count; a transformer's text may hold several's.
+
+        Raises
+        ------
+        HookError
+            There is no such row or position.
+        """
+        whole = self.maps
+        if whole.columns is None:
+            return word_heat(whole.heat(row), list(next(iter(positions.values()))))
+        whole.heat(row)  # refuses a row that is not there
+        return whole.word(row, self._words.placed_tokens(positions, row))
 
     def word_map(
         self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from hooks.prompt.text import TextStates
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
 from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size, products
 
+PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
+
 
 class Recorder:
     """Records of one block.
@@ -25,8 +27,8 @@ class Recorder:
     compared, kept : sequence of Site
         Sites whose similarities are computed; sites whose tensors are kept.
     pairs : sequence of (int, int)
-    shared_positions : sequence of (list of int, list of int), optional
-        One a pair.
+    shared_positions : sequence of (list of int, list of int), or mapping of str to such sequences, optional
+        One a pair; by text encoder ("text", "text_2") where their tokens differ.
     text_layer_norm : bool
     pooled : sequence of Site
         Sites whose means over space, or over groups of token positions, are kept.
@@ -44,7 +46,7 @@ class Recorder:
         compared: Sequence[Site],
         kept: Sequence[Site],
         pairs: Sequence[tuple[int, int]],
-        shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None,
+        shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         text_layer_norm: bool,
         pooled: Sequence[Site] = (),
         position_groups: Sequence[pooling.PositionGroups] | None = None,
@@ -53,7 +55,11 @@ class Recorder:
         self._left, self._right = _pair_rows(pairs)
         if shared_positions is not None and not pairs:
             raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
-        self._shared = None if shared_positions is None else SharedPositions(shared_positions, len(pairs))
+        of_all = {"": shared_positions} if shared_positions is not None else None
+        by_encoder = shared_positions if isinstance(shared_positions, Mapping) else of_all
+        self._shared = by_encoder and {
+            name: SharedPositions(positions, len(pairs)) for name, positions in by_encoder.items()
+        }
         self._text_layer_norm = text_layer_norm
         per_step = {site.address for site in (*compared, *kept, *pooled) if site.per_step}
         keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
@@ -135,13 +141,34 @@ class Recorder:
             else:
                 found["cosine_eos"] = cosine_at(compared, left, right, states.ends.to(compared.device))
             if self._shared is not None:
-                found["cosine_words"] = self._shared.cosine(compared, left, right)
+                found["cosine_words"] = self._shared_of(states).cosine(compared, left, right)
             for metric, values in found.items():
                 self._numbers.add(f"{address}:{metric}", 0, values)
         if address in self._tensors:
             self._tensors.add(address, 0, _keep(states.raw))
         if address in self._pooled:
             self._pool(address, 0, states.raw.repeat_interleave(states.repeats, dim=0))
+
+    def _shared_of(self, states: TextStates) -> SharedPositions:
+        """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
+        assert self._shared is not None
+        if "" in self._shared:
+            return self._shared[""]
+        name = states.site.address.partition(".")[0]
+        if states.site.address != "text.final":
+            return self._shared.get(name, SharedPositions([([], [])] * len(self._pairs), len(self._pairs)))
+        placed: list[tuple[list[int], list[int]]] = [([], []) for _ in self._pairs]
+        for encoder, rows in states.places.items():
+            at = [
+                {token: position for position, token in enumerate(row) if token >= 0} for row in rows.tolist()
+            ]
+            shared = self._shared.get(encoder)
+            for pair, (i, j) in enumerate(self._pairs if shared is not None else ()):
+                for left, right in zip(*shared.positions[pair]):
+                    if left in at[i] and right in at[j]:
+                        placed[pair][0].append(at[i][left])
+                        placed[pair][1].append(at[j][right])
+        return SharedPositions(placed, len(self._pairs))
 
     def results(self) -> tuple[dict[str, Similarity], dict[str, Kept], dict[str, Kept]]:
         """Similarities, kept tensors and pooled ones, moved off the device."""

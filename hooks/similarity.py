@@ -187,6 +187,7 @@ class SharedPositions:
                 )
             if any(position < 0 for position in (*a, *b)):
                 raise HookError(f"shared_positions[{p}]: expected positions from 0, but got {min(*a, *b)}")
+        self.positions = positions
         longest = max((len(a) for a, _ in positions), default=0)
         self.left = torch.tensor([[*a, *[0] * (longest - len(a))] for a, _ in positions], dtype=torch.int64)
         self.right = torch.tensor([[*b, *[0] * (longest - len(b))] for _, b in positions], dtype=torch.int64)

@@ -10,6 +10,7 @@ import pytest
 
 import triptych
 from lab.pages import command_line
+from probes.runs.schemas import CAPTURES, OBJECTS, SAMPLES, WORDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -87,6 +88,19 @@ def test_the_page_of_the_command_line_is_that_of_the_parsers():
         "run: python -m lab.pages.command_line > docs/reference/command_line.md"
     )
     assert text.count("\n### `triptych ") == sum(map(len, command_line.GROUPS.values()))
+
+
+def test_the_page_of_the_run_directory_has_the_columns_of_the_parts():
+    page = (DOCS / "reference" / "runs.md").read_text("utf-8")
+    for kind, schema in (
+        ("samples", SAMPLES),
+        ("captures", CAPTURES),
+        ("words", WORDS),
+        ("objects", OBJECTS),
+    ):
+        section = page.partition(f"\n### `{kind}/`\n")[2].partition("\n### ")[0]
+        cells = re.findall(r"^\| (`.*?`) \|", section, re.M)
+        assert re.findall(r"`(\w+)`", " ".join(cells)) == schema.names, kind
 
 
 def test_every_public_name_stands_on_its_page():

@@ -34,6 +34,7 @@ BELOW = {
     "report": ("tables", "metrics", "stats", "study"),
     "studies": ("report", "tables", "metrics", "stats", "study"),
     "export": ("studies", "report", "tables", "metrics", "stats", "study"),
+    "loaded_run": ("export", "studies", "report", "tables", "metrics", "stats", "study"),
     "methods": ("studies", "report", "tables", "metrics", "stats", "study", "observe"),
 }
 FILES = sorted(

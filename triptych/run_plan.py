@@ -70,7 +70,7 @@ class RunPlan:
         read = PromptTokens.of_samples(self.samples)
         generated = estimate.estimate(self.config, self.samples, self.source, pace())
         stages, more = {"generate": generated.seconds}, []
-        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace())
+        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace(), generated.pixels)
         if "observe" in after:
             stages["observe"] = after.pop("observe")
         if self.config.trace is not None:
@@ -159,12 +159,11 @@ def _source(request: Request) -> Source:
     from probes.models import description, loading, requirements
 
     config, overwrite = request.config, request.command.overwrite
-    source = loading.resolve(
-        config.model,
-        weights=request.includes("generate", "trace") and not request.dry,
-        revision=config.revision or (None if overwrite else directory.pinned(config)),
-        variant=config.variant,
-    )
+    revision = config.revision or (None if overwrite else directory.pinned(config))
+    source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
+    requirements.check_before_weights(config, source)
+    if request.includes("generate", "trace") and not request.dry:
+        source = loading.resolve(config.model, revision=revision, variant=config.variant)
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, description.files(source), published)

@@ -12,7 +12,9 @@ from markupsafe import Markup
 from analysis.metrics.registry import SPACES
 from analysis.report import wording
 from analysis.report.figures import inline_svg
+from analysis.report.first_screen import LARGEST
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
+from analysis.report.gallery import encode
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 
@@ -50,6 +52,7 @@ def environment() -> Environment:
     )
     made.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     made.filters["embed"] = _embed
+    made.filters["picture"] = lambda image: encode(image, LARGEST)
     made.globals |= {
         "fixed": fixed,
         "number": number,

@@ -3,7 +3,8 @@
 ``gallery/index.html`` reads two kinds of scripts (a page opened from disk may load scripts, but not JSON):
 ``index.js`` says of each triplet its prompt, gap and objects, so that it can be found and sorted, and a file for each
 `TRIPLETS` triplets holds their images, word maps and outlines. A triplet of up to nine words takes at most `BUDGET`
-bytes: outlines that leave too little for the images are left out, and images are stored in lower quality, or smaller.
+bytes: outlines that leave too little for the images get fewer corners (`analysis.report.outlines`), the longest of
+those that are still too many are left out, and images are stored in lower quality, or smaller.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from PIL import Image
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery
 from analysis.report.environment import environment
+from analysis.report.outlines import fit, polygons
 from analysis.report.overlays import NOT_GROUPED, overlays
 from analysis.study import indicators
 from analysis.tables.sharing import Piece, Sharing
@@ -37,10 +39,9 @@ TRIPLETS = 8  # triplets with one seed in a file
 BUDGET = 40_000  # bytes of a triplet, as stored
 SIDES = (192, 160, 128, 96)  # pixels of an image's longer side, tried in this order
 QUALITIES = (80, 60, 40)  # of WebP
-MASK_SIDE = 96  # pixels of the mask that an outline is taken from
 MAP_SIDE = 32  # pixels of a word map
 MAPS = 12_000  # bytes of the budget that word maps may take
-IMAGES = 9_000  # bytes that are kept for images, if need be by leaving outlines out
+IMAGES = 9_000  # bytes that are kept for images, if need be by coarser outlines, or fewer
 AT_ONCE = 128  # files made before they are written
 COLUMNS = ("sample_id", "triplet", "seed", "indicator", "word", "prompt", "words", "image")
 WORDS = ("sample_id", "word_index", "heat", "height", "width")
@@ -163,25 +164,6 @@ def triplets(
     return f"triplets({number},[\n{','.join(rows)}\n]);\n".encode()
 
 
-def polygons(mask: np.ndarray) -> tuple[str, int]:
-    """Trace a mask as `analysis.report.overlays.outline` does, in a twentieth of the time and whole pixels.
-
-    The path runs through the middles of a mask's outermost pixels, of a mask of at most `MASK_SIDE` pixels across.
-    """
-    reduction = math.ceil(max(mask.shape) / MASK_SIDE)
-    small = mask.astype(np.uint8)
-    if reduction > 1:
-        size = tuple(-(-side // reduction) for side in mask.shape[::-1])
-        small = cv2.resize(small, size, interpolation=cv2.INTER_AREA)
-    lines, _ = cv2.findContours(small, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    parts = []
-    for line in lines:
-        points = 2 * line[:, 0].astype(int) + 1
-        moves = " ".join(f"{x} {y}" for x, y in np.diff(points, axis=0).tolist()).replace(" -", "-")
-        parts.append(f"M{points[0, 0]} {points[0, 1]}" + (f"l{moves}" if moves else "") + "z")
-    return "".join(parts), reduction
-
-
 def _triplet(
     samples: pd.DataFrame,
     maps: Mapping[str, pd.DataFrame],
@@ -217,9 +199,12 @@ def _triplet(
     )
     if not found.get("maps"):
         found["chips"] = []
-    if len(_json(found)) > BUDGET - IMAGES:
+    if (excess := len(_json(found)) - (BUDGET - IMAGES)) > 0:
+        paths = fit([one[3] for cell in cells for one in cell["objects"]], excess)
         for cell in cells:
-            cell["objects"] = [one[:3] for one in cell["objects"]]
+            cell["objects"] = [
+                [*one[:3], path, *one[4:]] if (path := next(paths)) else one[:3] for one in cell["objects"]
+            ]
     rest = BUDGET - len(_json(found)) - 200
     return _json(found | _sprite([images[name] for name in present], rest))
 

@@ -166,7 +166,9 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "gaps": _gaps(checked, differences),
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)],
+        "contrasts": [
+            of_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)
+        ],
         "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects, people),
         "presence": _presence(objects),
@@ -249,7 +251,7 @@ def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str])
     }
 
 
-def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
+def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
     """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)

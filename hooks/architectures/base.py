@@ -263,6 +263,21 @@ class Architecture(ABC):
         """Return whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
         return scale > 1
 
+    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
+        """Return whether a guidance scale alters anything with a denoiser of this configuration."""
+        return True
+
+    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+        """Arguments of the pipeline's call that say how it guides, and those that a run always passes.
+
+        Parameters
+        ----------
+        scale : float
+        negative : sequence of str, or None
+            A negative prompt for each image.
+        """
+        return {"guidance_scale": scale, "negative_prompt": negative}
+
     def prediction_type(self, scheduler: Any) -> str:
         """Return what a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
         return scheduler.config.get("prediction_type", self.predicts[0])

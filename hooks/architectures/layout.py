@@ -50,8 +50,8 @@ class Layout:
     fixed : mapping of str to value
         Arguments of a call that a run always passes.
     guidance : {"classifier-free", "distilled", "true"}
-        What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two, or
-        nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
+        What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two,
+        or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     """
 
     pipeline: str

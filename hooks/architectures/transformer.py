@@ -59,7 +59,6 @@ _INNER = (
 _IN = ("dit.in.image", "dit.in.text")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
-_PASSED = "the pipeline passes it to the denoiser: pass pooled_prompt_embeds"
 _SHARED = "its module runs over image and text at once: write at the streams of its block"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
@@ -117,6 +116,8 @@ class TransformerRow:
         Setting of the transformer that says how wide the states are.
     pooled : (str, str) or None
         Argument that takes the pooled text, and the setting that says how wide it is.
+    pooled_at : str
+        The module that is given the pooled text.
     masks : tuple of str
         Arguments that say which positions of the text are read.
     patch : int or None
@@ -151,6 +152,7 @@ class TransformerRow:
     text_tokens: int
     text_width: str
     pooled: tuple[str, str] | None = None
+    pooled_at: str = "time_text_embed.text_embedder"
     masks: tuple[str, ...] = ()
     patch: int | None = None
     packed: bool = False
@@ -178,6 +180,7 @@ class Transformer(Architecture):
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
         self.pipelines = (row.layout.pipeline, *row.others)
+        self.layouts = (row.layout,)
 
     # What it is made of
 
@@ -211,6 +214,13 @@ class Transformer(Architecture):
             )
         self._require_shared_noise(pipe)
 
+    def check(self, pipe: Any) -> None:
+        """See `Architecture.check`; a transformer of packed latents has no size of its own."""
+        if self.row.packed:
+            decoder.check(self.decoder_part, self.decoder(pipe).config)
+        else:
+            super().check(pipe)
+
     def _require_shared_noise(self, pipe: Any) -> None:
         scheduler = pipe.scheduler
         config, found = getattr(scheduler, "config", {}), type(scheduler).__name__
@@ -232,7 +242,7 @@ class Transformer(Architecture):
         """All sites, in the order in which they run."""
         yield from text_sites(pipe, PART, place)
         if self.row.pooled is not None:
-            yield _made("text.pooled", _PASSED)
+            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
         yield _made("latent", _BY_STEP)
         for address, path in self.row.entrances.items():
             yield Site(address, f"{PART}.{path}", place(address))
@@ -450,9 +460,28 @@ class Transformer(Architecture):
         scheduler.set_timesteps(steps, device="cpu", **shift)
         return len(scheduler.timesteps)
 
+    def default_guidance(self, pipeline: type) -> float:
+        """See `Architecture.default_guidance`; under the name that the pipeline has for it."""
+        import inspect
+
+        name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
+        return float(inspect.signature(pipeline.__call__).parameters[name].default)
+
     def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """See `Architecture.guided`; where guidance is a second call, a negative prompt decides, not the scale."""
-        return scale > 1 and self.row.branches != "calls"
+        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one."""
+        return scale > 1 and self.row.layout.guidance != "distilled"
+
+    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
+        """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
+        return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
+
+    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+        """See `Architecture.call_arguments`."""
+        layout, found = self.row.layout, dict(self.row.layout.fixed)
+        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
+            return {**found, "true_cfg_scale": scale, "negative_prompt": negative or ""}
+        # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
+        return {**found, "guidance_scale": scale, **({"negative_prompt": negative} if negative else {})}
 
     # Sizes
 
@@ -478,8 +507,20 @@ class Transformer(Architecture):
     # Without weights
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """The last encoder's last states, as wide as they are."""
-        return {"encoder_hidden_states": outputs[-1][0]}
+        """The last encoder's last states; before them those of two encoders of CLIP, and the pooled text of CLIP's."""
+        import torch
+
+        *clip, last = outputs
+        states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
+        if len(clip) > 1:
+            joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
+            missing = states.shape[-1] - joined.shape[-1]
+            states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
+        given = {"encoder_hidden_states": states}
+        if self.row.pooled is not None:
+            pooled = [getattr(one, "text_embeds", getattr(one, "pooler_output", None)) for one in clip]
+            given[self.row.pooled[0]] = torch.cat(pooled, -1)
+        return given
 
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
         """See `Architecture.blank_text`."""

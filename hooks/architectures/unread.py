@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NO_ROW = "no row of hooks/architectures/transformer_rows.py describes its transformer yet"
-_FUSED = "its single blocks make queries, keys, values and feed-forward in one projection, which no site takes apart yet"
+_FUSED = "its single blocks make queries, keys, values and feed-forward in one projection, which is not taken apart yet"
 _VIDEO = "it makes videos, and sites, maps and metrics are those of one picture"
 _GIVEN = "it starts from pictures, and runs compare what texts alone make"
 _UNREAD = (

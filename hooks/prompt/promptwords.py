@@ -110,6 +110,11 @@ class PromptWords:
             tokens = [position for word in words for position in word.positions]
             if tokens:
                 found |= set(self._at(encoder, row, range(min(tokens), max(tokens) + 1)))
+        if not found and self._prompts is not None and self._places:
+            raise HookError(
+                f"prompts[{self._prompt_of(row)}]: expected a text that was drawn, but its words stand nowhere in what "
+                "the denoiser is given: pass the prompts in the order of the call"
+            )
         if not found:
             raise HookError(
                 "word_maps: the states that the denoiser is given are those of no text encoder, so that nobody knows "
@@ -143,6 +148,14 @@ class PromptWords:
             raise HookError(
                 f"word: {word!r} stands nowhere in the text that the denoiser is given in row {row}"
             )
+        return tuple(sorted(found))
+
+    def placed_tokens(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
+        """Positions of the denoiser's text at which these tokens stand, given by text encoder."""
+        found: set[int] = set()
+        for encoder, tokens in positions.items():
+            if encoder in self._places:
+                found |= set(self._at(encoder, row, tokens))
         return tuple(sorted(found))
 
     def _by_place(self, words: Sequence[Word]) -> dict[str, list[Word]]:

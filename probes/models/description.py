@@ -136,7 +136,7 @@ def read_index(source: Source) -> dict[str, Any]:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
         missing = why_unread(str(kind))
         remedy = f"{missing}; {supported()}" if missing else supported()
-        raise fault(source, INDEX, one_of(pipelines), got, remedy)
+        raise fault(source, INDEX, "a pipeline that can be read", got, remedy)
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
             expected = f"`{name}` of diffusers or transformers"
@@ -325,7 +325,9 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
     remedy = "mend it, or give the text encoder that belongs to it"
     file = f"{layout.denoiser.name}/config.json"
     with readable(source, file, expected, remedy):
-        call = architecture.blank_call(model, architecture.latent_size(model), text)
+        # positions of packed latents, which say it elsewhere, have no values here
+        model.blank_size = architecture.latent_size(model)
+        call = architecture.blank_call(model, model.blank_size, text)
         latents = architecture.inputs(model, (), call)
         drawn = architecture.prediction(latents, architecture.denoiser(model)(**call))
     if drawn.shape != latents.latent.shape:

@@ -19,12 +19,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.text_encoders import prompt_tokens
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.models import loading
-from probes.models.devices import pick_device, pick_dtype
+from probes.models.devices import pick_device
 from probes.models.loading import Source
 from probes.models.requirements import guided, image_size
 from probes.prompts.plan import Sample
@@ -39,13 +38,14 @@ _PNG_PER_PIXEL = 1.5
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """Estimate of a run, and its basis."""
+    """Estimate of a run, and its basis; ``pixels`` are those of an image."""
 
     images: int
     seconds: float
     memory: float
     disk: float
     basis: str
+    pixels: int = 0
 
     def __str__(self) -> str:
         return (
@@ -83,6 +83,14 @@ def _numbers(network: Any) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
+def _networks(pipe: Any) -> list[Any]:
+    """The components of a pipeline that have weights: text encoders, denoiser and decoder."""
+    layouts = {layout.pipeline: layout for layout in architecture_of(pipe).layouts}
+    names = [base.__name__ for base in type(pipe).__mro__]
+    layout = next(layouts[name] for name in names if name in layouts)
+    return [getattr(pipe, one.name) for one in layout.networks]
+
+
 def operations(pipe: Any, height: int, width: int) -> tuple[float, float]:
     """Floating-point operations of one call of the denoiser and of decoding one image.
 
@@ -94,7 +102,7 @@ def operations(pipe: Any, height: int, width: int) -> tuple[float, float]:
         Of the image in pixels.
     """
     architecture = architecture_of(pipe)
-    size, tokens = architecture.latent_size(pipe, height, width), prompt_tokens(pipe)
+    size, tokens = architecture.latent_size(pipe, height, width), architecture.prompt_tokens(pipe)
     counts = []
     for call in (
         lambda: architecture.call_once(pipe, size, tokens),
@@ -155,7 +163,7 @@ def cost(config: Config, source: Source, pace: Pace | None = None) -> Cost:
         The description of the model is damaged, or the model cannot draw images of that size.
     """
     device = pick_device(config.generate.device)
-    dtype = pick_dtype(config.generate.dtype, device, bundled=source.kind == "bundled")
+    dtype = loading.pick_model_dtype(source, config.generate.dtype, device)
     config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     height, width = image_size(pipe, config)
@@ -195,6 +203,7 @@ def estimate(
         memory=memory(config, pipe, count, len(samples)),
         disk=image_bytes(config, pipe, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
         basis=costs.basis(count),
+        pixels=height * width,
     )
 
 
@@ -218,7 +227,7 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
     draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
     draws = min(draws, max(1, images // members))
     architecture = architecture_of(pipe)
-    weights = _numbers(architecture.denoiser(pipe)) + _numbers(architecture.decoder(pipe))
+    weights = sum(map(_numbers, _networks(pipe)))
     working = 8 * height * width * architecture.decoder_channels(pipe) * (rows or members * draws)
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
 

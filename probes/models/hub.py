@@ -20,7 +20,7 @@ from urllib.request import getproxies
 import yaml
 
 from probes.errors import UserError, first_line
-from probes.models import description, weight_files
+from probes.models import description, published, weight_files
 from probes.models.description import IMAGE_READERS, INDEX, Source, supported
 from probes.models.pretrained import download_pipeline, quiet
 
@@ -43,7 +43,9 @@ def gigabytes(identifier: str, variant: str | None = None) -> float | None:
     (4.3, None)
     """
     parameters = known().get(identifier, {}).get("parameters")
-    return parameters * (2 if variant == "fp16" else 4) / 1e9 if parameters else None
+    if not parameters:
+        return published.gigabytes(identifier)
+    return parameters * (2 if variant == "fp16" else 4) / 1e9
 
 
 def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
@@ -55,7 +57,7 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
     hf download a/b --revision main --include "*.json" --include "*.txt" --include "*/*model.fp16*.safetensors"
     """
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
-    if known().get(identifier, {}).get("sharded"):
+    if identifier in published.published():  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
     included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", *weights))

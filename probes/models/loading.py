@@ -358,19 +358,13 @@ def default_guidance(source: Source) -> float:
     """Return the guidance scale that a model was made for: its card's, else its pipeline's own."""
     architecture, layout = description.read_kind(source)
     card = description.read_card(source)
-    if not takes_guidance(source):
+    if not architecture.takes_guidance(
+        description.read_object(source, f"{layout.denoiser.name}/config.json")
+    ):
         return 0.0
     if "guidance_scale" in card:
         return float(card["guidance_scale"])
     return architecture.default_guidance(layout.pipeline_class())
-
-
-def takes_guidance(source: Source) -> bool:
-    """Tell whether a guidance scale alters anything: not where a model was distilled without one (FLUX.1-schnell)."""
-    _, layout = description.read_kind(source)
-    if layout.guidance != "distilled":
-        return True
-    return bool(description.read_object(source, f"{layout.denoiser.name}/config.json").get("guidance_embeds"))
 
 
 def pick_model_dtype(source: Source, name: str, device: Any) -> str:

@@ -43,12 +43,42 @@ def check_negative_prompt(config: Config, source: loading.Source, place: str) ->
     """
     if not config.sampler.negative_prompt or guided(config, source):
         return
+    architecture, layout = description.read_kind(source)
+    if layout.guidance == "distilled":
+        raise UserError(
+            f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"
+            f" {config.sampler.negative_prompt!r:.60}: take the negative prompt out"
+        )
     scale = guidance_scale(config, source)
     whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
     raise UserError(
         f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
         f" {scale:g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or take the negative prompt out"
     )
+
+
+def check_before_weights(config: Config, source: loading.Source) -> None:
+    """Refuse what a model's description tells alone, before its weights are fetched: number format and guidance.
+
+    Raises
+    ------
+    UserError
+    """
+    loading.pick_model_dtype(source, config.generate.dtype, "cuda")
+    architecture, layout = description.read_kind(source)
+    denoiser = description.read_object(source, f"{layout.denoiser.name}/config.json")
+    scale = config.sampler.guidance_scale
+    if scale is not None and not architecture.takes_guidance(denoiser):
+        raise UserError(
+            f"sampler.guidance_scale: expected none for this model, which was distilled without one (guidance_embeds is"
+            f" false), got {scale:g}: take it out"
+        )
+    pooled = config.capture.pool
+    if pooled and layout.lengths:
+        raise UserError(
+            f"capture.pool: expected none for {architecture.models}, whose text encoders number a word's tokens each in"
+            f" its own way, got {pooled[0]!r}: take it out, or name sites in capture.keep"
+        )
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:

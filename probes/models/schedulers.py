@@ -194,7 +194,7 @@ def _noise(scheduler: Any, architecture: Architecture, like: Any) -> str | None:
     kind, kinds = architecture.prediction_type(scheduler), architecture.predicts
     if kind not in kinds:
         return f"has the prediction type {kind!r:.40} and not {', '.join(kinds)}"
-    if scheduler.config.get("use_flow_sigmas"):
+    if scheduler.config.get("use_flow_sigmas") and "flow_prediction" not in kinds:
         return "matches flows"
     if like is None:
         return None
@@ -225,7 +225,9 @@ def _trial(scheduler: Any, steps: int) -> str | None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(state)
                 generator = torch.Generator().manual_seed(0)
-                trial.set_timesteps(steps, device="cpu")
+                # pipelines of flows tell by how much the size of the image shifts the steps
+                shift = {"mu": 1.0} if trial.config.get("use_dynamic_shifting") else {}
+                trial.set_timesteps(steps, device="cpu", **shift)
                 times = trial.timesteps
                 if len(times) > 1 and bool((times[1:] > times[:-1]).any()):
                     return "adds noise and does not take it away"

@@ -26,8 +26,9 @@ class Sample(NamedTuple):
     """One image to draw; a named tuple, of which half a million are made in a moment.
 
     Words are those of `hooks.prompt.spans`, ``word_spans`` their characters in the prompt, half open. Token positions
-    count from the start token, which is 0; they are those of the first text encoder, but for ``word_positions_2``, of
-    the second, None where the model has one.
+    count from the start token, which is 0, or from the start of the template that the model puts around a prompt. They
+    are those of the first text encoder, but for ``word_positions_2`` and ``shared_positions_2``, of the last: the
+    second of SDXL and FLUX.1, the third of SD3, whose first two read alike. They are None where the model has one.
     """
 
     sample_id: str
@@ -47,11 +48,12 @@ class Sample(NamedTuple):
     word_positions_2: tuple[tuple[int, ...], ...] | None
     indicator_positions: tuple[int, ...]
     shared_positions: tuple[int, ...]
+    shared_positions_2: tuple[int, ...] | None = None
 
     def row(self) -> dict:
         """The columns of ``samples/`` but the image."""
         row = self._asdict()
-        del row["shared_positions"]
+        del row["shared_positions"], row["shared_positions_2"]
         return row
 
 
@@ -149,7 +151,7 @@ def plan(
     indicators = list(config.indicators)
     texts = _texts(config)
     first, *others = _read(config, texts, tokenizers, limit, name, tokenize_all)
-    second = [tokens.word_positions for tokens in others[0]] if others else [None] * len(texts)
+    second = others[-1] if others else [None] * len(texts)
     words = [entry.word for entry in config.indicators.values()] * len(prompts)
     members = [
         _Member(*entry, *text, *read)
@@ -182,12 +184,11 @@ def plan(
                     member.read.words,
                     member.read.spans,
                     member.read.word_positions,
-                    member.word_positions_2,
-                    apart,
-                    shared,
+                    member.second and member.second.word_positions,
+                    *at,
                 ),
             )
-            for member, (apart, shared) in zip(mine, places)
+            for member, at in zip(mine, places)
         ]
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
@@ -241,7 +242,7 @@ class _Member(NamedTuple):
     text: str
     span: Span | None
     read: Tokenized
-    word_positions_2: tuple[tuple[int, ...], ...] | None
+    second: Tokenized | None
 
 
 def _text(
@@ -256,19 +257,44 @@ def _text(
 
 def _places(
     members: Sequence[_Member], free: bool, phrases: Mapping[str, set[tuple[str, ...]]]
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return for each text of a triplet the positions of its indicator's tokens, and of the words that all share."""
+) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]]:
+    """Return for each text of a triplet the positions of its indicator's tokens, and of the words that all share.
+
+    The latter by the first and by the last text encoder.
+    """
     words = [member.read.words for member in members]
     blocked, shared = _everywhere(members, phrases) if free else ([], None)
     if shared is None:
         blocked = [_indicator_words(member) for member in members]
         shared = shared_words(words, blocked)
+    by_first = _aligned([member.read for member in members], shared)
+    by_last = _aligned([member.second for member in members], shared)
     places = []
-    for member, apart, common in zip(members, blocked, shared):
+    for member, apart, common, first, last in zip(members, blocked, shared, by_first, by_last):
         if free:  # a free caption names no place for the word: what the others lack is the indicator
             apart = apart or set(range(len(member.read.words))) - set(common)
-        places.append((_positions(member.read, sorted(apart)), _positions(member.read, common)))
+        places.append((_positions(member.read, sorted(apart)), first, last))
     return places
+
+
+def _aligned(
+    texts: Sequence[Tokenized | None], shared: Sequence[Sequence[int]]
+) -> list[tuple[int, ...] | None]:
+    """Return the token positions of shared words, less those of which the texts have different numbers of tokens.
+
+    So it may be with tokens that begin with a blank, where one of the texts begins with the word.
+    """
+    read = [text for text in texts if text is not None]
+    if not read:
+        return [None] * len(texts)
+    same = [
+        len({len(text.word_positions[word]) for text, word in zip(read, words)}) == 1
+        for words in zip(*shared)
+    ]
+    return [
+        _positions(text, [word for word, kept in zip(words, same) if kept])
+        for text, words in zip(read, shared)
+    ]
 
 
 def _everywhere(

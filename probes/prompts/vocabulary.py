@@ -7,7 +7,7 @@ most words in pieces, too; pieces of one or two letters are those of rare words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ class Text(NamedTuple):
     tokens: Sequence[str]
     words: Sequence[str]
     word_positions: Sequence[Sequence[int]]
+    word_positions_2: Sequence[Sequence[int]] | None = None
 
 
 @dataclass
@@ -43,6 +44,8 @@ class PromptTokens:
         The word of each indicator.
     lengths : dict of str to dict
         For each prompt the number of tokens of each indicator's text.
+    lengths_2 : dict of str to dict
+        The same of the last of several text encoders, up to the last word.
 
     Examples
     --------
@@ -50,12 +53,13 @@ class PromptTokens:
     ...     "p000", "n", "doctor", ("<s>", "a</w>", "doc", "tor</w>"), ("a", "Doctor"), ((1,), (2, 3))
     ... )
     >>> PromptTokens.of([text])
-    PromptTokens(pieces={'doctor': ('doc', 'tor')}, words={'n': 'doctor'}, lengths={'p000': {'n': 4}})
+    PromptTokens(pieces={'doctor': ('doc', 'tor')}, words={'n': 'doctor'}, lengths={'p000': {'n': 4}}, lengths_2={})
     """
 
     pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)
+    lengths_2: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: Iterable[Text]) -> PromptTokens:
@@ -67,6 +71,9 @@ class PromptTokens:
                 continue
             counts[text.indicator] = len(text.tokens)
             read.words[text.indicator] = text.word
+            if text.word_positions_2 is not None and len(text.word_positions_2):
+                last = max(max(positions, default=0) for positions in text.word_positions_2)
+                read.lengths_2.setdefault(text.prompt_id, {})[text.indicator] = last + 1
             for word, positions in zip(text.words, text.word_positions):
                 if len(positions) > 1 and word.lower() not in read.pieces:
                     read.pieces[word.lower()] = tuple(_piece(text.tokens[position]) for position in positions)
@@ -76,7 +83,15 @@ class PromptTokens:
     def of_samples(cls, samples: Iterable[Sample]) -> PromptTokens:
         """Read the texts of samples."""
         texts = (
-            Text(one.prompt_id, one.indicator, one.word, one.tokens, one.words, one.word_positions)
+            Text(
+                one.prompt_id,
+                one.indicator,
+                one.word,
+                one.tokens,
+                one.words,
+                one.word_positions,
+                one.word_positions_2,
+            )
             for one in samples
         )
         return cls.of(texts)
@@ -152,25 +167,33 @@ def token_counts_line(read: PromptTokens, reference: str) -> str:
     >>> token_counts_line(read, "n")
     '1 of 2 triplets has prompts of different numbers of tokens (p000; “old lady” 0 to +1 of “person”): every later word stands elsewhere, which alone can make a difference; take words of as many tokens'
     """  # noqa: E501
-    uneven = [prompt for prompt, counts in read.lengths.items() if len({*counts.values()}) > 1]
+    lengths, where = read.lengths, ""
+    uneven = _uneven(lengths)
+    if not uneven:  # FLUX.1 and SD3 read a prompt by CLIP and by T5
+        lengths, where = read.lengths_2, " in the last text encoder"
+        uneven = _uneven(lengths)
     if not uneven:
         return ""
     named = ", ".join(uneven[:SHOWN]) + (", …" if len(uneven) > SHOWN else "")
-    triplets = f"{len(uneven):,} of {len(read.lengths):,} triplet{'s' if len(read.lengths) > 1 else ''}"
+    triplets = f"{len(uneven):,} of {len(lengths):,} triplet{'s' if len(lengths) > 1 else ''}"
     return (
-        f"{triplets} {'has' if len(uneven) == 1 else 'have'} prompts of different numbers of tokens ({named};"
-        f" {_others(read, reference)}): every later word stands elsewhere, which alone can make a difference; take"
-        " words of as many tokens"
+        f"{triplets} {'has' if len(uneven) == 1 else 'have'} prompts of different numbers of tokens{where} ({named};"
+        f" {_others(read, lengths, reference)}): every later word stands elsewhere, which alone can make a difference;"
+        " take words of as many tokens"
     )
 
 
-def _others(read: PromptTokens, reference: str) -> str:
+def _uneven(lengths: Mapping[str, Mapping[str, int]]) -> list[str]:
+    return [prompt for prompt, counts in lengths.items() if len({*counts.values()}) > 1]
+
+
+def _others(read: PromptTokens, lengths: Mapping[str, Mapping[str, int]], reference: str) -> str:
     """How many tokens more or fewer each indicator's prompts have than the reference's."""
     listed = []
     for name, word in read.words.items():
         apart = {
             counts[name] - counts[reference]
-            for counts in read.lengths.values()
+            for counts in lengths.values()
             if name in counts and reference in counts
         }
         if apart - {0}:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hooks.attention.masks import word_heat
 from hooks.prompt.positions import GROUPS, groups_around
 from probes.prompts.plan import Sample
 from probes.runs.image_faults import eight_bits
@@ -59,9 +58,8 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """One row per (sample, word): its heat map as summed, and the peak of it."""
     rows = []
     for row, sample in enumerate(members):
-        heat = np.asarray(probe.maps.heat(row), np.float32)
-        for index, (word, positions) in enumerate(zip(sample.words, sample.word_positions)):
-            values = np.asarray(word_heat(heat, list(positions)), np.float32)
+        for index, word in enumerate(sample.words):
+            values = np.asarray(probe.token_heat(_tokens(sample, index, probe), row), np.float32)
             rows.append(
                 {
                     **_of_image(sample),
@@ -76,6 +74,14 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
+    """The token positions of a word by text encoder; all but the last of several read alike."""
+    found = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
+    if sample.word_positions_2 is not None:
+        found[probe.text_encoders[-1]] = sample.word_positions_2[index]
+    return found
 
 
 def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ import numpy as np
 import torch
 
 from hooks import Probe
+from hooks.architectures.base import Architecture
+from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
@@ -31,7 +36,7 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.execution.team import Tick
-from probes.models import description, estimate, loading
+from probes.models import description, estimate, loading, requirements
 from probes.prompts.plan import Sample, pairs
 from probes.runs import directory, identity, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
@@ -346,35 +351,62 @@ def _draw(
         return {}
 
     capture = config.capture
-    shared = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
+    architecture = architecture_of(pipe)
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
         pairs=compared,
-        shared_positions=shared or None,
+        shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
         position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
-        word_maps=capture.definition if capture.words else False,
+        word_maps=_definition(capture, architecture) if capture.words else False,
+        # where several encoders read a prompt, or a template stands around it
+        prompts=[sample.prompt for sample in members] if architecture.final_attention else None,
     )
     negative = config.sampler.negative_prompt
+    height, width = requirements.image_size(pipe, config)
+    by_step = {"callback_on_step_end": stepped}
+    if "callback_on_step_end" not in inspect.signature(pipe.__call__).parameters:  # PixArt's pipelines
+        by_step = {"callback": lambda step, time, latents: stepped(pipe, step, time, {"latents": latents})}
     with probe:
         output = pipe(
             prompt=[sample.prompt for sample in members],
             # SDXL tells an empty negative prompt from none
-            negative_prompt=[negative] * len(members) if negative else None,
+            **architecture.call_arguments(
+                pipe, config.sampler.guidance_scale, [negative] * len(members) if negative else None
+            ),
             # one generator an image, made on the CPU so that every device starts from the same noise
             generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
             num_inference_steps=config.sampler.steps,
-            guidance_scale=config.sampler.guidance_scale,
-            height=config.sampler.height,
-            width=config.sampler.width,
+            height=height,
+            width=width,
             output_type="np",
-            callback_on_step_end=stepped,
+            **by_step,
         )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
     return images, image_faults.faults(images, last.get("latents"), flagged), probe
+
+
+def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:
+    """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
+    first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
+    encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
+    if not architecture_of(pipe).final_attention or not first:
+        return first
+    last = first
+    if len(encoders) > 1:
+        last = [
+            (list(members[i].shared_positions_2 or ()), list(members[j].shared_positions_2 or ()))
+            for i, j in compared
+        ]
+    return {**dict.fromkeys(encoders[:-1], first), encoders[-1]: last}
+
+
+def _definition(capture: Any, architecture: Architecture) -> str:
+    """The definition of word maps: the configuration's or, where that is the U-Nets' default, the architecture's."""
+    return architecture.word_maps if capture.definition == definitions.DAAM.name else capture.definition
 
 
 def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:

@@ -1,0 +1,231 @@
+"""Diffusion transformers as models of runs: read from folders of the published layout, and refused in one line."""
+
+from __future__ import annotations
+
+import io
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from scipy.spatial.distance import cosine
+
+import probes.models.tokenizers
+from hooks.architectures.registry import drawing_pipelines
+from hooks.architectures.transformer_layouts import LAYOUTS
+from hooks.architectures.unread import why_unread
+from probes.models import estimate, hub, loading
+from probes.models.published import counted, published
+from probes.runs.image_faults import eight_bits
+from tests.probes.conftest import generated, settings
+from tests.probes.models.model_faults import INDEX, change, refused
+from tests.tiny_transformers import ROWS, call_options, tiny_transformer_pipeline
+
+KINDS = [kind for kind, row in ROWS.items() if row.pipeline in drawing_pipelines()]
+
+
+@pytest.fixture(scope="module")
+def saved_kind(tmp_path_factory):
+    made = {}
+
+    def get(kind):
+        if kind not in made:
+            made[kind] = tmp_path_factory.mktemp(kind) / "model"
+            tiny_transformer_pipeline(kind).save_pretrained(made[kind])
+        return made[kind]
+
+    return get
+
+
+@pytest.fixture
+def copied(saved_kind, tmp_path):
+    return lambda kind: shutil.copytree(saved_kind(kind), tmp_path / "copy")
+
+
+def small(model, kind, **over):
+    size = call_options(kind)["height"]
+    fields = {
+        "prompts": ["a {person} with a dog"],
+        "seeds": [0],
+        "sampler": {"steps": 2, "height": size, "width": size},
+        "generate": {"workers": 1},
+    }
+    return settings(model, **{**fields, **over})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_description_is_checked_and_weighed_without_weights(kind, saved_kind):
+    source = loading.resolve(str(saved_kind(kind)), weights=False)
+    pipe = loading.without_weights(source, steps=2)
+    assert {parameter.device.type for parameter in pipe.transformer.parameters()} == {"meta"}
+    own = tiny_transformer_pipeline(kind)
+    networks = [one for one in own.components.values() if isinstance(one, torch.nn.Module)]
+    numbers = sum(parameter.numel() for network in networks for parameter in network.parameters())
+    config = small(saved_kind(kind), kind)
+    cost = estimate.cost(config, source)
+    working = estimate.worker_memory(cost.config, cost.pipe, 3)
+    without = estimate.worker_memory(cost.config, cost.pipe, 3, rows=0)
+    assert without == pytest.approx(estimate.workers.PROCESS_BYTES + 4 * 1.4 * numbers)
+    assert working > without and cost.per_call > 1e6
+
+
+def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
+    """Of SD3: a layer of T5 over the words that the prompts share, a stream of the image, and the words' positions."""
+    model = saved_kind("sd3")
+    generated(tmp_path / "run", small(model, "sd3"))
+    samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
+    captures = pq.read_table(tmp_path / "run" / "captures").to_pandas()
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    layer, stream = [], []
+    hooks = [
+        pipe.text_encoder_3.encoder.block[1].register_forward_hook(lambda m, a, out: layer.append(out[0])),
+        pipe.transformer.transformer_blocks[1].register_forward_hook(lambda m, a, out: stream.append(out[1])),
+    ]
+    pipe(
+        list(samples["prompt"]),
+        generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
+        num_inference_steps=2,
+        guidance_scale=7.0,
+        height=32,
+        width=32,
+    )
+    for hook in hooks:
+        hook.remove()
+    states = pipe.text_encoder_3.encoder.final_layer_norm(layer[0])
+    rows = {name: index for index, name in enumerate(samples["indicator"])}
+    spelled = pipe.tokenizer_3.convert_ids_to_tokens(pipe.tokenizer_3(samples["prompt"][0]).input_ids)
+    assert spelled == ["▁a", "▁person", "▁with", "▁a", "▁dog", "</s>"]
+    assert [list(at) for at in samples["word_positions"][0]] == [[1], [2], [3], [4], [5]]
+    assert [list(at) for at in samples["word_positions_2"][0]] == [[0], [1], [2], [3], [4]]
+    for _, pair in captures.iterrows():
+        first, second = rows[pair["first"]], rows[pair["second"]]
+        left, right = (states[row][[0, 2, 3, 4]].flatten().double().numpy() for row in (first, second))
+        assert pair["text_3.layers.1:cosine_words"][0] == pytest.approx(1 - cosine(left, right), abs=2e-6)
+        for call, values in enumerate(stream):
+            left, right = (values[3 + row].flatten().double().numpy() for row in (first, second))
+            expected = pytest.approx(1 - cosine(left, right), abs=2e-6)
+            assert pair["dit.block.1.image:cosine"][call] == expected
+    words = pq.read_table(tmp_path / "run" / "words").to_pandas()
+    assert set(words["definition"]) == {"joint-mass"} and np.isfinite(words["peak"]).all()
+    assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
+
+
+@pytest.mark.parametrize("kind", ["flux-dev", "sana"])
+def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
+    model = saved_kind(kind)
+    generated(tmp_path / "run", small(model, kind))
+    samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    options = {key: value for key, value in call_options(kind).items() if key != "negative_prompt"}
+    images = pipe(
+        list(samples["prompt"]),
+        generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
+        num_inference_steps=2,
+        output_type="np",
+        **options,
+    ).images
+    for stored, image in zip(samples["image"], images, strict=True):
+        seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
+        assert np.array_equal(seen, eight_bits(image))
+
+
+def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatch):
+    """In its place transformers would put one of a few signs."""
+    model = copied("sd3")
+    file = model / "tokenizer_3" / "tokenizer.json"
+    file.unlink()
+    expected = (
+        "tokenizer_3: expected tokenizer.json or spiece.model, the vocabulary, got none: add or download"
+    )
+    assert expected in refused(model, tmp_path, capsys)
+    (model / "tokenizer_3" / "spiece.model").write_bytes(b"")
+    monkeypatch.setattr(probes.models.tokenizers, "find_spec", lambda name: None)
+    expected = "tokenizer_3: expected tokenizer.json, got spiece.model alone: pip install sentencepiece"
+    assert expected in refused(model, tmp_path, capsys)
+
+
+def test_a_folder_without_a_tower(copied, tmp_path, capsys):
+    model = copied("sd3")
+    shutil.rmtree(model / "text_encoder_3")
+    expected = "text_encoder_3/config.json: expected a description, got no such file"
+    assert expected in refused(model, tmp_path, capsys)
+    change(model, INDEX, text_encoder_3=[None, None], tokenizer_3=[None, None])
+    line = refused(model, tmp_path, capsys)
+    assert "`tokenizer_3: [transformers, T5Tokenizer or T5TokenizerFast]`, got none" in line
+    assert "would generate from less of the text" in line
+
+
+def test_a_text_encoder_of_another_width(copied, tmp_path, capsys):
+    model = copied("flux-dev")
+    change(model, "transformer/config.json", joint_attention_dim=40)
+    expected = (
+        "transformer/config.json: expected a transformer that runs with the text encoder's width of 24 + 48"
+    )
+    assert expected in refused(model, tmp_path, capsys)
+
+
+def test_float16_is_refused_where_the_text_encoder_overflows(saved_kind, tmp_path, capsys):
+    line = refused(saved_kind("pixart-sigma"), tmp_path, capsys, "--dtype", "float16")
+    assert "expected bfloat16 or float32 for a model with a T5EncoderModel" in line
+    source = loading.resolve(str(saved_kind("pixart-sigma")), weights=False)
+    assert loading.pick_model_dtype(source, "auto", "cuda:1") == "bfloat16"
+    assert loading.pick_model_dtype(source, "auto", "cpu") == "float32"
+
+
+def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
+    line = refused(saved_kind("flux-schnell"), tmp_path, capsys, "--guidance-scale", "3")
+    assert "sampler.guidance_scale: expected none for this model, which was distilled without one" in line
+    source = loading.resolve(str(saved_kind("flux-schnell")), weights=False)
+    assert loading.default_guidance(source) == 0
+    assert loading.default_guidance(loading.resolve(str(saved_kind("flux-dev")), weights=False)) == 3.5
+
+
+def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys):
+    line = refused(saved_kind("flux-dev"), tmp_path, capsys, "--negative-prompt", "blurry")
+    assert "expected none for FLUX.1, whose guidance was distilled into one branch, got 'blurry'" in line
+
+
+def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):
+    model = copied("sd3")
+    change(model, "scheduler/scheduler_config.json", stochastic_sampling=True)
+    assert "FlowMatchEulerDiscreteScheduler, which draws noise that no seed fixes" in refused(
+        model, tmp_path, capsys
+    )
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "missing"),
+    [
+        ("Flux2Pipeline", "in one projection, which is not taken apart yet"),
+        ("WanPipeline", "it makes videos"),
+        ("HunyuanVideoPipeline", "it makes videos"),
+        ("StableDiffusion3Img2ImgPipeline", "it starts from pictures"),
+        ("HiDreamImagePipeline", "no row of hooks/architectures/transformer_rows.py"),
+    ],
+)
+def test_layouts_that_are_known_and_not_read(pipeline, missing, copied, tmp_path, capsys):
+    model = copied("sd3")
+    change(model, INDEX, _class_name=pipeline)
+    line = refused(model, tmp_path, capsys)
+    assert f"got {pipeline}: " in line and missing in line and "choose a text-to-image model of" in line
+
+
+def test_no_layout_that_is_drawn_with_counts_as_unread():
+    names = {layout.pipeline for layout in LAYOUTS} & set(drawing_pipelines())
+    assert {"StableDiffusion3Pipeline", "FluxPipeline", "PixArtSigmaPipeline", "SanaPipeline"} <= names
+    assert why_unread("StableDiffusion3Pipeline") is None
+
+
+@pytest.mark.parametrize("name", published())
+def test_published_sizes_are_those_of_their_descriptions(name):
+    """Counted on torch's meta device, and within 2 % of what the publisher or the hub states."""
+    entry = published()[name]
+    assert counted(entry) == entry["parameters"]
+    assert entry["parameters"] == pytest.approx(entry["stated"][0] * 1e9, rel=0.02)
+
+
+def test_memory_of_a_published_model():
+    """Two bytes a number: FLUX.1-dev's transformer 23.8 GB, T5 9.5 GB, CLIP 0.2 GB."""
+    assert hub.gigabytes("black-forest-labs/FLUX.1-dev") == pytest.approx(23.8 + 9.52 + 0.25, abs=0.1)
