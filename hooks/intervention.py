@@ -33,7 +33,7 @@ from hooks.pooling import of_tokens
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
 from hooks.records import counted
-from hooks.sampler import Sampler
+from hooks.sampler import StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -135,7 +135,7 @@ class Intervention(HookedBlock):
         self._batch: Batch | None = None
         self._branches: dict[str, Any] = {}
         scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
-        self._sampler = Sampler(scheduler)
+        self._sampler = StepCounter(scheduler)
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)

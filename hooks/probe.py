@@ -51,7 +51,7 @@ from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
 from hooks.recorder import PairPositions, Recorder
 from hooks.records import Kept, Similarity, counted
-from hooks.sampler import Sampler, Step
+from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
@@ -166,7 +166,7 @@ class Probe(HookedBlock):
         self._inputs: Inputs | None = None
         self._branches: dict[str, Any] = {}
         scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
-        self._sampler = Sampler(scheduler, self._on_step)
+        self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
         wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps)

@@ -15,7 +15,6 @@ from analysis.loaded_run.tables import RunTables
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report import gallery as galleries
 from analysis.report.format import number
-from analysis.report.objects import OVERLAY
 from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
 from analysis.study import contrasts
 from hooks.errors import HookError
@@ -195,6 +194,7 @@ class RunImages(RunTables):
 
     def _outlined(self, triplets: Sequence[GalleryTriplet]) -> list[GalleryTriplet]:
         """The same triplets with the outlines of the objects found."""
+        from analysis.report.objects import OVERLAY
         from analysis.report.overlays import overlays
 
         ids = [cell.sample_id for one in triplets for cell in one.cells]

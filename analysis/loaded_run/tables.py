@@ -338,7 +338,7 @@ class RunTables:
     def _summaries(self) -> list[Summary]:
         """What is found of each contrast, as the report has it."""
         tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
-        return summaries(*tables, self.run.config)
+        return summaries(*tables, self.run.config, self._table("disparity"))
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:

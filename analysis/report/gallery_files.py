@@ -38,7 +38,13 @@ FOLDER = "gallery"
 TRIPLETS = 8  # triplets with one seed in a file
 BUDGET = 40_000  # bytes of a triplet, as stored
 SIDES = (192, 160, 128, 96)  # pixels of an image's longer side, tried in this order
-QUALITIES = (80, 60, 40)  # of WebP
+QUALITIES = (
+    (80, "4:4:4"),
+    (80, "4:2:0"),
+    (60, "4:2:0"),
+    (40, "4:2:0"),
+)  # of JPEG, with how its colours are sampled
+MAP_QUALITIES = (80, 60, 40, 10)  # of JPEG without colours
 MAP_SIDE = 32  # pixels of a word map
 MAPS = 12_000  # bytes of the budget that word maps may take
 IMAGES = 9_000  # bytes that are kept for images, if need be by coarser outlines, or fewer
@@ -127,10 +133,7 @@ def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> li
 
 def _draws(run: Run) -> Iterator[tuple[Path, list[list[str]]]]:
     """Yield each part of the samples with the samples of its draws."""
-    for file, table in zip(
-        run.parts("samples"), run.part_tables("samples", ["sample_id", "triplet", "seed"])
-    ):
-        frame = table.to_pandas()
+    for file, frame in run.samples_by_part(["sample_id", "triplet", "seed"]):
         yield file, [own["sample_id"].tolist() for _, own in frame.groupby(["triplet", "seed"], sort=False)]
 
 
@@ -223,21 +226,22 @@ def _image(stored: Mapping[str, Any]) -> Image.Image | None:
 
 
 def _sprite(images: Sequence[Image.Image], most: int) -> dict:
-    """Return images side by side in one WebP of at most `most` characters, with the size of each.
+    """Return images side by side in one JPEG of at most `most` characters, with the size of each.
 
-    What is tried next is guessed from how far the last was off, so that few are tried.
+    WebP would be a third smaller and takes ten times as long. What is tried next is guessed from how far the last was
+    off, so that few are tried.
     """
-    tries = [(side, quality) for side in SIDES for quality in QUALITIES]
+    tries = [(side, *quality) for side in SIDES for quality in QUALITIES]
     place = 0
     while True:
-        side, quality = tries[place]
+        side, quality, colours = tries[place]
         sizes = [_reduced(image.size, side) for image in images]
         sprite = Image.new("RGB", (sum(width for width, _ in sizes), max(height for _, height in sizes)))
         left = 0
         for image, size in zip(images, sizes):
             sprite.paste(image if size == image.size else image.resize(size, Image.Resampling.BOX), (left, 0))
             left += size[0]
-        text = _webp(sprite, quality)
+        text = _jpeg(sprite, quality, colours)
         if len(text) <= most or place == len(tries) - 1:
             return {"image": text, "sizes": sizes}
         place = min(len(tries) - 1, place + max(1, round(3 * math.log2(len(text) / max(most, 1)))))
@@ -250,7 +254,7 @@ def _reduced(size: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
-    """Return the word maps of a triplet's images as one grey WebP: one row per image, a column a word.
+    """Return the word maps of a triplet's images as one grey JPEG: one row per image, a column a word.
 
     Each map is stored between its own least and largest value; ``there`` says of which words an image has one.
     """
@@ -277,17 +281,17 @@ def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
                 scaled = cv2.resize(scaled, (width, height), interpolation=cv2.INTER_AREA)
             sprite[row * height : (row + 1) * height, at * width : (at + 1) * width] = scaled
             there[-1].append(at)
-    grey = Image.fromarray(sprite).convert("RGB")
-    for quality in (*QUALITIES, 10):
-        text = _webp(grey, quality)
+    grey = Image.fromarray(sprite)
+    for quality in MAP_QUALITIES:
+        text = _jpeg(grey, quality)
         if len(text) <= MAPS:
             return {"maps": text, "map": [width, height], "there": there}
     return {}
 
 
-def _webp(image: Image.Image, quality: int) -> str:
+def _jpeg(image: Image.Image, quality: int, colours: str = "4:4:4") -> str:
     data = io.BytesIO()
-    image.save(data, "webp", quality=quality, method=2)
+    image.save(data, "jpeg", quality=quality, subsampling=colours)
     return base64.b64encode(data.getvalue()).decode("ascii")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ExamplePicture:
     """An image of an `Example`: its prompt, its indicator where that differs, and what was read in it."""
 
     image: Image.Image
@@ -41,14 +41,14 @@ class Example:
     text : str
         The value as it is written, with its interval where it has one.
     prompt : str
-    pictures : sequence of Picture
+    pictures : sequence of ExamplePicture
     """
 
     title: str
     value: float
     text: str
     prompt: str
-    pictures: Sequence[Picture]
+    pictures: Sequence[ExamplePicture]
 
 
 @dataclass(frozen=True)

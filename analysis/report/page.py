@@ -34,6 +34,7 @@ from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
 from probes.config.schema import Config
+from probes.config.sections import MOST_TRIPLETS
 from probes.execution.team import Team
 from probes.runs import completeness
 from probes.storage.cache import cache_parts
@@ -89,6 +90,11 @@ class Content:
     def metrics(self) -> list[Metric]:
         """Headline metrics, with the text readout of the run."""
         return headline_metrics(self.config.measure.text_readout)
+
+    @property
+    def shows_all(self) -> bool:
+        """Return whether ``gallery/`` shows every triplet."""
+        return self.config.report.shows_all(len(self.samples[["triplet", "seed"]].drop_duplicates()))
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -147,7 +153,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
-        if content.config.report.all_triplets:
+        if content.shows_all:
             gallery_files.write(
                 run,
                 content.samples,
@@ -283,7 +289,8 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         measured=any(summary.findings for summary in content.summaries),
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
         paired=config.paired,
-        all_triplets=config.report.all_triplets,
+        all_triplets=content.shows_all,
+        most_triplets=MOST_TRIPLETS if config.report.all_triplets == "auto" else None,
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),

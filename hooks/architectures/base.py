@@ -373,7 +373,7 @@ class Architecture(ABC):
 
     def decoder_channels(self, pipe: Any) -> int:
         """Channels of the decoder's maps of the image's size, of which memory is estimated."""
-        return self.decoder(pipe).config.block_out_channels[0]
+        return decoder.widest(self.decoder(pipe))
 
 
 def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:

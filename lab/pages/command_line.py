@@ -21,7 +21,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandHelp:
     """A section of the page.
 
     Attributes
@@ -36,7 +36,7 @@ class Command:
     more : str
         What the help says below the arguments.
     examples : dict
-        Command lines with what each does.
+        CommandHelp lines with what each does.
     level : int
         2, or 3 for a command of a command.
     """
@@ -65,14 +65,14 @@ def _parser(module: str, name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _sections(parser: argparse.ArgumentParser, level: int = 3) -> Iterator[Command]:
+def _sections(parser: argparse.ArgumentParser, level: int = 3) -> Iterator[CommandHelp]:
     further = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     own = [
         one
         for one in parser._actions
         if one not in further and not isinstance(one, argparse._HelpAction) and one.help != argparse.SUPPRESS
     ]
-    yield Command(
+    yield CommandHelp(
         parser.prog,
         _line(parser.description or ""),
         " ".join([parser.prog, *_required(own), *(["COMMAND ..."] if further else []), "[options]"]),

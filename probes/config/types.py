@@ -267,7 +267,9 @@ def _each_once(values: list[Any]) -> list[Any]:
 def _definition(value: Any) -> Any:
     if value in definitions.names("probability"):
         return value
-    raise fail(f"expected one of {', '.join(definitions.names('probability'))}, got {shown(value)}{HINT}: choose one")
+    raise fail(
+        f"expected one of {', '.join(definitions.names('probability'))}, got {shown(value)}{HINT}: choose one"
+    )
 
 
 def _window(steps: list[int]) -> list[int]:

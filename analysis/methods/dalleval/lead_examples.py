@@ -9,7 +9,7 @@ from analysis.methods.dalleval.names import named, profession
 from analysis.methods.dalleval.readings import gender_answers
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import with_interval
-from analysis.report.method import Example, Picture
+from analysis.report.method import Example, ExamplePicture
 from probes.prompts.diagnostic import places
 from probes.runs.store import Run
 
@@ -56,7 +56,7 @@ def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
             with_interval(row["average"], row["low"], row["high"], 2, signed=True),
             first[row["profession"]]["prompt"].iloc[0],
             [
-                Picture(pictures[one.sample_id], one.prompt, "", answers[one.sample_id])
+                ExamplePicture(pictures[one.sample_id], one.prompt, "", answers[one.sample_id])
                 for one in first[row["profession"]].itertuples()
             ],
         )

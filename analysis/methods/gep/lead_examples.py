@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.methods.gep.sources import SOURCES
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import number, with_interval
-from analysis.report.method import Example, Picture
+from analysis.report.method import Example, ExamplePicture
 from analysis.tables.registry import read
 from probes.runs.store import Run
 
@@ -56,7 +56,7 @@ def lead_examples(run: Run, vector: pd.DataFrame, said: Mapping[str, Any]) -> li
             with_interval(row["difference"], row["low"], row["high"], 2, signed=True),
             images[key]["prompt"].loc[run.config.reference],
             [
-                Picture(
+                ExamplePicture(
                     pictures[one.sample_id], one.prompt, one.indicator, _reading(one.value, row["source"])
                 )
                 for one in images[key].itertuples()

@@ -15,7 +15,7 @@ from analysis.methods.tracing.figures import patch_name, short_share
 from analysis.report.figures.style import Drawn, new_figure, style
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import label, number
-from analysis.report.method import Example, Picture
+from analysis.report.method import Example, ExamplePicture
 from analysis.study import indicators
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
@@ -125,7 +125,7 @@ def lead_examples(run: Run, outcomes: pd.DataFrame, words: Sequence[str]) -> lis
             number(total[key], 2, signed=True),
             prompts[key[0]],
             [
-                Picture(
+                ExamplePicture(
                     images[*key, variant],
                     prompts[key[0]],
                     name,

@@ -130,7 +130,7 @@
     const image = new Image();
     image.addEventListener("load", () => done(image));
     image.addEventListener("error", () => done(null));
-    image.src = `data:image/webp;base64,${text}`;
+    image.src = `data:image/jpeg;base64,${text}`;
   });
 
   const fill = async (article, entry) => {

@@ -11,9 +11,10 @@ from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery_files
-from analysis.report.outlines import fit, polygons, simplified
+from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
 from analysis.tables.stage import measure
+from probes.config import sections
 from probes.runs.store import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure, write_run
@@ -70,6 +71,14 @@ def test_report_links_it_or_leaves_it_out(run, tmp_path):
     assert not list((run.path / "gallery").glob("*"))
     with pytest.MonkeyPatch.context() as patch:
         leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)  # the run has 12
+        report(configure(run, report={"all_triplets": "auto"}))
+    assert not list((run.path / "gallery").glob("*"))
+    html = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "gallery/index.html" not in html and "{all_triplets: true}</code> and" in html
+    with pytest.MonkeyPatch.context() as patch:
+        leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)
         report(configure(run, report={"all_triplets": True}))
     assert (
         len(list((run.path / "gallery").glob("0*.js")))
@@ -136,10 +145,19 @@ def blob(rng, side=96):
     return np.hypot(*(np.indices((side, side)) - side / 2)) < radius
 
 
+def smooth(rng, side=512):
+    """A stored picture without noise."""
+    stored = io.BytesIO()
+    colors = Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8))
+    colors.resize((side, side), Image.Resampling.BICUBIC).save(stored, "png")
+    return {"bytes": stored.getvalue()}
+
+
 def test_outlines_of_nine_images_get_fewer_corners_and_stay():
     """Of 108 objects that take more than the whole budget each keeps an outline, much like its mask."""
     rng = np.random.default_rng(1)
-    samples, _, _, names = noisy(rng, 9, 512, 0, 0)
+    samples, _, _, names = noisy(rng, 9, 64, 0, 0)
+    samples["image"] = [smooth(rng) for _ in names]
     path = [polygons(blob(rng))[0] for _ in range(108)]
     entry = {"label": "thing", "group": 0, "box": [0.0, 0.0, 1.0, 1.0], "view": [192.0, 192.0]}
     entries = [entry | {"path": one} for one in path]
@@ -171,7 +189,7 @@ def test_polygons_filled_again_are_the_mask(size):
     draw.rectangle([size * 0.9, 0, size, size * 0.3], fill=1)
     mask = np.asarray(image)
     path, reduction = polygons(mask)
-    assert reduction == -(-size // gallery_files.MASK_SIDE)
+    assert reduction == -(-size // MASK_SIDE)
     whole, back = mask.repeat(4, 0).repeat(4, 1), filled(path, reduction, mask.shape)
     assert (whole & back).sum() / (whole | back).sum() >= 0.85
 
