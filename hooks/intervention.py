@@ -1,4 +1,4 @@
-"""Writing at sites while a pipeline draws: activations exchanged between the rows of one batch.
+"""Activation patching while a pipeline generates: sites take activations from other rows of the batch.
 
 Donors and recipients are rows of one call, so nothing is cached and the noise is shared:
 
@@ -33,7 +33,7 @@ from hooks.pooling import of_tokens
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
 from hooks.records import counted
-from hooks.sampler import Sampler
+from hooks.sampler import StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -135,14 +135,16 @@ class Intervention(HookedBlock):
         self._batch: Batch | None = None
         self._branches: dict[str, Any] = {}
         scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
-        self._sampler = Sampler(scheduler)
+        self._sampler = StepCounter(scheduler)
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
+        watched = self._architecture.steps_at_scheduler  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, part)
             for name, part in TEXT_ENCODERS.items()
-            if any(address.startswith(f"{name}.") for address in self._at)
+            if (watched or any(address.startswith(f"{name}.") for address in self._at))
+            and site_table.text_core(self._pipe, part) is not None
         ]
 
     def _check(self, patch: Patch, address: str) -> None:
@@ -233,7 +235,9 @@ class Intervention(HookedBlock):
 
     def _starts(self, site: Site, values: Tensor) -> dict[str, int] | None:
         """First row of each half of the batch, or None where nothing is written now."""
-        if site.space == "prompt":
+        if (
+            site.space == "prompt" and site.address != "text.pooled"
+        ):  # which is written on its way into the denoiser
             run = self._runs[site.address.partition(".")[0]]
             return {("conditional", "unconditional")[run]: 0} if run < 2 else None
         if site.decoded:
@@ -283,7 +287,9 @@ class Intervention(HookedBlock):
 
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
-        for reader, run in select_runs(self._readers, states, pooled).values():
+        patched = {address.partition(".")[0] for address in self._at if address != "text.pooled"}
+        readers = [reader for reader in self._readers if reader.name in patched]
+        for reader, run in select_runs(readers, states, pooled).values():
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
                 raise HookError(
                     f"{reader.name}: expected the prompts to be encoded first, and negative prompts after them: pass "
@@ -295,6 +301,7 @@ class Intervention(HookedBlock):
                     f"{reader.name}: expected one image a prompt, but got {states.shape[0]} of {prompts}: repeat the "
                     "prompts instead of num_images_per_prompt, or leave patches of the text encoder out"
                 )
+        for reader in self._readers:
             reader.runs.clear()
 
     def _local_donors(

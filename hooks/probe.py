@@ -51,7 +51,7 @@ from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
 from hooks.recorder import PairPositions, Recorder
 from hooks.records import Kept, Similarity, counted
-from hooks.sampler import Sampler, Step
+from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
@@ -103,7 +103,7 @@ class Probe(HookedBlock):
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
     layer_maps, self_attention : LayerMaps
-        What `MapChoice`s kept.
+        What each `MapChoice` kept.
 
     Raises
     ------
@@ -166,7 +166,7 @@ class Probe(HookedBlock):
         self._inputs: Inputs | None = None
         self._branches: dict[str, Any] = {}
         scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
-        self._sampler = Sampler(scheduler, self._on_step)
+        self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
         wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps)
@@ -209,6 +209,8 @@ class Probe(HookedBlock):
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
                 stack.callback(attach_reader(module, site, receive).remove)
+            elif site.address == "text.pooled":
+                stack.callback(attach_reader(module, site, self._on_pooled).remove)
             elif site.per_step and site.read != "pipeline":
                 stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
         stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
@@ -243,8 +245,6 @@ class Probe(HookedBlock):
                 self._recorder.record_text(states)
         for reader in self._readers:
             reader.runs.clear()
-            if inputs.pooled is not None:
-                self._recorder.record_once("text.pooled", inputs.pooled)
         self._recorder.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
@@ -260,6 +260,11 @@ class Probe(HookedBlock):
             found = architecture.predictions(self._pipe, inputs, output, self._sites)
         for address, values in found:
             self._recorder.record(address, values)
+
+    def _on_pooled(self, values: Tensor) -> None:
+        if self._call is not None and self._call.number == 0:
+            rows = self._call.batch.conditional(values, "text.pooled")
+            self._recorder.record_once("text.pooled", rows)
 
     def _on_step(self, step: Step) -> None:
         found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)

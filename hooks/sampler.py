@@ -36,7 +36,7 @@ class Step:
     sample: Tensor
 
 
-class Sampler:
+class StepCounter:
     """Tells which calls of a denoiser begin a step.
 
     Parameters

@@ -38,8 +38,9 @@ address                           what is read                                  
 Sites marked * are read only where they are asked for: a pattern chooses among the others; where it matches
 none of those (`unet.*.ff`), or begins with `+` (`+unet.mid.*`), it chooses among all.
 
-Where guidance runs several branches in a batch, only the rows of the prompts are read. This module imports
-no torch.
+Those of diffusion transformers (`dit.block.3.joint`, `text.pooled`) are listed in
+`hooks.architectures.transformer`. Where guidance runs several branches in a batch, only the rows of the prompts are
+read. This module imports no torch.
 """
 
 from __future__ import annotations

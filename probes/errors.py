@@ -123,7 +123,7 @@ class UserError(Exception):
 
     Command lines print the message to stderr without a traceback and end with exit status 2. Everything else
     is a bug and keeps its traceback. Whatever text of the user's the message repeats, it is printable and has
-    at most 400 characters (:func:`one_line`).
+    at most 400 characters (`one_line`).
 
     Examples
     --------

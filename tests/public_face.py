@@ -10,7 +10,7 @@ import analysis
 import hooks
 import triptych
 from analysis.report.figures.style import Drawn
-from analysis.report.wording import Finding
+from analysis.report.finding import Finding
 from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
 from analysis.stats.equivalence import Equivalence, equivalence_test
 from analysis.stats.intervals import Interval, bootstrap_interval
@@ -32,11 +32,15 @@ def face(path: Path) -> None:
     triplet: dict[str, Image.Image] = run.triplet(0)
     overlay: Image.Image = run.word_map("t00000-s0-neutral", "dog").overlay()
     atlas: Drawn = run.plot_atlas()
+    scores: Drawn = run.plot("bias-scores-masculine-feminine")
+    objects: str = run.object_finding().claim
+    names: list[str] = run.plots()["plot"].to_list()
+    sites: pd.DataFrame = triptych.sites(pipe := triptych.load_pipeline("toyworld"))
     place: str = run.export("coco", path / "coco").place
     saved: Path = run.gallery(2, word="dog").save(path / "gallery.html")
     differences: pd.DataFrame = triptych.compare(run, path).differences
-    pipe = triptych.load_pipeline("toyworld")
-    with triptych.Probe(pipe, pairs=[(0, 1)]) as probe:
+    maps = triptych.MapChoice(steps=2)
+    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=maps) as probe:
         pass
     with triptych.Intervention(pipe, [triptych.Patch("unet.mid", source=1, into=0)]):
         pass
@@ -49,6 +53,10 @@ def face(path: Path) -> None:
         triplet,
         overlay,
         atlas,
+        scores,
+        objects,
+        names,
+        sites,
         saved,
         place,
         differences,

@@ -222,7 +222,7 @@ def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
 def test_the_example_is_complete(yaml_file, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(yaml_file.parent / "tiny"), "--dry-run"]) == 0
-    from probes.config.schema import load_config
+    from probes.config.loading import load_config
     from probes.prompts.grammar.articles import article
 
     config = load_config(ROOT / "triplets.yaml")

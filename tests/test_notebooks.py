@@ -1,18 +1,26 @@
-"""Every notebook runs from top to bottom, and defines nothing."""
+"""Every notebook runs from top to bottom, takes public names alone, and says nothing that its outputs do not show."""
 
 import ast
+import base64
 import re
 
 import nbformat
 import pytest
 from jupyter_client.provisioning import local_provisioner
+from nbclient.exceptions import CellExecutionError
 
+import triptych
 from tests.forked import ROOT, Forked
 from tests.notebooks import FOLDER, executed
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+# its cells are run, and what they show is looked at, by `tests/test_public_face.py`
+ELSEWHERE = "00_ten_tasks"
 LARGEST = 400_000  # bytes
-FEWER_STEPS = {"04_is_it_chance": ("steps: 8", "steps: 3"), "07_dalleval": ("steps: 8", "steps: 3")}
+LARGEST_PICTURE = 150_000
+LONGEST = 4  # lines of text between two cells of code, without headings
+WIDEST = 280  # characters of a line
+LIBRARIES = {"tempfile", "pathlib", "matplotlib", "numpy", "torch", "triptych"}
 
 
 def test_there_are_notebooks():
@@ -61,19 +69,68 @@ folder / "run"
     assert shown.data["text/plain"] == "PosixPath('run')"
 
 
+def code_of(notebook):
+    return [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_and_defines_nothing(path, tmp_path, forked_kernel):
-    """Two of them in fewer steps than they are committed with: drawing takes most of their time."""
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            source = "\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))
-            kinds = {type(node) for node in ast.walk(ast.parse(source))}
-            assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef}
-    if path.stem in FEWER_STEPS:
-        text, (many, few) = path.read_text("utf-8"), FEWER_STEPS[path.stem]
-        assert text.count(many) == 1
-        path = tmp_path / "notebooks" / path.name
-        path.parent.mkdir()
-        path.write_text(text.replace(many, few), "utf-8")
+def test_notebooks_take_public_names_alone_and_define_nothing(path):
+    for tree in code_of(nbformat.read(path, as_version=4)):
+        for node in ast.walk(tree):
+            assert not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
+            if isinstance(node, ast.Import):
+                assert {one.name.split(".")[0] for one in node.names} <= LIBRARIES
+            if isinstance(node, ast.ImportFrom):
+                assert node.module == "pathlib", ast.unparse(node)
+            if isinstance(node, ast.Attribute):
+                assert (not node.attr.startswith("_") and node.attr != "run") or ast.unparse(
+                    node
+                ) == "triptych.run"
+                if isinstance(node.value, ast.Name) and node.value.id == "triptych":
+                    assert node.attr in triptych.__all__, ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_short_and_end_in_a_figure_of_which_a_sentence_is_true(path):
+    """The sentence is checked where the notebook is executed: see `tests.notebooks`."""
+    cells = nbformat.read(path, as_version=4).cells
+    assert "\n\nAfter this notebook you can " in cells[0].source
+    for cell in (cell for cell in cells if cell.cell_type == "markdown"):
+        lines = [line for line in cell.source.splitlines() if line and not line.startswith("#")]
+        assert len(lines) <= LONGEST and all(len(line) <= WIDEST for line in lines), cell.source
+        said = re.sub(
+            r"`[^`]*`|\]\([^)]*\)|^#.*$|\([^()]*\d{4}[^()]*\)|task \d+", "", cell.source, flags=re.M
+        )
+        assert not re.search(r"\d", said), f"a number that no output bears out: {said}"
+    figure, caption = cells[-2:]
+    (shown,) = (output.data for output in figure.outputs)
+    assert "image/png" in shown or "<img" in shown.get("text/html", "")
+    assert caption.cell_type == "markdown" and caption.metadata.holds and caption.source.startswith("*")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_their_pictures_are_small(path):
+    for output in pictures(nbformat.read(path, as_version=4)):
+        assert len(base64.b64decode(output["data"]["image/png"])) <= LARGEST_PICTURE
+
+
+def test_a_sentence_that_is_not_true_is_found(tmp_path, forked_kernel):
+    path = tmp_path / "notebooks" / "a.ipynb"
+    path.parent.mkdir()
+    code, text = nbformat.v4.new_code_cell("n = 2\nn"), nbformat.v4.new_markdown_cell("n is two")
+    text.metadata["holds"] = "n == 2"
+    nbformat.write(nbformat.v4.new_notebook(cells=[code, text, code.copy()]), path)
+    cells = executed(path).cells
+    assert [cell.get("execution_count") for cell in cells] == [1, None, 2]
+    text.metadata["holds"] = "n == 3"
+    nbformat.write(nbformat.v4.new_notebook(cells=[code, text]), path)
+    with pytest.raises(CellExecutionError, match="assert n == 3"):
+        executed(path)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in NOTEBOOKS if path.stem != ELSEWHERE], ids=lambda path: path.stem
+)
+def test_notebook_runs(path, forked_kernel):
+    """And what its last sentence says of its figure is true."""
     assert pictures(executed(path))

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import json
 import re
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from tests.forked import ROOT, Forked
 from tests.remembered import remember_figures
-from tests.tiny_runs import saved_yaml, shards_started
+from tests.tiny_runs import record, saved_yaml, shards_started
 from triptych.cli.run import main
 
 PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
@@ -45,6 +46,18 @@ def tree(run):
     }
 
 
+def noted(run):
+    """What its record says but for processes, seconds and the way from it to its model."""
+    meta = json.loads(re.sub(r"(\.\./)+", "", json.dumps(record(run))))
+    apart = ("workers", "seconds")
+    return {
+        name: {key: value for key, value in entry.items() if key not in apart}
+        if isinstance(entry, dict)
+        else entry
+        for name, entry in meta.items()
+    }
+
+
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
     weights = {"dino": "toyworld"}
@@ -58,13 +71,19 @@ def kept_figures():
 
 
 @pytest.fixture(scope="module")
-def whole(yaml_file, kept_figures, tmp_path_factory):
-    """The files of a run that one process drew in one go."""
+def whole_run(yaml_file, kept_figures, tmp_path_factory):
+    """A run that one process drew in one go."""
     run = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as monkeypatch:
         remember_figures(monkeypatch, kept_figures)
         assert main([str(yaml_file), "--out", str(run), "--quiet", "--workers", "1"]) == 0
-    found = tree(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(whole_run):
+    """Its files."""
+    found = tree(whole_run)
     kinds = {name.partition("/")[0] for name in found}
     assert {"samples", "captures", "words", "objects", "features", "traced", "tables", "figures"} < kinds
     assert {"report.html", "triplets.yaml"} < kinds
@@ -72,12 +91,20 @@ def whole(yaml_file, kept_figures, tmp_path_factory):
     return found
 
 
-def test_two_processes_in_another_folder(yaml_file, whole, tmp_path, monkeypatch, capsys):
+def test_two_processes_in_another_folder(yaml_file, whole, whole_run, tmp_path, monkeypatch, capfd):
     (tmp_path / "deep" / "er").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "deep" / "er")
+    capfd.readouterr()
     assert main([str(yaml_file), "--out", "another", "--quiet", "--workers", "2"]) == 0
-    assert tree(tmp_path / "deep/er/another") == whole
-    capsys.readouterr()
+    assert capfd.readouterr().err == ""  # of helpers neither warnings nor progress
+    run = tmp_path / "deep" / "er" / "another"
+    assert tree(run) == whole
+    assert noted(run) == noted(whole_run)
+    meta = json.loads((run / "run.json").read_text())
+    assert (meta["device"]["workers"], meta["device"]["threads"]) == (2, 1)
+    assert (meta["observer"]["workers"], meta["observer"]["threads"]) == (2, 1)
+    assert meta["config"]["resolved"]["generate"]["workers"] == 2
+    assert json.loads((whole_run / "run.json").read_text())["device"]["workers"] == 1
 
 
 def test_killed_and_gone_on_with_and_a_damaged_part(

@@ -18,7 +18,7 @@ from probes.toyworld.palette import paint
 from tests.analysis.observe.random_detr import TINY, save_detr
 from triptych.cli.run import main
 
-PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "paintskills.md"
+PAGE = Path(__file__).parents[1] / "docs" / "validation" / "paintskills.md"
 SETTINGS = {
     "model": "toyworld-skills",
     "prompts": {"from": "toyworld-skills", "object": ["dog", "cup"]},

@@ -11,12 +11,11 @@ import pytest
 
 from analysis.observe.stage import observe
 from probes.errors import UserError
-from probes.runs.store import Run
 from tests import tiny_runs
 from tests.analysis.observe.stored_images import image_run
 from tests.forked import Forked
 from tests.probes.conftest import stored
-from tests.tiny_runs import measured, record, saved_yaml
+from tests.tiny_runs import saved_yaml
 from triptych.cli.run import main
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
@@ -41,8 +40,11 @@ def yaml_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(yaml_file, tmp_path_factory):
-    """By one worker, this process, up to the tables."""
-    return measured(yaml_file, tmp_path_factory.mktemp("whole") / "run", "--workers", 1)
+    """By one worker, this process; measured it is by `tests/test_same_bytes.py`."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    for stage in ("generate", "observe"):
+        assert run_here(yaml_file, path, 1, "--stage", stage) == 0
+    return path
 
 
 def run_here(yaml_file, path, workers, *more):
@@ -71,26 +73,9 @@ def wait_for(path, process):
         time.sleep(0.005)
 
 
-def parts(path):
-    return {name: data for name, data in stored(path).items() if not name.startswith("tables")}
-
-
-def test_two_workers_store_what_one_does(whole, yaml_file, tmp_path, capfd):
-    for stage in ("generate", "observe", "measure"):
-        assert run_here(yaml_file, tmp_path / "run", 2, "--stage", stage) == 0
-    assert capfd.readouterr().err == ""  # of helpers neither warnings nor progress
-    assert stored(tmp_path / "run") == stored(whole)
-    assert record(tmp_path / "run") == record(whole)
-    meta = Run.open(tmp_path / "run").meta
-    assert (meta["device"]["workers"], meta["device"]["threads"]) == (2, 1)
-    assert (meta["observer"]["workers"], meta["observer"]["threads"]) == (2, 1)
-    assert meta["config"]["resolved"]["generate"]["workers"] == 2
-    assert Run.open(whole).meta["device"]["workers"] == 1
-
-
 def test_whoever_is_ended_the_run_goes_on_to_the_same_bytes(whole, yaml_file, tmp_path):
     """Four times the run is started again and ended again; of every part that is there not a byte is other."""
-    path, expected = tmp_path / "run", parts(whole)
+    path, expected = tmp_path / "run", stored(whole)
     # the last is ended as soon as it is there: the parts that are left would be drawn meanwhile
     for part, who in zip((0, 1, 2, 2), ("terminal", "batch system", "parent", "helper")):
         process = start(yaml_file, path)
@@ -115,12 +100,12 @@ def test_whoever_is_ended_the_run_goes_on_to_the_same_bytes(whole, yaml_file, tm
         if who in ("terminal", "batch system"):
             word = "interrupted" if who == "terminal" else "terminated"
             assert err == f"\n{word}: run the same command again to go on, finished parts are kept\n"
-        finished = {name: data for name, data in parts(path).items() if ".tmp-" not in name}
+        finished = {name: data for name, data in stored(path).items() if ".tmp-" not in name}
         assert f"samples/part-{part:05d}.parquet" in finished
         assert all(expected[name] == data for name, data in finished.items())
     for stage in ("generate", "observe"):
-        assert run_here(yaml_file, path, 2, "--stage", stage) == 0
-    assert parts(path) == expected
+        assert run_here(yaml_file, path, 1, "--stage", stage) == 0
+    assert stored(path) == expected
     assert not list(path.rglob(".tmp-*"))
 
 

@@ -31,12 +31,13 @@ require_packages()
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.studies.compare.summary import RunComparison
+    from hooks.attention.choice import MapChoice
     from hooks.intervention import Intervention
     from hooks.patch import Patch
     from hooks.probe import Probe
     from probes.config.schema import Config
     from probes.errors import UserError
-    from triptych.api import Plan, compare, load_pipeline, plan, run
+    from triptych.api import Plan, compare, load_pipeline, plan, run, sites
 
     __version__: str
 
@@ -45,6 +46,7 @@ _PLACES = {
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
     "LoadedRun": "analysis.loaded_run",
+    "MapChoice": "hooks.attention.choice",
     "Patch": "hooks.patch",
     "Plan": "triptych.api",
     "Probe": "hooks.probe",
@@ -54,12 +56,14 @@ _PLACES = {
     "load_run": "analysis.loaded_run",
     "plan": "triptych.api",
     "run": "triptych.api",
+    "sites": "triptych.api",
 }
 
 __all__ = [
     "Config",
     "Intervention",
     "LoadedRun",
+    "MapChoice",
     "Patch",
     "Plan",
     "Probe",
@@ -71,6 +75,7 @@ __all__ = [
     "load_run",
     "plan",
     "run",
+    "sites",
 ]
 
 

@@ -199,6 +199,47 @@ def load_pipeline(
     return loading.load(source, device=device, dtype=dtype, scheduler=scheduler).pipe
 
 
+def sites(pipe: Any) -> pd.DataFrame:
+    """Return the places of a pipeline that a `triptych.Probe` can read, in the order in which they run.
+
+    Parameters
+    ----------
+    pipe : DiffusionPipeline
+        As of `load_pipeline`, or any of diffusers whose architecture is known.
+
+    Returns
+    -------
+    DataFrame
+        One row per site: ``site`` (its address), ``space`` (``prompt``, ``denoising`` or ``image``), ``shape`` of what
+        is read for one image, ``per_step`` (whether at every step), ``default`` (whether a pattern with ``*`` chooses
+        it; others are read where they are named), ``patchable`` (whether a `triptych.Patch` can write there).
+
+    Raises
+    ------
+    UserError
+        The pipeline is of an architecture that is not known.
+    """
+    import pandas as pd
+
+    from hooks import shapes
+    from hooks import sites as known
+    from hooks.errors import HookError
+
+    try:
+        found, there = shapes.shapes(pipe), known.available(pipe)
+    except HookError as error:
+        raise UserError(str(error)) from None
+    columns = {
+        "site": [site.address for site in there],
+        "space": [site.space for site in there],
+        "shape": [found[site.address] for site in there],
+        "per_step": [site.per_step for site in there],
+        "default": [site.default for site in there],
+        "patchable": [site.read_only is None for site in there],
+    }
+    return pd.DataFrame(columns)
+
+
 def given(config: Configuration) -> str | Config | Mapping[str, Any]:
     """Return the path of a configuration, or the configuration itself.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,18 @@ def describe(config: Config, read: PromptTokens) -> list[str]:
         *_prompts(config),
         contrasts(config),
         *map(printable, warnings(config, read)),
+        *_gallery(config),
+    ]
+
+
+def _gallery(config: Config) -> list[str]:
+    """A line where the report shows some triplets of many and no folder with every one."""
+    triplets = len(config.prompts[: config.limit]) * len(config.seeds)
+    if config.report.all_triplets != "auto" or config.report.shows_all(triplets):
+        return []
+    return [
+        f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
+        f" {math.ceil(triplets * 4e-5)} GB at most"
     ]
 
 

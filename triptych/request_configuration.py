@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from probes.config.schema import Config, build_config, load_config, load_data
+from probes.config.loading import build_config, load_config, load_data
+from probes.config.schema import Config
 from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
 from probes.prompts import of_captions

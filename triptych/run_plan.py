@@ -70,7 +70,7 @@ class RunPlan:
         read = PromptTokens.of_samples(self.samples)
         generated = estimate.estimate(self.config, self.samples, self.source, pace())
         stages, more = {"generate": generated.seconds}, []
-        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace())
+        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace(), generated.pixels)
         if "observe" in after:
             stages["observe"] = after.pop("observe")
         if self.config.trace is not None:

@@ -17,13 +17,20 @@ from probes.models.estimate import Pace, duration
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
 
-# units of the script, measured beside it: of a process that begins a stage, of measuring an image, and of a report and
-# an image on it
+PIXELS = 512 * 512  # of an image whose size is not known
 _STEP = 0.03  # a step's, where an observer's seconds are as stated: measured beside one another
-_START, _MEASURE_IMAGE, _REPORT, _REPORT_IMAGE = 20.0, 0.6, 300.0, 0.1
+# units of the script, measured beside it on the default run (216 images of 24 triplets): of a process that begins a
+# stage; of measuring as a whole, in one process, and of each image; of a report as a whole, in one process (figures are
+# drawn, the page is filled), of its figures written out, and of an image on it
+_START, _MEASURE, _MEASURE_IMAGE = 20.0, 60.0, 0.4
+_REPORT, _FIGURES, _REPORT_IMAGE = 110.0, 260.0, 0.1
+# of an image in the gallery, and of a million pixels of it: read, reduced and written again
+_GALLERY_IMAGE, _GALLERY_PIXELS = 0.1, 1.5
 
 
-def seconds(config: Config, images: int, observers: Sequence[Observer], pace: Pace) -> dict[str, float]:
+def seconds(
+    config: Config, images: int, observers: Sequence[Observer], pace: Pace, pixels: int = PIXELS
+) -> dict[str, float]:
     """Return the seconds that observing, measuring and the report will take, on a machine that does nothing else.
 
     Parameters
@@ -36,6 +43,8 @@ def seconds(config: Config, images: int, observers: Sequence[Observer], pace: Pa
         Who observes them; of one that runs on a GPU the time is not known, and left out.
     pace
         Of one core of this machine.
+    pixels
+        Of an image; the gallery of all triplets reads each.
     """
     cores = workers.cores()
     found = {}
@@ -45,9 +54,12 @@ def seconds(config: Config, images: int, observers: Sequence[Observer], pace: Pa
         count = min(cores, workers.expected_workers(config))
         found["observe"] = core / count + len(looking) * _START * pace.script
     measuring = min(cores, workers.measure_workers(config))
-    found["measure"] = (_START + images * _MEASURE_IMAGE / measuring) * pace.script
+    found["measure"] = (_START + _MEASURE + images * _MEASURE_IMAGE / measuring) * pace.script
     drawing = min(cores, workers.report_workers(config))
-    found["report"] = ((_REPORT + images * _REPORT_IMAGE) / drawing) * pace.script
+    shared = _FIGURES + images * _REPORT_IMAGE
+    if config.report.all_triplets:
+        shared += images * (_GALLERY_IMAGE + _GALLERY_PIXELS * pixels / 1e6)
+    found["report"] = (_START + _REPORT + shared / drawing) * pace.script
     return found
 
 

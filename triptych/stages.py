@@ -15,7 +15,7 @@ from probes.execution import shards, signals, workers
 from probes.execution.command import StageCall
 from probes.execution.shards import SharedRun
 from probes.execution.team import Team, loading_libraries
-from probes.runs import completeness, image_faults
+from probes.runs import completeness, folders, image_faults
 from probes.runs import directory as runs_directory
 from probes.runs.store import Run
 from probes.storage.claim import HeldError, claim
@@ -265,7 +265,7 @@ class _Work:
             share=request.shard is not None,
         )
         if request.replaces("observe"):
-            runs_directory.remove(self.run, runs_directory.OBSERVED)
+            folders.remove(self.run, folders.OBSERVED)
 
     def observe(self, cluster: ClusterWorkers | None) -> None:
         """Observe the images."""

@@ -5,15 +5,35 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
 from analysis.report import wording
 from analysis.report.figures import inline_svg
+from analysis.report.first_screen import LARGEST
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
+from analysis.report.gallery import encode
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Compiled templates of this process: compiling those of the report takes as long as filling them in."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.by_key:
+            bucket.bytecode_from_string(self.by_key[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.by_key[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _CompiledTemplates()
 
 
 def environment() -> Environment:
@@ -28,9 +48,11 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_printable,
+        bytecode_cache=_COMPILED,
     )
     made.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     made.filters["embed"] = _embed
+    made.filters["picture"] = lambda image: encode(image, LARGEST)
     made.globals |= {
         "fixed": fixed,
         "number": number,

@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.finding import Finding, SpecificationRange
 from analysis.report.format import counted, listed, number, p_value
 from analysis.report.verdict import ContrastWords
-from analysis.report.wording import Finding, SpecificationRange, finding
+from analysis.report.wording import finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES
@@ -172,7 +173,7 @@ def correlations(
 def _answer(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
     """The short sentence about the primary measure."""
     if not findings:
-        return f"No headline measure could be computed for {contrast[0]} against {contrast[1]}."
+        return f"No similarity could be compared for {contrast[0]} against {contrast[1]}: what is missing stands below."
     if not findings[0].primary:
         return "The primary measure was not captured; the others are adjusted for one another."
     return findings[0].answer

@@ -23,8 +23,9 @@ LARGEST = 192  # pixels of a picture's longer side
 class ShownTriplet:
     """A triplet of the first screen: its prompt and seed, a cell for each of three indicators, and its gap.
 
-    ``cells``: the second side, the reference and the first, so that right is nearer to the first; ``gap``: a row of
-    ``tables/gap_prompts`` with ``first`` and ``second``.
+    ``place``: ``smallest``, ``middle``, ``largest``, ``only``, or empty without a gap; ``cells``: the second side, the
+    reference and the first, so that right is nearer to the first; ``gap``: a row of ``tables/gap_prompts`` with
+    ``first`` and ``second``.
     """
 
     triplet: int
@@ -33,6 +34,21 @@ class ShownTriplet:
     place: str
     gap: Mapping[str, Any]
     cells: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+
+def ends_and_middle(count: int) -> dict[str, int]:
+    """Return places of the smallest, the middle and the largest of `count` in order; none twice.
+
+    Examples
+    --------
+    >>> ends_and_middle(9)
+    {'smallest': 0, 'middle': 4, 'largest': 8}
+    >>> ends_and_middle(2), ends_and_middle(1)
+    ({'smallest': 0, 'largest': 1}, {'only': 0})
+    """
+    if count < 2:
+        return {"only": 0} if count else {}
+    return {"smallest": 0, **({"middle": (count - 1) // 2} if count > 2 else {}), "largest": count - 1}
 
 
 def choose_triplets(
@@ -53,6 +69,7 @@ def choose_triplets(
     -------
     list of ShownTriplet
         In the order of their gaps, their cells without pictures; of a prompt its first seed. No more than there are.
+        Where no gap is known, the first of the prompts, without one.
     """
     first, second = contrast
     wide = samples.pivot_table(
@@ -64,12 +81,12 @@ def choose_triplets(
     own = gaps[(gaps["first"] == first) & (gaps["second"] == second) & gaps["gap"].notna()]
     own = own[own["triplet"].isin(wide.index.get_level_values("triplet"))]
     own = own.sort_values("gap", kind="stable").reset_index(drop=True)
-    places = dict.fromkeys([0, (len(own) - 1) // 2, len(own) - 1]) if len(own) else {}
-    names = {0: "smallest", (len(own) - 1) // 2: "middle", len(own) - 1: "largest"} if len(own) > 2 else {}
     prompts = samples.set_index("sample_id")["prompt"]
+    chosen = [(end, own.loc[place].to_dict()) for end, place in ends_and_middle(len(own)).items()]
+    if not chosen:
+        chosen = [("", {"triplet": triplet}) for triplet in wide.index.unique("triplet")[:TRIPLETS]]
     found = []
-    for place in places:
-        row = own.loc[place].to_dict()
+    for end, row in chosen:
         draws = wide.loc[[row["triplet"]]]
         if "seed" in row:
             draws = draws[draws.index.get_level_values("seed") == row["seed"]]
@@ -80,9 +97,7 @@ def choose_triplets(
             {"sample_id": ids[name], "indicator": name, "prompt": prompts[ids[name]]}
             for name in (second, reference, first)
         ]
-        found.append(
-            ShownTriplet(int(triplet), int(seed), prompts[ids[reference]], names.get(place, ""), row, cells)
-        )
+        found.append(ShownTriplet(int(triplet), int(seed), prompts[ids[reference]], end, row, cells))
     return found
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from analysis.report.verdict import defined
+
+if TYPE_CHECKING:
+    from analysis.metrics.registry import Metric
 
 LONGEST = 28  # characters of a label in a figure
 
@@ -69,6 +73,22 @@ def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
     return (MINUS if value < 0 else "+" if signed else "") + text
 
 
+def as_float(value: object) -> float:
+    """Return a value of a table as a number; NaN where there is none."""
+    return math.nan if value is None else float(value)  # type: ignore[arg-type]
+
+
+def as_int(value: object) -> int:
+    """Return a value of a table as a count; 0 where there is none."""
+    found = as_float(value)
+    return int(found) if math.isfinite(found) else 0
+
+
+def amount(value: float | None, metric: Metric, signed: bool = False) -> str:
+    """Format a gap of a metric with its unit."""
+    return number(as_float(value), metric.digits, signed) + (f" {metric.gap_unit}" if metric.unit else "")
+
+
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     """Format an interval; — when it is undefined.
 
@@ -80,6 +100,20 @@ def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     if not defined(low) or not defined(high):
         return DASH
     return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def with_interval(
+    value: float | None, low: float | None, high: float | None, digits: int = 3, signed: bool = False
+) -> str:
+    """Format a number with its interval, where it has one.
+
+    Examples
+    --------
+    >>> with_interval(0.25, 0.1, 0.4, 2, signed=True), with_interval(0.25, None, None)
+    ('+0.25 [0.10, 0.40]', '0.250')
+    """
+    ends = interval(low, high, digits)
+    return number(value, digits, signed) + ("" if ends == DASH else f" {ends}")
 
 
 def p_value(value: float | None) -> str:

@@ -3,7 +3,8 @@
 ``gallery/index.html`` reads two kinds of scripts (a page opened from disk may load scripts, but not JSON):
 ``index.js`` says of each triplet its prompt, gap and objects, so that it can be found and sorted, and a file for each
 `TRIPLETS` triplets holds their images, word maps and outlines. A triplet of up to nine words takes at most `BUDGET`
-bytes: outlines that leave too little for the images are left out, and images are stored in lower quality, or smaller.
+bytes: outlines that leave too little for the images get fewer corners (`analysis.report.outlines`), the longest of
+those that are still too many are left out, and images are stored in lower quality, or smaller.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from PIL import Image
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery
 from analysis.report.environment import environment
+from analysis.report.outlines import fit, polygons
 from analysis.report.overlays import NOT_GROUPED, overlays
 from analysis.study import indicators
 from analysis.tables.sharing import Piece, Sharing
@@ -36,11 +38,17 @@ FOLDER = "gallery"
 TRIPLETS = 8  # triplets with one seed in a file
 BUDGET = 40_000  # bytes of a triplet, as stored
 SIDES = (192, 160, 128, 96)  # pixels of an image's longer side, tried in this order
-QUALITIES = (80, 60, 40)  # of WebP
-MASK_SIDE = 96  # pixels of the mask that an outline is taken from
+QUALITIES = (
+    (80, "4:4:4"),
+    (80, "4:2:0"),
+    (60, "4:2:0"),
+    (40, "4:2:0"),
+    (20, "4:2:0"),
+)  # of JPEG, with how its colours are sampled
+MAP_QUALITIES = (80, 60, 40, 10)  # of JPEG without colours
 MAP_SIDE = 32  # pixels of a word map
 MAPS = 12_000  # bytes of the budget that word maps may take
-IMAGES = 9_000  # bytes that are kept for images, if need be by leaving outlines out
+IMAGES = 9_000  # bytes that are kept for images, if need be by coarser outlines, or fewer
 AT_ONCE = 128  # files made before they are written
 COLUMNS = ("sample_id", "triplet", "seed", "indicator", "word", "prompt", "words", "image")
 WORDS = ("sample_id", "word_index", "heat", "height", "width")
@@ -126,10 +134,7 @@ def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> li
 
 def _draws(run: Run) -> Iterator[tuple[Path, list[list[str]]]]:
     """Yield each part of the samples with the samples of its draws."""
-    for file, table in zip(
-        run.parts("samples"), run.part_tables("samples", ["sample_id", "triplet", "seed"])
-    ):
-        frame = table.to_pandas()
+    for file, frame in run.samples_by_part(["sample_id", "triplet", "seed"]):
         yield file, [own["sample_id"].tolist() for _, own in frame.groupby(["triplet", "seed"], sort=False)]
 
 
@@ -161,25 +166,6 @@ def triplets(
     order = [member.name for member in indicators(run.config)]
     rows = [_triplet(samples.loc[list(own)], maps, shown, order, run.config.reference) for own in draws]
     return f"triplets({number},[\n{','.join(rows)}\n]);\n".encode()
-
-
-def polygons(mask: np.ndarray) -> tuple[str, int]:
-    """Trace a mask as `analysis.report.overlays.outline` does, in a twentieth of the time and whole pixels.
-
-    The path runs through the middles of a mask's outermost pixels, of a mask of at most `MASK_SIDE` pixels across.
-    """
-    reduction = math.ceil(max(mask.shape) / MASK_SIDE)
-    small = mask.astype(np.uint8)
-    if reduction > 1:
-        size = tuple(-(-side // reduction) for side in mask.shape[::-1])
-        small = cv2.resize(small, size, interpolation=cv2.INTER_AREA)
-    lines, _ = cv2.findContours(small, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    parts = []
-    for line in lines:
-        points = 2 * line[:, 0].astype(int) + 1
-        moves = " ".join(f"{x} {y}" for x, y in np.diff(points, axis=0).tolist()).replace(" -", "-")
-        parts.append(f"M{points[0, 0]} {points[0, 1]}" + (f"l{moves}" if moves else "") + "z")
-    return "".join(parts), reduction
 
 
 def _triplet(
@@ -217,9 +203,12 @@ def _triplet(
     )
     if not found.get("maps"):
         found["chips"] = []
-    if len(_json(found)) > BUDGET - IMAGES:
+    if (excess := len(_json(found)) - (BUDGET - IMAGES)) > 0:
+        paths = fit([one[3] for cell in cells for one in cell["objects"]], excess)
         for cell in cells:
-            cell["objects"] = [one[:3] for one in cell["objects"]]
+            cell["objects"] = [
+                [*one[:3], path, *one[4:]] if (path := next(paths)) else one[:3] for one in cell["objects"]
+            ]
     rest = BUDGET - len(_json(found)) - 200
     return _json(found | _sprite([images[name] for name in present], rest))
 
@@ -238,21 +227,22 @@ def _image(stored: Mapping[str, Any]) -> Image.Image | None:
 
 
 def _sprite(images: Sequence[Image.Image], most: int) -> dict:
-    """Return images side by side in one WebP of at most `most` characters, with the size of each.
+    """Return images side by side in one JPEG of at most `most` characters, with the size of each.
 
-    What is tried next is guessed from how far the last was off, so that few are tried.
+    WebP would be a third smaller and takes ten times as long. What is tried next is guessed from how far the last was
+    off, so that few are tried.
     """
-    tries = [(side, quality) for side in SIDES for quality in QUALITIES]
+    tries = [(side, *quality) for side in SIDES for quality in QUALITIES]
     place = 0
     while True:
-        side, quality = tries[place]
+        side, quality, colours = tries[place]
         sizes = [_reduced(image.size, side) for image in images]
         sprite = Image.new("RGB", (sum(width for width, _ in sizes), max(height for _, height in sizes)))
         left = 0
         for image, size in zip(images, sizes):
             sprite.paste(image if size == image.size else image.resize(size, Image.Resampling.BOX), (left, 0))
             left += size[0]
-        text = _webp(sprite, quality)
+        text = _jpeg(sprite, quality, colours)
         if len(text) <= most or place == len(tries) - 1:
             return {"image": text, "sizes": sizes}
         place = min(len(tries) - 1, place + max(1, round(3 * math.log2(len(text) / max(most, 1)))))
@@ -265,7 +255,7 @@ def _reduced(size: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
-    """Return the word maps of a triplet's images as one grey WebP: a row an image, a column a word.
+    """Return the word maps of a triplet's images as one grey JPEG: one row per image, a column a word.
 
     Each map is stored between its own least and largest value; ``there`` says of which words an image has one.
     """
@@ -292,17 +282,17 @@ def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
                 scaled = cv2.resize(scaled, (width, height), interpolation=cv2.INTER_AREA)
             sprite[row * height : (row + 1) * height, at * width : (at + 1) * width] = scaled
             there[-1].append(at)
-    grey = Image.fromarray(sprite).convert("RGB")
-    for quality in (*QUALITIES, 10):
-        text = _webp(grey, quality)
+    grey = Image.fromarray(sprite)
+    for quality in MAP_QUALITIES:
+        text = _jpeg(grey, quality)
         if len(text) <= MAPS:
             return {"maps": text, "map": [width, height], "there": there}
     return {}
 
 
-def _webp(image: Image.Image, quality: int) -> str:
+def _jpeg(image: Image.Image, quality: int, colours: str = "4:4:4") -> str:
     data = io.BytesIO()
-    image.save(data, "webp", quality=quality, method=2)
+    image.save(data, "jpeg", quality=quality, subsampling=colours)
     return base64.b64encode(data.getvalue()).decode("ascii")
 
 

@@ -7,13 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PIL import Image
+
 from analysis.report.figures.style import Drawn
+from analysis.report.result import Result
 from analysis.tables.method import parts_of_methods
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.execution.team import Team
     from probes.runs.store import Run
+
+
+@dataclass(frozen=True)
+class ExamplePicture:
+    """An image of an `Example`: its prompt, its indicator where that differs, and what was read in it."""
+
+    image: Image.Image
+    prompt: str
+    label: str
+    reading: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of pictures on a first screen, with the number of the audit that they are an example of.
+
+    Attributes
+    ----------
+    title : str
+        What the number is of.
+    value : float
+    text : str
+        The value as it is written, with its interval where it has one.
+    prompt : str
+    pictures : sequence of ExamplePicture
+    """
+
+    title: str
+    value: float
+    text: str
+    prompt: str
+    pictures: Sequence[ExamplePicture]
 
 
 @dataclass(frozen=True)
@@ -27,11 +62,18 @@ class Lead:
         One sentence of at most thirty words, with its hedge.
     figures : sequence of str
         Names of the figures beside it, which the section shows no second time.
+    examples : sequence of Example
+        Rows of pictures with their numbers.
+    heading, chosen : str
+        What these numbers are and what stands under the pictures; how they were chosen.
     """
 
     question: str
     answer: str
     figures: Sequence[str] = ()
+    examples: Sequence[Example] = ()
+    heading: str = ""
+    chosen: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,12 +120,15 @@ class ReportedMethod:
         Whether runs of a configuration are of this method alone; these have the page that `page` writes, and no other.
     page : callable, optional
         Writes ``report.html`` and what belongs to it of such a run; returns its path.
+    results : callable, optional
+        What cards of a measured run say of it; nothing of a run that holds nothing of the method.
     """
 
     section: ReportSection | None = None
     documents: Callable[[Run], Iterable[tuple[str, str]]] | None = None
     alone: Callable[[Config], bool] | None = None
     page: Callable[[Run, Team | None, int], Path] | None = None
+    results: Callable[[Run], Sequence[Result]] | None = None
 
 
 def reported_methods() -> list[ReportedMethod]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -166,7 +167,9 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "gaps": _gaps(checked, differences),
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)],
+        "contrasts": [
+            of_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)
+        ],
         "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects, people),
         "presence": _presence(objects),
@@ -249,7 +252,7 @@ def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str])
     }
 
 
-def _contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
+def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
     """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)
@@ -342,7 +345,8 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     """Return the cells, by group and comparison, in which words differ by more than words of one meaning do.
 
     Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
-    is larger than in any comparison of the reference with a word of its own meaning in the group.
+    is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a
+    comparison nothing is marked: any two words differ a little at every prompt, also those of one meaning.
 
     Parameters
     ----------
@@ -363,13 +367,13 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     most = own[own["indicators"].isin(alike)].groupby("group")["excess"].max()
     cells = own[own["indicators"].isin(list(shown))]
     below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < wording_objects.SIGNIFICANT
-    beyond = cells["excess"] > cells["group"].map(most).fillna(-1.0)
+    beyond = cells["excess"] > cells["group"].map(most).fillna(math.inf)
     found = cells[below & beyond]
     return set(zip(found["group"], found["indicators"]))
 
 
 def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:
-    """A row an indicator, one cell per group."""
+    """One row per indicator, one cell per group."""
     cells = table.set_index(["indicator", "group"])[column].to_dict()
     return [
         {

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from skimage.measure import approximate_polygon, find_contours
+from skimage.measure import find_contours
 
 from analysis.metrics.dependency import GROUPS
 from probes.runs.coco_masks import decode
@@ -52,7 +52,10 @@ def outline(mask: np.ndarray) -> tuple[str, int]:
         mask = blocks.mean(axis=(1, 3)) >= 0.5
     parts = []
     for line in find_contours(np.pad(mask, 1).astype(float), 0.5):
-        line = approximate_polygon(line, 0.0 if max(mask.shape) <= SMALL else _TOLERANCE)
+        if max(mask.shape) > SMALL:
+            from skimage.measure import approximate_polygon  # loads all of scipy.signal and scipy.stats
+
+            line = approximate_polygon(line, _TOLERANCE)
         points = np.rint((line[:, ::-1] - 0.5) * 2).astype(int)[:-1]  # the last is the first again
         steps = np.diff(points, axis=0)
         moves = " ".join(f"{x} {y}" for x, y in _straight(steps)).replace(" -", "-")

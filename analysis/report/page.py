@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from PIL import Image
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report import first_screen, gallery, gallery_files, latex, record, wording_prompts
 from analysis.report import objects as report_objects
+from analysis.report.disparity import disparity_table, ordered_pairs
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
@@ -28,13 +28,13 @@ from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
-from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
 from probes.config.schema import Config
+from probes.config.sections import MOST_TRIPLETS
 from probes.execution.team import Team
 from probes.runs import completeness
 from probes.storage.cache import cache_parts
@@ -90,6 +90,11 @@ class Content:
     def metrics(self) -> list[Metric]:
         """Headline metrics, with the text readout of the run."""
         return headline_metrics(self.config.measure.text_readout)
+
+    @property
+    def shows_all(self) -> bool:
+        """Return whether ``gallery/`` shows every triplet."""
+        return self.config.report.shows_all(len(self.samples[["triplet", "seed"]].drop_duplicates()))
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -148,7 +153,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
-        if content.config.report.all_triplets:
+        if content.shows_all:
             gallery_files.write(
                 run,
                 content.samples,
@@ -281,9 +286,11 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         unit=config.unit,
         n_units=int(samples["triplet" if config.unit == "prompt" else "seed"].nunique()),
         summaries=content.summaries,
+        measured=any(summary.findings for summary in content.summaries),
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
         paired=config.paired,
-        all_triplets=config.report.all_triplets,
+        all_triplets=content.shows_all,
+        most_triplets=MOST_TRIPLETS if config.report.all_triplets == "auto" else None,
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples, config.paired),
         articles=wording_prompts.article_warning(samples),
@@ -349,80 +356,6 @@ def _spoken(people: Sequence[Member]) -> str:
         for one in people
         if not one.control
     )
-
-
-def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, list[str]]]:
-    """Group all pairs as the table shows them: with the reference, between the others, with control words.
-
-    Examples
-    --------
-    >>> people = [
-    ...     Member("neutral", "person"),
-    ...     Member("feminine", "woman"),
-    ...     Member("masculine", "man"),
-    ... ]
-    >>> ordered_pairs(people, "neutral")[0]
-    ('with the reference', ['neutral-feminine', 'neutral-masculine'])
-    """
-    grouped: dict[str, list[str]] = {
-        "with the reference": [],
-        "between the others": [],
-        "with control words": [],
-    }
-    for first, second in combinations(people, 2):
-        if first.control or second.control:
-            group = "with control words"
-        elif reference in (first.name, second.name):
-            group = "with the reference"
-        else:
-            group = "between the others"
-        grouped[group].append(f"{first.name}-{second.name}")
-    return [(title, pairs) for title, pairs in grouped.items() if pairs]
-
-
-def disparity_table(
-    disparity: pd.DataFrame,
-    metrics: list[Metric],
-    people: Sequence[Member],
-    reference: str,
-    missing: Mapping[str, str] | None = None,
-) -> dict:
-    """Lay out ``tables/disparity`` as in the paper: one row per pair, one column per metric, a column group a space.
-
-    Returns
-    -------
-    dict
-        ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
-        where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
-        where the table has none; ``reasons`` why a value or an interval is undefined; ``not_run`` why a measure has no
-        column, by ``not_observed`` of the run's record (`missing`).
-    """
-    columns = []
-    values: dict[tuple[str, str], dict] = {}
-    for metric in metrics:
-        here = metric.rows_of(disparity)
-        if len(here):
-            columns.append(metric)
-            values |= {(str(row["pair"]), metric.symbol): row for row in here.to_dict("records")}
-    spaces: dict[str, int] = {}
-    for metric in columns:
-        spaces[metric.space] = spaces.get(metric.space, 0) + 1
-    reasons = sorted({str(row["reason"]) for row in values.values() if row.get("reason")})
-    groups = []
-    for title, pairs in ordered_pairs(people, reference):
-        rows = [
-            {"pair": p.replace("-", ", "), "cells": [values.get((p, m.symbol)) for m in columns]}
-            for p in pairs
-        ]
-        groups.append((title, rows))
-    absent = not_run([metric for metric in metrics if metric not in columns], missing or {})
-    return {
-        "columns": columns,
-        "spaces": list(spaces.items()),
-        "groups": groups,
-        "reasons": reasons,
-        "not_run": absent,
-    }
 
 
 def _sheet(content: Content) -> Drawn | None:

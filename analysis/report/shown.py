@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,26 +11,39 @@ from typing import Any
 
 from PIL import Image
 
+from analysis.metrics.dependency import GROUPS
 from analysis.report.gallery import encode
 
 THUMBNAIL = 128  # pixels, of the longer side
+MARKED = 220  # the same of images with outlines and names
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#56b4e9",
+    "#e69f00",
+    "#8a979e",
+    "#8a979e",
+)  # of the dependency groups, as in the report
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One image of a gallery: its sample, its prompt, and what is shown of it."""
+    """One image of a gallery: its sample, its prompt, what is shown of it, and the outlines of objects on it."""
 
     sample_id: str
     indicator: str
     prompt: str
     image: Image.Image = field(repr=False, compare=False)
+    marks: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def source(self) -> str:
-        """The image as a ``data:`` address: PNG, its longer side reduced to `THUMBNAIL`."""
+        """The image as a ``data:`` address: PNG, its longer side reduced to `THUMBNAIL`; SVG with outlines on it."""
+        largest = THUMBNAIL if self.marks is None else MARKED
         image = self.image.copy()
-        image.thumbnail((THUMBNAIL, THUMBNAIL))
-        return encode(image, THUMBNAIL)
+        image.thumbnail((largest, largest))
+        source = encode(image, largest)
+        return source if self.marks is None else _marked(source, self.image.size, self.marks)
 
 
 @dataclass(frozen=True)
@@ -74,11 +88,14 @@ class Gallery:
         Triplets (with their seeds) that there were to choose from.
     word : str
         Whose heat map lies over the images; empty where there is none.
+    objects : bool
+        Whether the objects that were found are outlined.
     """
 
     triplets: Sequence[GalleryTriplet]
     of: int
     word: str = ""
+    objects: bool = False
 
     def __len__(self) -> int:
         return len(self.triplets)
@@ -100,7 +117,7 @@ class Gallery:
         return "\n".join([head, *map(_lines, self.triplets)])
 
     def _repr_html_(self) -> str:
-        return _page(self.triplets, self.word)
+        return _page(self.triplets, self.word, self.objects)
 
 
 def _lines(shown: GalleryTriplet) -> str:
@@ -110,8 +127,23 @@ def _lines(shown: GalleryTriplet) -> str:
     return f"{head}\n  {shown.gap}" if shown.gap else head
 
 
-def _page(triplets: Sequence[GalleryTriplet], word: str) -> str:
+def _page(triplets: Sequence[GalleryTriplet], word: str, objects: bool = False) -> str:
     from analysis.report.environment import environment  # what draws figures, too
 
-    values: Mapping[str, Any] = {"triplets": triplets, "word": word, "thumbnail": THUMBNAIL}
+    values: Mapping[str, Any] = {
+        "triplets": triplets,
+        "word": word,
+        "thumbnail": MARKED if objects else THUMBNAIL,
+        "groups": list(zip(COLOURS, GROUPS)) if objects else (),
+    }
     return environment().get_template("notebook_gallery.html.j2").render(**values)
+
+
+def _marked(source: str, size: tuple[int, int], marks: Sequence[Mapping[str, Any]]) -> str:
+    """An image with the outlines and names of objects, as the ``data:`` address of an SVG that needs no other file."""
+    from analysis.report.environment import environment
+
+    width, height = (round(MARKED * side / max(size)) for side in size)
+    template = environment().get_template("notebook_marks.svg.j2")
+    svg = template.render(source=source, width=width, height=height, marks=marks, colours=COLOURS)
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"

@@ -8,13 +8,12 @@ prompts"), never about people or causes.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
-from analysis.report.format import DASH, counted, interval, number, p_value
+from analysis.report.finding import Finding, SpecificationRange
+from analysis.report.format import DASH, amount, as_float, as_int, counted, number
 from analysis.report.verdict import (
     ENOUGH,
     FEWEST_PROMPTS,
@@ -25,8 +24,7 @@ from analysis.report.verdict import (
     few_prompts,
     judge,
 )
-from analysis.stats.word_power import GapDesign
-from analysis.tables.similarities.side_shares import SideShares
+from analysis.report.wording_designs import next_design, upward
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
@@ -36,105 +34,8 @@ UNSHOWN = (  # of so few prompts that there is nothing but the value
     *("ci_low", "ci_high", "p_value", "p_adjusted", "p_equivalent", "word_low", "word_high", "p_control"),
     "p_permutation",
 )
-MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a card proposes
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 LONGEST_ANSWER = 30  # words
-
-
-@dataclass(frozen=True)
-class SpecificationRange:
-    """How many specifications there are, and the smallest and largest gap over words among them."""
-
-    count: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, repr=False)
-class Finding:
-    """One headline gap, in words and as shown numbers (keys as in the table's columns).
-
-    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over the
-    headline measures where it is ``adjusted``; ``specified``: the range of the gap over specifications; ``remarks`` are
-    further sentences of the card; ``answer`` is the claim in at most `LONGEST_ANSWER` words, never a stronger one;
-    ``shares`` the gap as a share of the distance between the sides, where that was read.
-    """
-
-    metric: Metric
-    contrast: tuple[str, str]
-    row: dict
-    verdict: GapVerdict
-    claim: str
-    against_words: str
-    tag: str
-    p_measures: float = math.nan
-    adjusted: bool = False
-    specified: SpecificationRange | None = None
-    primary: bool = False
-    remarks: list[str] = field(default_factory=list)
-    answer: str = ""
-    shares: SideShares = field(default_factory=SideShares)
-
-    @property
-    def direction(self) -> int:
-        """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
-        return self.verdict.direction
-
-    @property
-    def gap(self) -> float:
-        """Mean over prompts between the indicators' own words, in the metric's unit; positive towards the first."""
-        return _float(self.row.get("gap"))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Ends of the interval of `gap`; NaN of so few prompts that there is none."""
-        return _float(self.row.get("ci_low")), _float(self.row.get("ci_high"))
-
-    @property
-    def p(self) -> float:
-        """p-value of `gap` against 0."""
-        return _float(self.row.get("p_value"))
-
-    @property
-    def word_gap(self) -> float:
-        """Gap between all words of both sides; NaN where there is but one a side."""
-        return _float(self.row.get("word_gap")) if self._over_words else math.nan
-
-    @property
-    def word_interval(self) -> tuple[float, float]:
-        """Ends of the interval of `word_gap`, over words and prompts."""
-        row = self.row if self._over_words else {}
-        return _float(row.get("word_low")), _float(row.get("word_high"))
-
-    @property
-    def _over_words(self) -> bool:
-        return defined(self.row.get("p_control"))
-
-    def lines(self) -> list[str]:
-        """Return the numbers in a line or two, and the claim."""
-        (first, second), prompts = self.contrast, str(self.row.get("unit") or "prompt")
-        own = self._numbers(self.gap, self.interval, self.p, "0")
-        lines = [
-            f"{self.metric.symbol}, {first} − {second}: {own}, {counted(_int(self.row['n_prompts']), prompts)}"
-        ]
-        if self._over_words:
-            over_words = self._numbers(self.word_gap, self.word_interval, self.p_measures, "words")
-            lines.append(f"over all words: {over_words}")
-        return [*lines, self.claim]
-
-    def _numbers(self, gap: float, ends: tuple[float, float], p: float, against: str) -> str:
-        """A gap with its interval and p, as far as there are."""
-        metric, unit = self.metric, f" {self.metric.gap_unit}" if self.metric.unit else ""
-        shown = f" {interval(*ends, metric.digits)}" if defined(ends[0]) else ""
-        tested = f", {p_value(p)} against {against}" if defined(p) else ""
-        return f"gap {number(gap, metric.digits, signed=True)}{unit}{shown}{tested}"
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines())
-
-    def _repr_html_(self) -> str:
-        *numbers, claim = map(html.escape, self.lines())
-        return f"<p>{'<br>'.join(numbers)}</p><p><i>{claim}</i></p>"
 
 
 def finding(
@@ -177,7 +78,7 @@ def finding(
         row |= dict.fromkeys(UNSHOWN, math.nan)
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
     adjusted = p_measures is not None
-    p_measures = float(p_measures) if adjusted else _float(row.get("p_control"))
+    p_measures = float(p_measures) if adjusted else as_float(row.get("p_control"))
     return Finding(
         metric=metric,
         contrast=contrast,
@@ -216,26 +117,26 @@ def _answer(
         text = f"{alone}{hint}{nearer}" if alone or hint else _capital(nearer)
         more = "" if hint else ", by more than words of one meaning differ"
     elif state == "small":
-        delta = _amount(row.get("delta"), metric)
+        delta = amount(row.get("delta"), metric)
         as_near = f"{thing} are as near to those of {first} as of {second} prompts"
         text = f"{alone}No difference larger than δ = {delta}: {as_near}"
         more = ", to within δ"
     elif state == "no gap":
         text = f"{alone}No gap: {thing} are as near to those of {first} as of {second} prompts"
     elif state == "open":
-        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        bound = max(abs(as_float(row.get("ci_low"))), abs(as_float(row.get("ci_high"))))
         text = f"{alone}Open, since the interval holds 0: {whether}"
-        more = f"; a gap beyond {_amount(_upward(bound, metric), metric)} is excluded"
+        more = f"; a gap beyond {amount(upward(bound, metric), metric)} is excluded"
     elif state == "words":
         text = f"{alone}Not known: {whether}"
         more = "; these words and all words point opposite ways"
         if not verdict.turned:
-            adjusted = "after adjustment, " if _float(row.get("p_control")) < alpha else ""
+            adjusted = "after adjustment, " if as_float(row.get("p_control")) < alpha else ""
             more = f"; {adjusted}the gap is no more than synonyms differ"
     elif state == "untested":
         text, more = f"{alone}Not known without a test against words: {whether}", ""
     elif state == "no interval":
-        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        n, unit = as_int(row.get("n_prompts")), row.get("unit", "prompt")
         text = f"{alone}Not known from {counted(n, unit)}: {whether}"
     else:
         text = f"{alone}Undefined: {whether}"
@@ -251,7 +152,7 @@ def _claim(
     words: ContrastWords,
     alpha: float,
 ) -> str:
-    gap, state = _float(row.get("gap")), verdict.state
+    gap, state = as_float(row.get("gap")), verdict.state
     first, second = contrast
     if state == "undefined":
         return (
@@ -270,24 +171,24 @@ def _claim(
         return f"No gap: {thing} are as near to {one} as to {two}."
     whether = f"{thing} are nearer to {one} or to {two}"
     if state == "no interval":
-        n, unit = _int(row.get("n_prompts")), row.get("unit", "prompt")
+        n, unit = as_int(row.get("n_prompts")), row.get("unit", "prompt")
         single = f"with a single {unit} there is no interval"
         few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
         why = single if n == 1 else few if few_prompts(row) else _reason(row)
         return (
-            f"Whether {whether} cannot be told: {why}. The gap of these images is {_amount(gap, metric, True)}; "
+            f"Whether {whether} cannot be told: {why}. The gap of these images is {amount(gap, metric, True)}; "
             f"nothing follows beyond them."
         )
     if state == "small":
         return (
-            f"No difference larger than δ = {_amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
+            f"No difference larger than δ = {amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
             f"{two}, to within δ."
         )
     if state == "open":
-        bound = max(abs(_float(row.get("ci_low"))), abs(_float(row.get("ci_high"))))
+        bound = max(abs(as_float(row.get("ci_low"))), abs(as_float(row.get("ci_high"))))
         return (
             f"The interval holds 0: whether {whether} is open. The gap between "
-            f"them is smaller than {_amount(_upward(bound, metric), metric)}, either way."
+            f"them is smaller than {amount(upward(bound, metric), metric)}, either way."
         )
     if state == "untested":
         return f"Whether {whether} cannot be told: no words were run that tell a lean from two words being two words."
@@ -297,7 +198,7 @@ def _claim(
             f"makes the words of one side odder than those of the other, point opposite ways."
         )
     if state == "words":
-        adjusted = ", after adjustment over the measures," if _float(row.get("p_control")) < alpha else ""
+        adjusted = ", after adjustment over the measures," if as_float(row.get("p_control")) < alpha else ""
         return (
             f"Whether {whether} cannot be told: the gap is{adjusted} not more than words of one meaning differ among "
             f"themselves."
@@ -314,11 +215,11 @@ def _against_words(
     row: dict, verdict: GapVerdict, p_measures: float, contrast: tuple[str, str], alpha: float
 ) -> str:
     """Hold a gap against words that mean the same by its test over words, references and prompts."""
-    p_control = _float(row.get("p_control"))
+    p_control = as_float(row.get("p_control"))
     if verdict.state == "undefined" or few_prompts(row):
         return ""
     if not defined(p_control):
-        count = _int(row.get("n_controls"))
+        count = as_int(row.get("n_controls"))
         if count == 0:
             why = "no word of the same meaning as another was run"
         elif count == 1 and verdict.alone:
@@ -339,7 +240,7 @@ def _against_words(
     elif p_control < alpha:
         text = f"More than {amid}, but not after adjustment over the measures."
     else:
-        few = _int(row.get("word_df"))
+        few = as_int(row.get("word_df"))
         only = (
             f" (with {counted(few, 'degree')} of freedom in the words only a large gap shows)"
             if few < 4
@@ -354,7 +255,7 @@ def _against_words(
         )
     elif verdict.state in ("direction", "words") and not verdict.enough:
         rest = f" It rests on {_rests_on(verdict)}; a claim without a hedge takes {ENOUGH} of each."
-        floor = _float(row.get("p_floor"))
+        floor = as_float(row.get("p_floor"))
         if floor > LOW_FLOOR:
             rest += f" No exchange of so few words could give a p below {number(floor, 3)}."
     return text + rest
@@ -369,7 +270,7 @@ def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, st
         "undefined": "undefined",
         "no gap": "no gap",
         "no interval": "no interval",
-        "small": f"no difference above {_amount(row.get('delta'), metric)}",
+        "small": f"no difference above {amount(row.get('delta'), metric)}",
         "open": "open",
         "untested": "not compared with words",
         "words": "not more than words differ",
@@ -378,8 +279,8 @@ def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, st
 
 def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     """Further sentences: what so few prompts cannot show, and the run's own warnings."""
-    n, unit, found = _int(row.get("n_prompts")), row.get("unit", "prompt"), []
-    unseen = _float(row.get("unseen"))
+    n, unit, found = as_int(row.get("n_prompts")), row.get("unit", "prompt"), []
+    unseen = as_float(row.get("unseen"))
     if verdict.state not in ("undefined", "no interval") and 0 < unseen < 1:
         such = "such prompts" if unit == "prompt" else "the seeds of this prompt"
         found.append(
@@ -389,66 +290,6 @@ def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     if isinstance(warning, str) and warning:
         found.append(_capital(warning) + ("" if warning.endswith(".") else "."))
     return found
-
-
-def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: float = 0.05) -> list[str]:
-    """Return what gap a run could have found where it claims no direction, and which run would find one of δ.
-
-    Parameters
-    ----------
-    row : mapping
-        A row of ``tables/gap``; nothing is said where it has no error over words.
-    verdict : GapVerdict
-    metric : Metric
-    alpha : float
-        1 less the level of the run.
-
-    Returns
-    -------
-    list of str
-        One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
-        `analysis.stats.word_power.GapDesign`.
-    """
-    error = _float(row.get("word_error"))
-    shares = [_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]
-    prompts = _int(row.get("n_prompts"))
-    if verdict.state not in ("open", "words") or not all(map(defined, (error, *shares))) or prompts < 2:
-        return []
-    one, two, references = verdict.counts
-    design = GapDesign.of(error, shares, words=(one, two), references=references, prompts=prompts)
-    found, delta = design.detectable(alpha=alpha), _float(row.get("delta"))
-    if not defined(found):
-        return []
-    least = _amount(_upward(found, metric), metric)
-    text = f"With these words and prompts a gap of {least} is found in four runs of five."
-    return [text + (_design_for(delta, design, metric, alpha) if delta < found else "")]
-
-
-def _design_for(delta: float, design: GapDesign, metric: Metric, alpha: float) -> str:
-    """How many prompts find a gap of δ with these words, and with more of them."""
-    prompts, known = design.prompts_for(delta, alpha=alpha), min(design.words)
-    more = ((words, design.resized(words=words).prompts_for(delta, alpha=alpha)) for words in MORE_WORDS)
-    words, fewer = next(((words, n) for words, n in more if words > known and n), (0, 0))
-    to_find = f" To find one of δ = {_amount(delta, metric)} so often takes"
-    with_more = f"{words} words a side and of the reference"
-    if prompts and fewer and fewer < prompts:
-        return f"{to_find} about {_rounded(prompts)} prompts, or {_rounded(fewer)} with {with_more}."
-    if prompts:
-        return f"{to_find} about {_rounded(prompts)} prompts."
-    if fewer:
-        return f"{to_find} {with_more} and about {_rounded(fewer)} prompts; with these words no number does."
-    return f"{to_find} more than {MORE_WORDS[-1]} words a side."
-
-
-def _upward(value: float, metric: Metric) -> float:
-    """A bound with the digits of the metric, rounded up: what is said of it holds."""
-    return math.ceil(value * 10**metric.digits) / 10**metric.digits
-
-
-def _rounded(count: int) -> str:
-    """A number of prompts to two digits, upward."""
-    unit = 10 ** max(0, len(str(count)) - 2)
-    return f"{math.ceil(count / unit) * unit:,}"
 
 
 def _prompts(name: str, words: tuple[str, ...]) -> str:
@@ -465,10 +306,6 @@ def _alone(verdict: GapVerdict) -> str:
     return "About these two words alone: " if verdict.alone else ""
 
 
-def _amount(value: float | None, metric: Metric, signed: bool = False) -> str:
-    return number(_float(value), metric.digits, signed) + (f" {metric.gap_unit}" if metric.unit else "")
-
-
 def where(metric: Metric) -> str:
     """Name the space of a metric, as a heading."""
     return f"{SPACES.get(metric.space, metric.space)} space"
@@ -480,15 +317,6 @@ def _reason(row: dict, controls: bool = False) -> str:
     parts = whole.split("; ") if isinstance(whole, str) else []
     mine = [part.removeprefix("controls: ") for part in parts if part.startswith("controls:") == controls]
     return "; ".join(part for part in mine if part) or "no reason was recorded"
-
-
-def _float(value) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _int(value) -> int:
-    value = _float(value)
-    return int(value) if math.isfinite(value) else 0
 
 
 def _capital(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import nan
 
 import numpy as np
@@ -40,6 +41,8 @@ WORD_POWER_COLUMNS = (
 CEILING = "words: no number of prompts reaches this power"
 ONE_WORD = "words: one a side gives no test against words"
 COARSE = 0.02  # the same, of designs that a report proposes
+KEPT = 64  # quantiles of χ² that are kept of some draws
+DESIGNS = 256  # searches whose result is kept: report and cards ask for the same
 PRECISION = 0.005  # share of the number of prompts; finer than the simulation
 
 
@@ -90,20 +93,49 @@ def word_gap_power(
     return float((gap_found(gap, sizes, freedom, draws, alpha=alpha)).mean())
 
 
-def error_draws(simulations: int, *, seed: int | list[int] = 0) -> tuple[NDArray, NDArray]:
-    """Return what `gap_found` makes errors of: normal numbers and quantiles, both of shape (4, simulations).
+class ErrorDraws:
+    """What `gap_found` makes errors of, drawn as quantiles: designs of different sizes are compared on the same draws.
 
-    As quantiles, so that designs of different sizes are compared on the same draws.
+    Attributes
+    ----------
+    normal, quantiles : ndarray of float64, shape (4, simulations)
+        Normal numbers and those between 0 and 1, of the words of either side, reference words and prompts.
     """
+
+    def __init__(self, normal: NDArray[np.float64], quantiles: NDArray[np.float64]):
+        self.normal, self.quantiles = normal, quantiles
+        self._chi_square: dict[tuple[int, float], NDArray[np.float64]] = {}
+
+    def chi_square(self, factor: int, degrees: float) -> NDArray[np.float64]:
+        """Return the quantiles of a factor as χ² with so many degrees of freedom, shape (simulations,).
+
+        A search asks for those of words again and again, and to invert χ² is all that it takes: `KEPT` are kept.
+        """
+        key = factor, degrees
+        if key not in self._chi_square:
+            if len(self._chi_square) == KEPT:
+                self._chi_square.pop(next(iter(self._chi_square)))
+            self._chi_square[key] = special.chdtri(degrees, self.quantiles[factor])
+        return self._chi_square[key]
+
+
+def error_draws(simulations: int, *, seed: int | list[int] = 0) -> ErrorDraws:
+    """Return what `gap_found` makes errors of."""
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((4, simulations)), rng.random((4, simulations))
+    return ErrorDraws(rng.standard_normal((4, simulations)), rng.random((4, simulations)))
+
+
+@lru_cache(maxsize=2)
+def _shared_draws(simulations: int, seed: int) -> ErrorDraws:
+    """The draws on which all designs of a report are compared."""
+    return error_draws(simulations, seed=seed)
 
 
 def gap_found(
     gap: float,
     variances: Sequence[float],
     freedom: Sequence[float],
-    draws: tuple[NDArray, NDArray],
+    draws: ErrorDraws,
     *,
     alpha: float = 0.05,
 ) -> NDArray[np.bool_]:
@@ -117,20 +149,18 @@ def gap_found(
         Of the mean gap, by the words of the first side and of the second, reference words and prompts.
     freedom : sequence of float
         Their degrees of freedom; infinity for endlessly many prompts, 0 for a single reference word.
-    draws : tuple of ndarray
-        See `error_draws`.
+    draws : ErrorDraws
 
     Returns
     -------
     ndarray of bool, shape (simulations,)
     """
-    normal, quantiles = draws
-    observed = gap + np.sqrt(np.asarray(variances)) @ normal
+    observed = gap + np.sqrt(np.asarray(variances)) @ draws.normal
     first, second, references, prompts = (
-        (variance * special.chdtri(degrees, quantile) / degrees, degrees)
+        (variance * draws.chi_square(factor, degrees) / degrees, degrees)
         if degrees > 0 and np.isfinite(degrees)
-        else (np.full(len(quantile), variance), degrees)
-        for variance, degrees, quantile in zip(variances, freedom, quantiles)
+        else (np.full(len(observed), variance), degrees)
+        for factor, (variance, degrees) in enumerate(zip(variances, freedom))
     )
     parts = error_parts([first, second], (*references, references[0]), prompts)
     return observed**2 >= crossed_bound(alpha, parts)
@@ -190,7 +220,7 @@ class GapDesign:
             (of_words, of_references, of_prompts * self.prompts / prompts), sides, references, prompts
         )
 
-    def power(self, gap: float, draws: tuple[NDArray, NDArray], *, alpha: float = 0.05) -> float:
+    def power(self, gap: float, draws: ErrorDraws, *, alpha: float = 0.05) -> float:
         """Return the share of runs of this design in which a gap is significant against words."""
         return float(gap_found(gap, self._by_side, self.freedom, draws, alpha=alpha).mean())
 
@@ -206,30 +236,42 @@ class GapDesign:
         >>> round(GapDesign((0.0, 0.0, 0.01), (3, 3), 1, 24).detectable(), 2)
         0.29
         """
-        total = float(np.sqrt(sum(self.variances)))
-        if not total > 0 or sum(self.words) < 3:
-            return nan
-        draws = error_draws(simulations, seed=seed)
-        low, high = 0.0, total
-        while self.power(high, draws, alpha=alpha) < power:
-            low, high = high, 2 * high
-        while high - low > COARSE * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.power(middle, draws, alpha=alpha) >= power else (middle, high)
-        return high
+        return _detectable(self, power, alpha, simulations, seed)
 
     def prompts_for(
         self, gap: float, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
     ) -> int | None:
         """Return how many prompts find a gap with this power; None where no number does, because of the words."""
-        draws = error_draws(simulations, seed=seed)
+        return _prompts_for(self, gap, power, alpha, simulations, seed)
 
-        def power_at(prompts: int) -> float:
-            return self.resized(prompts=prompts).power(gap, draws, alpha=alpha)
 
-        without = (*self._by_side[:3], 0.0)
-        endless = gap_found(gap, without, (*self.freedom[:3], np.inf), draws, alpha=alpha).mean()
-        return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
+@lru_cache(maxsize=DESIGNS)
+def _detectable(design: GapDesign, power: float, alpha: float, simulations: int, seed: int) -> float:
+    total = float(np.sqrt(sum(design.variances)))
+    if not total > 0 or sum(design.words) < 3:
+        return nan
+    draws = _shared_draws(simulations, seed)
+    low, high = 0.0, total
+    while design.power(high, draws, alpha=alpha) < power:
+        low, high = high, 2 * high
+    while high - low > COARSE * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if design.power(middle, draws, alpha=alpha) >= power else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=DESIGNS)
+def _prompts_for(
+    design: GapDesign, gap: float, power: float, alpha: float, simulations: int, seed: int
+) -> int | None:
+    draws = _shared_draws(simulations, seed)
+
+    def power_at(prompts: int) -> float:
+        return design.resized(prompts=prompts).power(gap, draws, alpha=alpha)
+
+    without = (*design._by_side[:3], 0.0)
+    endless = gap_found(gap, without, (*design.freedom[:3], np.inf), draws, alpha=alpha).mean()
+    return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
 
 
 def prompts_for_words(

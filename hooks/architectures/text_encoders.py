@@ -26,7 +26,7 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True)
-class Family:
+class TextFamily:
     """How text encoders of one family are built; paths are from their core, those of a layer from the layer.
 
     Attributes
@@ -66,7 +66,7 @@ class Family:
 
 
 FAMILIES = (
-    Family(
+    TextFamily(
         name="CLIP",
         cores=("text_model", ""),  # CLIPTextModel of transformers 5 is its own core
         embeddings="embeddings",
@@ -78,7 +78,7 @@ FAMILIES = (
         mlp="mlp",
         ends="eos",
     ),
-    Family(
+    TextFamily(
         name="T5",  # and UMT5
         cores=("",),
         embeddings="encoder.embed_tokens",
@@ -90,7 +90,7 @@ FAMILIES = (
         mlp="layer.1.DenseReluDense",
         ends="eos",
     ),
-    Family(
+    TextFamily(
         name="Gemma 2",  # norms what attention and MLP give before it is added
         cores=("", "model"),
         embeddings="embed_tokens",
@@ -102,7 +102,7 @@ FAMILIES = (
         mlp="post_feedforward_layernorm",
         ends="last",
     ),
-    Family(
+    TextFamily(
         name="Qwen",  # 3 and, with its language model within, 2.5-VL
         cores=("model.language_model", "language_model", "model", ""),
         embeddings="embed_tokens",
@@ -121,7 +121,7 @@ FAMILIES = (
 class TextCore:
     """The modules of one text encoder by their paths from the pipeline."""
 
-    family: Family
+    family: TextFamily
     path: str
 
     @property

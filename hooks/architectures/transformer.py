@@ -59,7 +59,6 @@ _INNER = (
 _IN = ("dit.in.image", "dit.in.text")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
-_PASSED = "the pipeline passes it to the denoiser: pass pooled_prompt_embeds"
 _SHARED = "its module runs over image and text at once: write at the streams of its block"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
@@ -117,6 +116,8 @@ class TransformerRow:
         Setting of the transformer that says how wide the states are.
     pooled : (str, str) or None
         Argument that takes the pooled text, and the setting that says how wide it is.
+    pooled_at : str
+        The module that is given the pooled text.
     masks : tuple of str
         Arguments that say which positions of the text are read.
     patch : int or None
@@ -151,6 +152,7 @@ class TransformerRow:
     text_tokens: int
     text_width: str
     pooled: tuple[str, str] | None = None
+    pooled_at: str = "time_text_embed.text_embedder"
     masks: tuple[str, ...] = ()
     patch: int | None = None
     packed: bool = False
@@ -240,7 +242,7 @@ class Transformer(Architecture):
         """All sites, in the order in which they run."""
         yield from text_sites(pipe, PART, place)
         if self.row.pooled is not None:
-            yield _made("text.pooled", _PASSED)
+            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
         yield _made("latent", _BY_STEP)
         for address, path in self.row.entrances.items():
             yield Site(address, f"{PART}.{path}", place(address))

@@ -204,9 +204,15 @@ _REGISTRY: dict[str, Definition] = {
 }
 
 
-def names() -> list[str]:
-    """Names of the definitions there are."""
-    return list(_REGISTRY)
+def names(*readings: str) -> list[str]:
+    """Names of the definitions there are, or of those with one of these readings.
+
+    Examples
+    --------
+    >>> names("probability"), names("mass", "share", "output")
+    (['daam', 'decoder-product', 'self-refined'], ['joint-mass', 'joint-share', 'output-space'])
+    """
+    return [name for name, one in _REGISTRY.items() if not readings or one.reading in readings]
 
 
 def get(definition: str | Definition) -> Definition:

@@ -89,6 +89,7 @@ class FinalSums(AttentionSums):
         super().__init__(pipe, call, definition, choice, kind)
         self.columns = ()
         self._saw = False
+        self._watches: list[_Watch] = []
 
     def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
         """All on the grid of patches; outputs are compared over all heads at once."""
@@ -120,9 +121,15 @@ class FinalSums(AttentionSums):
             before, after = self._around(layer)
             stack.callback(layer.module.register_forward_pre_hook(before).remove)
             stack.callback(layer.module.register_forward_hook(after, always_call=True).remove)
+        stack.callback(self._leave)
+
+    def _leave(self) -> None:
+        """Leave what is still watched: torch calls no hook after an interrupt."""
+        while self._watches:
+            self._watches.pop().__exit__(None, None, None)
 
     def _around(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
-        watches: list[_Watch] = []
+        watches = self._watches
 
         def before(module: Any, args: Any) -> None:
             if self._call() is not None:

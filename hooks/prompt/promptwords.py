@@ -110,6 +110,11 @@ class PromptWords:
             tokens = [position for word in words for position in word.positions]
             if tokens:
                 found |= set(self._at(encoder, row, range(min(tokens), max(tokens) + 1)))
+        if not found and self._prompts is not None and self._places:
+            raise HookError(
+                f"prompts[{self._prompt_of(row)}]: expected a text that was drawn, but its words stand nowhere in what "
+                "the denoiser is given: pass the prompts in the order of the call"
+            )
         if not found:
             raise HookError(
                 "word_maps: the states that the denoiser is given are those of no text encoder, so that nobody knows "

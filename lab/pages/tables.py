@@ -1,10 +1,11 @@
-"""The page of the docs that lists every result table: ``python -m lab.pages.tables > docs/reference/tables.md``."""
+"""The page of the docs on every result table and column: ``python -m lab.pages.tables > docs/reference/tables.md``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from analysis.tables.columns import Column, columns_of
 from analysis.tables.registry import TABLES, needs
-from analysis.tables.similarities.pictures import IMAGE_METRICS, IMAGE_TABLE
-from analysis.tables.table import Table
 from lab.templates import render
 
 
@@ -13,17 +14,16 @@ def page() -> str:
     return render(
         "tables",
         sections={
-            text: [(table, _columns(table)) for table in TABLES.values() if table.needs == kind]
+            text: [(table, list(_columns(table.name))) for table in TABLES.values() if table.needs == kind]
             for kind, text in needs().items()
         },
     )
 
 
-def _columns(table: Table) -> tuple[str, ...]:
-    if table.name != IMAGE_TABLE:
-        return table.columns
-    # of the metrics of pictures there may be others tomorrow
-    return tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in table.columns))
+def _columns(table: str) -> Iterator[Column]:
+    """Yield the columns of a table, with no bar that would end a cell."""
+    for column in columns_of(table):
+        yield Column(*(value.replace("|", "\\|") for value in vars(column).values()))
 
 
 if __name__ == "__main__":

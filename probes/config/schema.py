@@ -1,8 +1,6 @@
 """``triplets.yaml``: its schema; the defaults of its sections stand in `probes.config.sections`.
 
-Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the
-command line and returns one validated :class:`Config`. Nothing is guessed: an unknown key, a key given
-twice or a value of another kind than expected is a :class:`~probes.errors.UserError` of one line.
+`probes.config.loading` makes a :class:`Config` of a file and the command line.
 """
 
 from __future__ import annotations
@@ -10,13 +8,12 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from probes.config import checks, presets, words
+from probes.config import checks, presets, stored_sections, words
 from probes.config.checks import INDICATORS, prompt_id
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
@@ -24,7 +21,7 @@ from probes.config.edit_options import Edit
 from probes.config.gep_options import Gep
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
-from probes.config.messages import message, naming
+from probes.config.messages import message
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
 from probes.config.skills_options import Skills
@@ -46,13 +43,12 @@ from probes.config.types import (
     shown,
     takes,
 )
-from probes.config.yaml import YamlSource, read_yaml, yaml_text
+from probes.config.yaml import YamlSource, yaml_text
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
-from probes.prompts.source import LoadedPrompts, PromptSource, resolve
+from probes.prompts.source import PromptSource, resolve
 from probes.runs.recorded_paths import name_of
-from probes.stages.external_images import configuration as foreign
 from probes.storage.paths import expand_run
 
 __all__ = [
@@ -71,14 +67,10 @@ __all__ = [
     "Sampler",
     "Skills",
     "Trace",
-    "build_config",
-    "load_config",
-    "load_data",
     "prompt_id",
     "schema_text",
 ]
 
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 _Written = Annotated[
     _Listed | PromptSource | Grid, takes("a list of prompts, {from: captions.json} or {grid: ...}")
@@ -89,7 +81,6 @@ _Words = Annotated[
     Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
     takes("a word, a list of a word and its synonyms, or {word: ..., control: true}"),
 ]
-_Model = TypeVar("_Model", bound=Section)
 
 
 def _indicator(value: Any) -> Any:
@@ -297,6 +288,24 @@ class Config(Section):
         Alters("nothing"),
     ] = None
 
+    if not TYPE_CHECKING:  # who checks types reads the fields
+
+        def __init__(self, /, **data: Any) -> None:
+            """Validate fields, in Python as in a file.
+
+            Raises
+            ------
+            UserError
+                In one line the first that is wrong: place, rule, what was found, remedy.
+            """
+            try:
+                super().__init__(**data)
+            except ValidationError as error:
+                raise UserError(message(error, type(self), YamlSource("Config", "", data), {})) from None
+
+        # of one that is marked as pydantic's own, pydantic validates files as before, with their context
+        __init__.__pydantic_base_init__ = True
+
     @model_validator(mode="before")
     @classmethod
     def _printable(cls, data: Any) -> Any:
@@ -344,14 +353,16 @@ class Config(Section):
         ('person', 0.9, 0.35, [])
         """
         values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
-        values |= _present("config", resolved, cls)
+        values |= stored_sections.present("config", resolved, cls)
         stored = values.get("indicators", {})
         if not isinstance(stored, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(stored)}")
-        values["indicators"] = {name: _stored_indicator(name, value) for name, value in stored.items()}
+        values["indicators"] = {
+            name: stored_sections.indicator(name, value) for name, value in stored.items()
+        }
         if "images" in values:
             values["images"] = Images.model_validate(values["images"])
-        return _stored("config", values, cls)
+        return stored_sections.section("config", values, cls)
 
     @property
     def clustered(self) -> bool:
@@ -397,92 +408,6 @@ class Config(Section):
         return self.model_dump(mode="json")
 
 
-def _stored(name: str, values: Any, kind: type[_Model]) -> _Model:
-    """A section, or all of the configuration, made of plain data without checks."""
-    fields = _present(name, values, kind)
-    for field, value in fields.items():
-        annotation = kind.model_fields[field].annotation
-        # also of `Trace | None` and `dict[str, GepVariant]`
-        for section in (annotation, *get_args(annotation)):
-            if not (isinstance(section, type) and issubclass(section, Section)):
-                continue
-            if get_origin(annotation) is dict:
-                fields[field] = {key: _stored(f"{field}.{key}", one, section) for key, one in value.items()}
-            else:
-                fields[field] = _stored(field, value, section)
-    return kind.model_construct(**fields)
-
-
-def _stored_indicator(name: str, value: Any) -> Indicator:
-    """An indicator as a record holds it: a word, or fields of which the word may be missing and is then the name."""
-    fields = (
-        {"word": value} if isinstance(value, str | None) else _present(f"indicators.{name}", value, Indicator)
-    )
-    return Indicator.model_construct(
-        word=fields.get("word") or name, control=fields.get("control") or False, plural=fields.get("plural")
-    )
-
-
-def _present(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
-    """Plain data of a section, without what is null and what the section does not know."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{name}: expected fields, got {shown(values)}")
-    return {key: values[key] for key in kind.model_fields if values.get(key) is not None}
-
-
-def load_config(
-    path: str | Path,
-    options: Options | None = None,
-    loaded: list[LoadedPrompts] | None = None,
-) -> Config:
-    """Read ``triplets.yaml`` and put the command line's options over it.
-
-    Parameters
-    ----------
-    path
-        The YAML file.
-    options
-        What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
-    loaded
-        Takes what became of the captions where prompts come from some.
-
-    Raises
-    ------
-    UserError
-        The first fault found: place, rule, what was found, remedy.
-    """
-    source = read_yaml(path)
-    if not isinstance(source.data, dict):
-        raise UserError(
-            f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
-        )
-    named = {"name": Path(path).stem, **source.data}
-    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
-
-
-def load_data(
-    source: YamlSource,
-    folder: Path,
-    options: Options | None = None,
-    loaded: list[LoadedPrompts] | None = None,
-) -> Config:
-    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
-
-    Raises
-    ------
-    UserError
-        As of `load_config`.
-    """
-    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
-    data, options = dict(source.data), dict(options or {})
-    if ("images",) in options:  # they say what other fields are
-        data["images"] = options.pop(("images",))[1]
-    with naming(Config, source, options):
-        if data.get("images") is not None:
-            data = foreign.configured(data, source, options, context, build_config)
-        return build_config(data, source, options, context)
-
-
 def schema_text() -> str:
     """Return the JSON schema of ``triplets.yaml``, by which editors complete and check it.
 
@@ -490,30 +415,3 @@ def schema_text() -> str:
     """
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def build_config(
-    data: Mapping[str, Any],
-    source: YamlSource,
-    options: Options | None = None,
-    context: Mapping[str, Any] | None = None,
-) -> Config:
-    """Validate plain data with the command line's options over it (see :func:`load_config`).
-
-    `context` is that of `probes.prompts.source.resolve`.
-    """
-    options = dict(options or {})
-    merged: dict[str, Any] = {
-        key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
-    }
-    for loc, (_, value) in options.items():
-        section = merged
-        for key in loc[:-1]:
-            if not isinstance(section.get(key), dict):
-                section[key] = {}
-            section = section[key]
-        section[loc[-1]] = value
-    try:
-        return Config.model_validate(merged, context=context)
-    except ValidationError as error:
-        raise UserError(message(error, Config, source, options)) from None

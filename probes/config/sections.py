@@ -20,8 +20,11 @@ from probes.config.types import (
     Section,
     Word,
     option,
+    takes,
 )
 from probes.prompts.grammar.plurals import plural
+
+MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
 
 
 class Indicator(Section):
@@ -239,10 +242,14 @@ class Report(Section):
         ),
     ] = 24
     all_triplets: Annotated[
-        bool,
+        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")],
         option(
-            "Whether `gallery/` is written beside the report, which shows every triplet. Turn it off to save disk, at"
-            " most 40 KB a triplet.",
-            example=False,
+            "Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and"
+            " its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted.",
+            example=True,
         ),
-    ] = True
+    ] = "auto"
+
+    def shows_all(self, triplets: int) -> bool:
+        """Return whether `gallery/` is written of a run of so many triplets, each seed counted."""
+        return triplets <= MOST_TRIPLETS if self.all_triplets == "auto" else self.all_triplets

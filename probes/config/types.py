@@ -80,7 +80,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """Yield what is not a default: the rest goes without saying."""
+        """Yield what is not a default."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
             if field.is_required() or value != field.get_default(call_default_factory=True):
@@ -265,9 +265,11 @@ def _each_once(values: list[Any]) -> list[Any]:
 
 
 def _definition(value: Any) -> Any:
-    if value in definitions.names():
+    if value in definitions.names("probability"):
         return value
-    raise fail(f"expected one of {', '.join(definitions.names())}, got {shown(value)}{HINT}: choose one")
+    raise fail(
+        f"expected one of {', '.join(definitions.names('probability'))}, got {shown(value)}{HINT}: choose one"
+    )
 
 
 def _window(steps: list[int]) -> list[int]:
@@ -300,7 +302,7 @@ AutoOrWorkers = Annotated[
     takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[
-    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
+    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names("probability")])
 ]
 Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=devices.NAME)]

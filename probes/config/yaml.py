@@ -147,6 +147,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
     remedy = "mend that line"
     if re.match(r"(-\s*|[\w ]+:\s*)?\{", line):
         remedy = "put a text that begins with { in quotes"
+    elif re.search(r"[\[,]\s*[^\"',\[\]{}]*\{person\}", line):
+        remedy = "put texts with {person} between [ and ] in quotes, or write one a line after `- `"
     return f"{place}: not valid YAML ({error.problem or error.context}), found `{line[:100]}`: {remedy}"
 
 

@@ -25,7 +25,8 @@ from probes.errors import UserError
 from probes.execution.part import Part
 from probes.json_text import parse_json
 from probes.runs import completeness, recorded_files
-from probes.runs.directory import SHARDS, now
+from probes.runs.directory import now
+from probes.runs.folders import SHARDS
 from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
 from probes.runs.selection import KEY, KINDS, number

@@ -38,13 +38,14 @@ _PNG_PER_PIXEL = 1.5
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """Estimate of a run, and its basis."""
+    """Estimate of a run, and its basis; ``pixels`` are those of an image."""
 
     images: int
     seconds: float
     memory: float
     disk: float
     basis: str
+    pixels: int = 0
 
     def __str__(self) -> str:
         return (
@@ -202,6 +203,7 @@ def estimate(
         memory=memory(config, pipe, count, len(samples)),
         disk=image_bytes(config, pipe, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
         basis=costs.basis(count),
+        pixels=height * width,
     )
 
 

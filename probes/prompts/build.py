@@ -15,7 +15,8 @@ import yaml
 
 from probes.command_line import writable
 from probes.config.checks import template
-from probes.config.schema import Config, build_config
+from probes.config.loading import build_config
+from probes.config.schema import Config
 from probes.config.yaml import YamlSource
 from probes.errors import UserError, printable
 from probes.prompts import stored
@@ -39,7 +40,7 @@ def build(
     data : mapping
         ``name``, ``prompts: {from: ...}`` and what else ``triplets.yaml`` may say.
     options : mapping
-        Which flag each value came from, for errors (see `probes.config.schema.load_config`).
+        Which flag each value came from, for errors (see `probes.config.loading.load_config`).
     """
     loaded: list[LoadedPrompts] = []
     source = YamlSource(name="command line", text="", data=dict(data))

@@ -102,12 +102,12 @@ class StoredImages:
     ----------
     path : pathlib.Path
         The run directory.
-    files : callable
-        Gives its part files of samples, in order.
+    samples : callable
+        Gives its part files of samples, each with the ids of its samples.
     """
 
-    def __init__(self, path: Path, files: Callable[[], list[Path]]):
-        self.path, self._files = path, files
+    def __init__(self, path: Path, samples: Callable[[], Iterable[tuple[Path, Sequence[str]]]]):
+        self.path, self._samples = path, samples
         self._file_of: dict[str, Path] = {}  # of each sample, its part file
         # the file read last, and what it holds
         self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})
@@ -136,11 +136,7 @@ class StoredImages:
     def _look_up(self, wanted: Sequence[str]) -> None:
         """Know the part file of each sample asked for, or say which is not there."""
         if any(sample not in self._file_of for sample in wanted):
-            self._file_of = {
-                sample: file
-                for file in self._files()
-                for sample in read_part(file, ["sample_id"])["sample_id"].to_pylist()
-            }
+            self._file_of = {sample: file for file, samples in self._samples() for sample in samples}
         for sample in wanted:
             if sample not in self._file_of:
                 raise UserError(

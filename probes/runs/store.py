@@ -54,11 +54,13 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import no_record, read_record, record_bytes
+from probes.runs.remembered_columns import RememberedColumns
 from probes.runs.selection import restricted
 from probes.runs.tables import read_table, table_bytes
 from probes.storage.locations import link_of, remove, run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
+REMEMBERED = ("samples", "observed")  # kinds that are asked for again and again, few bytes an image
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 # what a stage may name as written
 _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
@@ -88,7 +90,11 @@ class Run:
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path = run_path(path)
         self.meta = meta
-        self._images = StoredImages(self.path, partial(self.parts, "samples"))
+        self._remembered = {
+            kind: RememberedColumns(partial(self._files, kind), partial(self.part_tables, kind))
+            for kind in REMEMBERED
+        }
+        self._images = StoredImages(self.path, self._sample_files)
         self._stage: str | None = None
         self._names: set[str] = set()
         self._config: tuple[dict[str, Any], Config] | None = None
@@ -148,7 +154,20 @@ class Run:
         """The samples, one row per image; without the image itself unless `columns` names it."""
         if columns is None:
             columns = [name for name in column_names(self._files("samples")[0]) if name != "image"]
-        return self._frame("samples", columns)
+        if "image" in columns or not columns:
+            return self._frame("samples", columns)
+        return self._remembered["samples"].table(columns).to_pandas()
+
+    def samples_by_part(self, columns: Sequence[str]) -> Iterator[tuple[Path, pd.DataFrame]]:
+        """Yield each part file of the samples with columns of its rows; see `samples`."""
+        for file, table in self._remembered["samples"].by_file(columns):
+            yield file, table.to_pandas()
+
+    def _sample_files(self) -> Iterator[tuple[Path, list[str]]]:
+        """Yield each part file of the samples with their ids; nothing where there is none."""
+        if self.parts("samples"):
+            for file, table in self._remembered["samples"].by_file(["sample_id"]):
+                yield file, table["sample_id"].to_pylist()
 
     def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The similarities, one row per (triplet, seed, pair), a column of arrays per site and metric."""
@@ -167,7 +186,9 @@ class Run:
 
         Columns: :data:`probes.runs.schemas.OBSERVED`.
         """
-        return self._frame("observed", columns)
+        if columns is None:
+            return self._frame("observed", columns)
+        return self._remembered["observed"].table(columns).to_pandas()
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The objects found, one row per detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
@@ -210,14 +231,26 @@ class Run:
     ) -> pd.DataFrame | None:
         """Rows of a kind of part that are of some samples; None where the run has no such part.
 
-        Of a part file that holds none of them the column ``sample_id`` alone is read.
+        They stand in part files that are called as those of their samples. Where one of the samples has no row there,
+        all others are looked through, of which the column ``sample_id`` alone is read.
         """
-        wanted, tables = pa.array(sorted(set(samples)), pa.string()), []
-        for file in self.parts(kind):
-            there = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
-            if not tables or pc.any(there).as_py():
-                tables.append(read_part(file, columns).filter(there).replace_schema_metadata(None))
-        return pa.concat_tables(tables).to_pandas() if tables else None
+        missing, files = set(samples), self.parts(kind)
+        ids = pa.array(sorted(missing), pa.string())
+        homes = {file.name for file, own in self._sample_files() if not missing.isdisjoint(own)}
+        near = {file for file in files if file.name in homes} | set(files[:1])  # the first gives the columns
+        tables: dict[Path, pa.Table] = {}
+        for chosen in (near, {*files} - near):
+            for file in sorted(chosen) if missing or not tables else ():
+                here = read_part(file, ["sample_id"])["sample_id"]
+                there = pc.is_in(here, ids)
+                if pc.any(there).as_py() or file == files[0]:
+                    tables[file] = read_part(file, columns).filter(there).replace_schema_metadata(None)
+                    missing -= {*here.filter(there).to_pylist()}
+        return (
+            pa.concat_tables([tables[file] for file in files if file in tables]).to_pandas()
+            if tables
+            else None
+        )
 
     def of_part(
         self, kind: str, part: str, samples: Iterable[str], columns: Sequence[str]

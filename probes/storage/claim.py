@@ -27,7 +27,7 @@ from pathlib import Path
 
 from probes.errors import UserError
 from probes.execution.shards import merge_records
-from probes.runs.directory import FOLDERS, folders
+from probes.runs.folders import FOLDERS, with_inner
 from probes.runs.parts import clean, disk_error, is_leftover
 from probes.runs.store import Run
 from probes.storage import lease
@@ -131,7 +131,7 @@ def _opened(path: Path, hold: Hold) -> Run:
 
 
 def _clean(path: Path, older_than: float | None) -> None:
-    names = (name for name in folders(path, FOLDERS) if link_of(path, name) is None)
+    names = (name for name in with_inner(path, FOLDERS) if link_of(path, name) is None)
     for folder in (path, *(path / name for name in names)):
         if folder.is_dir():
             clean(folder, older_than=older_than)

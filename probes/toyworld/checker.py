@@ -150,7 +150,7 @@ def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) ->
     Returns
     -------
     pandas.DataFrame
-        A row a picture; a bool column for each attribute and object, a bool column for each place (exactly one is
+        One row per picture; a bool column for each attribute and object, a bool column for each place (exactly one is
         true), ``side`` (``left``, ``right`` or empty): where the object on the ground stands, and ``skin`` (``skin_1``
         to ``skin_3`` or empty): see :func:`read_skins`.
     """

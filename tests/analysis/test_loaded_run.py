@@ -7,6 +7,7 @@ import pytest
 
 import analysis
 from analysis.metrics.registry import headline_metrics
+from analysis.report import page
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.errors import UserError
@@ -107,6 +108,18 @@ def test_a_finding_has_its_numbers(loaded):
         row | {"p_control": np.nan}, headline_metrics()[2], "neutral", ("masculine", "feminine")
     )
     assert np.isnan(single.word_gap) and "over all words" not in repr(single)
+
+
+def test_figures_are_those_of_the_report_before_there_is_one(loaded):
+    assert "findings" not in loaded.run.tables()
+    drawn = page.draw(page.read(loaded.run))
+    assert loaded.plot_forest()._repr_png_() == drawn["headline"]._repr_png_()
+    assert loaded.plots()["plot"].to_list() == list(drawn)
+    assert loaded.plot("gap-text-layers")._repr_png_() == drawn["gap-text-layers"]._repr_png_()
+    with pytest.raises(UserError, match="expected a plot, got 'gap-step': did you mean gap-steps"):
+        loaded.plot("gap-step")
+    with pytest.raises(UserError, match="no object was looked for"):
+        loaded.object_finding()
 
 
 def test_a_gallery_is_chosen_and_sorted(loaded):

@@ -92,6 +92,25 @@ def test_what_is_wrong_is_one_line(config, changes, expected):
     assert expected in str(raised.value) and "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"sampler": {"steps": -1}}, "Config: sampler.steps: expected"),
+        ({"promts": PROMPTS}, "Config: promts: unknown key, got ["),
+        ({"prompts": ["a person"]}, "Config: prompts[0]: expected a text with one {person}, got none"),
+        ({}, "Config: prompts"),
+        ({"seeds": "one", "model": 5}, "(1 more like this)"),
+    ],
+)
+def test_a_config_in_python_says_in_one_line_what_is_wrong(fields, expected):
+    with pytest.raises(UserError) as raised:
+        triptych.Config(**({"prompts": PROMPTS} | fields if fields else {}))
+    assert expected in str(raised.value) and "\n" not in str(raised.value)
+    assert triptych.Config.model_validate({"prompts": PROMPTS}, context={"loaded": []}) == triptych.Config(
+        prompts=PROMPTS
+    )
+
+
 def test_a_stage_is_one_of_the_stages():
     with pytest.raises(
         UserError, match=r"stage: expected one of plan, .* got 'measur': did you mean measure\?"

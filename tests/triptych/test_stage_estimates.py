@@ -37,6 +37,28 @@ def test_twice_the_images_take_more_but_less_than_twice_as_long():
     assert all(one[stage] < two[stage] < 2 * one[stage] for stage in one)
 
 
+def test_the_default_run_takes_what_it_took():
+    """Within 1.5 of 216 images of 64 x 64 pixels on two quiet cores, where a unit of the script took 0.0725 s."""
+    took = {"measure": 9.5, "report": 20.0}
+    pace_then = Pace(step=0.03, image=0.02, speed=2e10, script=0.0725)
+    found = stage_estimates.seconds(CONFIG, 216, [], pace_then, 64 * 64)
+    assert found.keys() == took.keys()
+    assert all(1 / 1.5 < found[stage] / took[stage] < 1.5 for stage in took)
+
+
+def test_the_gallery_takes_longer_with_more_and_larger_images_and_nothing_where_it_is_off():
+    off = Config(prompts=["a {person}"], generate={"workers": 2}, report={"all_triplets": False})
+
+    def gallery(images, side):
+        with_it, without = (
+            stage_estimates.seconds(one, images, [], PACE, side * side)["report"] for one in (CONFIG, off)
+        )
+        return with_it - without
+
+    assert 0 < gallery(90, 64) < gallery(90, 512) < gallery(90, 1024)
+    assert gallery(180, 512) == pytest.approx(2 * gallery(90, 512))
+
+
 def test_an_observer_on_a_gpu_is_left_out():
     assert "observe" not in stage_estimates.seconds(CONFIG, 200, [Observer("cuda")], PACE)
     assert "observe" not in stage_estimates.seconds(CONFIG, 200, [], PACE)

@@ -34,7 +34,7 @@ def work(options: argparse.Namespace) -> None:
     from hooks.architectures.registry import ARCHITECTURES
     from probes.models import inventory
 
-    kinds = "; ".join(architecture.models for architecture in ARCHITECTURES)
+    kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
     for title, entries in (
         (
             "bundled, with the share of named things that each draws (docs/validation/toyworld.md):",

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.export.cards.object_results import object_results
+from analysis.report.finding import Finding
 from analysis.report.findings import Summary, contrast_words, summaries
 from analysis.report.format import DASH, counted, interval, listed, number, over, p_value
+from analysis.report.method import reported_methods
 from analysis.report.objects import Objects, detector_rows, read_objects
+from analysis.report.result import Result
 from analysis.report.verdict import defined
-from analysis.report.wording import Finding, where
+from analysis.report.wording import where
 from analysis.report.wording_objects import detector_line, objects_opening
 from analysis.report.wording_prompts import shared_sentence
 from analysis.study import contrasts, indicators
@@ -71,6 +75,8 @@ class Facts:
         Findings of every contrast.
     objects : list of str
         Sentences on the objects of every contrast; empty where none were searched for.
+    results : list of Result
+        What else was measured: objects, attributes, professions, each with an interval, floor, test and reader.
     reader : list of str
         What is known of the errors of the detector.
     checkpoints : dict of str to str
@@ -95,6 +101,7 @@ class Facts:
     shared: str
     summaries: list[Summary]
     objects: list[str]
+    results: list[Result]
     reader: list[str]
     checkpoints: dict[str, str]
     unfinished: str
@@ -104,6 +111,14 @@ class Facts:
     def findings(self) -> list[Finding]:
         """Headline findings that have an interval, of all contrasts."""
         return [one for summary in self.summaries for one in summary.findings if has_interval(one)]
+
+    @property
+    def sections(self) -> dict[str, list[Result]]:
+        """Results by the heading that they stand under."""
+        return {
+            title: [one for one in self.results if one.section == title]
+            for title in dict.fromkeys(one.section for one in self.results)
+        }
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -227,6 +242,10 @@ def read_facts(run: Run) -> Facts:
     config, samples = run.config, run.samples(_SAMPLES)
     measured = {*run.tables()} >= {"gap", "specifications", "agreement"}
     objects = read_objects(run) if measured else None
+    reader = _reader(objects, config) if objects else []
+    results = object_results(objects, config, reader) if objects else []
+    for method in reported_methods():
+        results += method.results(run) if method.results else []
     first = samples[samples["indicator"] == config.reference].drop_duplicates("triplet")
     first = first if len(first) else samples.drop_duplicates("triplet")
     return Facts(
@@ -253,7 +272,8 @@ def read_facts(run: Run) -> Facts:
         if measured
         else [],
         objects=_objects(objects, config) if objects else [],
-        reader=_reader(objects, config) if objects else [],
+        results=results,
+        reader=reader,
         checkpoints=_checkpoints(run.meta),
         unfinished=completeness.summary(run.meta),
         planted=config.images is None and config.model.startswith("toyworld"),

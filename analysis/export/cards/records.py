@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from analysis.export.cards.facts import Facts, heading, sentences
 from analysis.export.cards.record_form import RECORD
 from analysis.export.registry import NOT_STATED
+from analysis.report.finding import Finding
 from analysis.report.format import counted
+from analysis.report.result import Result
 from analysis.report.verdict import defined
-from analysis.report.wording import Finding
 from probes.errors import UserError
 
 if TYPE_CHECKING:
@@ -88,11 +89,31 @@ def details(facts: Facts, finding: Finding) -> dict[str, str]:
         **lines,
         "verdict": finding.tag,
         "sentences": sentences(finding),
+        **_of_run(facts),
+        "readers_error": " ".join(facts.reader) or "no objects were searched for",
+    }
+
+
+def result_details(facts: Facts, result: Result) -> dict[str, str]:
+    """Return all that a result beside the gaps rests on, as text by its name."""
+    return {
+        "contrast": result.contrast,
+        "signed_value": repr(result.value),
+        "noise_floor_and_test": result.floor,
+        "verdict": result.verdict,
+        "read_by": result.reader,
+        "readers_error": result.error,
+        **_of_run(facts),
+    }
+
+
+def _of_run(facts: Facts) -> dict[str, str]:
+    """What every number of a run rests on: words, prompts, weights."""
+    return {
         "words": facts.wording,
         "prompts": f"{counted(facts.counts['prompts'], 'prompt')}, {counted(facts.counts['seeds'], 'seed')}",
         "prompts_sha256": _digest(facts),
         "weights_sha256": facts.weights or NOT_STATED,
-        "readers_error": " ".join(facts.reader) or "no objects were searched for",
     }
 
 
@@ -126,7 +147,10 @@ def every_eval_ever(run: Run, facts: Facts, evaluator: Evaluator) -> dict[str, A
         },
         "eval_library": {"name": "triptych", "version": facts.version or "unknown"},
         "model_info": _model_info(run, facts, evaluator),
-        "evaluation_results": [_result(run, facts, score) for score in own],
+        "evaluation_results": [
+            *(_gap(facts, score) for score in own),
+            *(_measured(facts, one) for one in facts.results),
+        ],
     }
     validate(record)
     return record
@@ -179,21 +203,60 @@ def _model_info(run: Run, facts: Facts, evaluator: Evaluator) -> dict[str, Any]:
     return info
 
 
-def _result(run: Run, facts: Facts, score: AbsoluteGap) -> dict[str, Any]:
+def _entry(facts: Facts, **own: Any) -> dict[str, Any]:
+    """A result of a record, with the prompts and the sampler of its run."""
+    data = {
+        "dataset_name": f"prompts of the run {facts.name}",
+        "source_type": "other",
+        "additional_details": {"prompts": "\n".join(facts.prompts), "prompts_sha256": _digest(facts)},
+    }
+    generation = {"additional_details": {"sampler": facts.sampler, "shared": facts.shared}}
+    return {"source_data": data, **own, "generation_config": generation}
+
+
+def _uncertainty(facts: Facts, ends: tuple[float, float], method: str, n: int) -> dict[str, Any]:
+    low, high = ends
+    span = {"lower": low, "upper": high, "confidence_level": facts.level, "method": method}
+    return {"confidence_interval": span, "num_samples": n}
+
+
+def _measured(facts: Facts, result: Result) -> dict[str, Any]:
+    return _entry(
+        facts,
+        evaluation_result_id=f"{result.key}:{result.contrast}",
+        evaluation_name=f"triptych {result.section}: {result.name}",
+        metric_config={
+            "evaluation_description": f"Absolute value. {result.description}",
+            "metric_id": f"triptych.{result.key}",
+            "metric_name": result.name,
+            "metric_kind": "absolute_difference",
+            "metric_unit": "share of images",
+            "metric_parameters": {"level": facts.level, "contrast": result.contrast},
+            "lower_is_better": True,
+            "score_type": "continuous",
+            "min_score": 0.0,
+            "max_score": result.most,
+            "additional_details": {"section": result.section},
+        },
+        score_details={
+            "score": abs(result.value),
+            "details": result_details(facts, result),
+            "uncertainty": _uncertainty(facts, absolute(result.low, result.high), result.method, result.n),
+        },
+    )
+
+
+def _gap(facts: Facts, score: AbsoluteGap) -> dict[str, Any]:
     finding, metric = score.finding, score.finding.metric
     contrast = "-".join(finding.contrast)
     parameters = {"level": facts.level, "reference": facts.reference, "contrast": contrast}
     if defined(finding.row.get("delta")):
         parameters["delta"] = float(finding.row["delta"])
-    return {
-        "evaluation_result_id": f"{metric.key}:{contrast}",
-        "evaluation_name": f"triptych {heading(finding)}",
-        "source_data": {
-            "dataset_name": f"prompts of the run {facts.name}",
-            "source_type": "other",
-            "additional_details": {"prompts": "\n".join(facts.prompts), "prompts_sha256": _digest(facts)},
-        },
-        "metric_config": {
+    return _entry(
+        facts,
+        evaluation_result_id=f"{metric.key}:{contrast}",
+        evaluation_name=f"triptych {heading(finding)}",
+        metric_config={
             "evaluation_description": (
                 f"Absolute gap over all words: by how much {metric.noun} {facts.reference} prompts are nearer to one "
                 "side of the contrast than to the other, less what the words of a side differ among themselves."
@@ -209,21 +272,14 @@ def _result(run: Run, facts: Facts, score: AbsoluteGap) -> dict[str, Any]:
             "max_score": score.most,
             "additional_details": {"definition": metric.version},
         },
-        "score_details": {
+        score_details={
             "score": score.value,
             "details": details(facts, finding),
-            "uncertainty": {
-                "confidence_interval": {
-                    "lower": score.low,
-                    "upper": score.high,
-                    "confidence_level": facts.level,
-                    "method": _METHOD,
-                },
-                "num_samples": int(finding.row["n_prompts"]),
-            },
+            "uncertainty": _uncertainty(
+                facts, (score.low, score.high), _METHOD, int(finding.row["n_prompts"])
+            ),
         },
-        "generation_config": {"additional_details": {"sampler": facts.sampler, "shared": facts.shared}},
-    }
+    )
 
 
 def eval_results_yaml(run: Run, facts: Facts, benchmark: str, task: str, url: str = "") -> str:
@@ -268,22 +324,31 @@ def model_index(run: Run, facts: Facts) -> list[EvalResult]:
     """Return the scores of a run for ``model-index`` of a model card, with all that each rests on as arguments."""
     from huggingface_hub import EvalResult
 
+    found = [
+        (
+            f"absolute_gap.{score.finding.metric.key}",
+            f"|gap| in {score.finding.metric.symbol}, {' against '.join(score.finding.contrast)}",
+            score.value,
+            (score.low, score.high),
+            details(facts, score.finding),
+        )
+        for score in require_scores(run, scores(facts))
+    ] + [
+        (one.key, one.name, abs(one.value), absolute(one.low, one.high), result_details(facts, one))
+        for one in facts.results
+    ]
     return [
         EvalResult(
             task_type="text-to-image",
             task_name="Text-to-Image",
             dataset_type="triptych",
             dataset_name=f"Triptych prompts of the run {facts.name}",
-            metric_type=f"triptych.absolute_gap.{score.finding.metric.key}",
-            metric_name=f"|gap| in {score.finding.metric.symbol}, {' against '.join(score.finding.contrast)}",
-            metric_value=score.value,
-            metric_args={
-                "interval": [score.low, score.high],
-                "level": facts.level,
-                **details(facts, score.finding),
-            },
+            metric_type=f"triptych.{kind}",
+            metric_name=name,
+            metric_value=value,
+            metric_args={"interval": [*ends], "level": facts.level, **rests},
         )
-        for score in require_scores(run, scores(facts))
+        for kind, name, value, ends, rests in found
     ]
 
 

@@ -39,8 +39,8 @@ def attribute_tones(
     Returns
     -------
     DataFrame
-        A row a rule (``source``), ``reader``, ``attribute`` and ``category`` (1 to 10): ``images`` of the tone, their
-        ``share`` of those that have a tone (``decided``) among those in which the attribute is ``present``, with
+        One row per rule (``source``), ``reader``, ``attribute`` and ``category`` (1 to 10): ``images`` of the tone,
+        their ``share`` of those that have a tone (``decided``) among those in which the attribute is ``present``, with
         Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
         ones); NaN where none has one. The attribute `ALL` is every image, read or not.
     """

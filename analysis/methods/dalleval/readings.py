@@ -132,6 +132,14 @@ def read_all(run: Run) -> list[Reading]:
     return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
 
 
+def gender_answers(run: Run, reader: str) -> dict[str, str]:
+    """Return what a reader said of the gender of each image, by ``sample_id``; ``undecided`` where neither of two."""
+    rows = _answers_of(run, reader)
+    rows = rows[(rows["question"] == GENDER) & (rows["reason"].fillna("") == "")]
+    said = rows["reading"].where(rows["reading"].isin(list(_WORDS[GENDER])), UNDECIDED)
+    return dict(zip(rows["sample_id"], said))
+
+
 def _answers_of(run: Run, reader: str) -> pd.DataFrame:
     """Return what a reader answered, one row per image and question."""
     if not run.parts(f"{FOLDER}/{reader}"):

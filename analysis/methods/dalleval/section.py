@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,15 @@ from analysis.methods.dalleval.figures import (
     draw_tones,
 )
 from analysis.methods.dalleval.latex import documents
+from analysis.methods.dalleval.lead_examples import captions, lead_examples
 from analysis.methods.dalleval.names import attributes, first_source, named, profession
+from analysis.methods.dalleval.results import beyond_even, results
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
-from analysis.report.method import Lead, ReportedMethod, ReportSection
+from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -46,9 +48,10 @@ LOST = {
 
 @dataclass(frozen=True)
 class Professions:
-    """The tables of an audit of professions, by name."""
+    """The tables of an audit of professions, by name, and images of three of them."""
 
     tables: Mapping[str, pd.DataFrame]
+    lead_examples: Sequence[Example] = ()
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table; one without rows where the run has none."""
@@ -60,7 +63,8 @@ def read_professions(run: Run) -> Professions | None:
     there = set(run.tables())
     if "dalleval_professions" not in there:
         return None
-    return Professions({name: read(run, name) for name in (*NAMES, *MORE) if name in there})
+    tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in there}
+    return Professions(tables, lead_examples(run, tables["dalleval_professions"]))
 
 
 def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
@@ -171,11 +175,6 @@ def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
     return own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
 
 
-def beyond_even(row: Mapping[str, Any]) -> bool:
-    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
-    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
-
-
 def tests_between(between: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the test between professions that belongs to a row of ``tables/dalleval_mad``; None without one."""
     if between.empty or row["reason"] or not row["professions"]:
@@ -187,9 +186,7 @@ def tests_between(between: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, An
 def lead(professions: Professions, config: Config) -> Lead:
     """Return the first screen: how far professions deviate from half and half, by the first reader of gender."""
     mad = professions.table("dalleval_mad")
-    question = (
-        f"How do images generated from {config.reference} prompts of professions deviate from half and half?"
-    )
+    question = f"How far do {config.reference} prompts of professions deviate from half and half?"
     rows = mad[(mad["source"] == first_source(mad, GENDER)) & (mad["question"] == GENDER)]
     rows = rows[rows["indicator"] == config.reference]
     figures = ("dalleval-gender",)
@@ -201,7 +198,8 @@ def lead(professions: Professions, config: Config) -> Lead:
         f"By {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone gives "
         f"({p_value(row['p_value'])}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
     )
-    return Lead(question, answer, figures)
+    examples = professions.lead_examples
+    return Lead(question, answer, figures, examples, *captions(config.reference, row["source"]))
 
 
 def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
@@ -334,4 +332,5 @@ REPORTED = ReportedMethod(
         lead=lead,
     ),
     documents=documents,
+    results=results,
 )

@@ -29,7 +29,7 @@ AGREEMENT_COLUMNS = (
 def example_table(
     audits: Sequence[Audit], compared: Iterable[tuple[str, str, str]], config: Config
 ) -> pd.DataFrame:
-    """Return the examples of every contrast and source of labels, a row an example and estimate (appendix C).
+    """Return the examples of every contrast and source of labels, one row per example and estimate (appendix C).
 
     Images of both settings are drawn from, for attributes that were labelled in each. `POWERED` says nothing of single
     images and is left out.
@@ -89,7 +89,8 @@ def agreement_of_examples(examples: pd.DataFrame, measure: Measure) -> pd.DataFr
     Returns
     -------
     DataFrame
-        A row a source, its labels, pair and measure: those of ``tables/gep_agreement``, and Kendall's tau over pairs
+        One row per source, its labels, pair and measure: those of ``tables/gep_agreement``, and Kendall's tau over
+        pairs
         of one type (`analysis.methods.gep.examples.TYPES`), of which one run has two. Intervals are percentiles over
         resampled attributes, with all of their examples.
     """

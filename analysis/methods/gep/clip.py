@@ -55,7 +55,7 @@ def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
 
 
 def clip_score(run: Run) -> pd.DataFrame:
-    """Return how well images fit their prompts by CLIP, a row a setting and indicator (CLIPScore, Hessel et al. 2021).
+    """Return how well images fit their prompts by CLIP, by setting and indicator (CLIPScore, Hessel et al. 2021).
 
     The mean over images of 100 times the cosine with the prompt, as Table 3 has it, with an interval over contexts;
     nothing without embeddings of the prompts.

@@ -189,7 +189,8 @@ def artificial_set(
     Returns
     -------
     DataFrame
-        A row an example: ``attribute``, ``scale``, ``labelled`` (the difference), and for each estimate a column by its
+        One row per example: ``attribute``, ``scale``, ``labelled`` (the difference), and for each estimate a column by
+        its
         name. What cannot be put together, because an indicator has no image with (or without) the attribute, is left
         out.
 

@@ -21,7 +21,7 @@ class Examples:
     Parameters
     ----------
     table : DataFrame
-        Columns ``attribute``, ``model``, ``estimated``, ``labelled``, a row an example; those that lack a number are
+        Columns ``attribute``, ``model``, ``estimated``, ``labelled``, one row per example; those that lack a number are
         left out.
 
     Attributes

@@ -16,7 +16,8 @@ import yaml
 
 from probes.config import words
 from probes.config.image_options import Images
-from probes.config.schema import Config, build_config
+from probes.config.loading import build_config
+from probes.config.schema import Config
 from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
 from probes.prompts.audit import clip_name

@@ -184,7 +184,7 @@ def _against_reference(audits: AttributeAudits) -> Body:
 
 
 def _agreement(audits: AttributeAudits, table: str, *, variants: bool = False) -> Rows:
-    """A row an estimate, setting and model (artificial sets are a setting), with its measures in columns."""
+    """One row per estimate, setting and model (artificial sets are a setting), with its measures in columns."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in audits.pair(table, labels=audits.labels):
         own = found.setdefault((row["source"], row["Setting"], row["model"]), {"size": 0})
@@ -327,7 +327,7 @@ def _example_images(audits: AttributeAudits, number: int) -> pd.DataFrame:
 
 
 def _predictions(audits: AttributeAudits, number: int) -> Body:
-    """Tables 22 to 24: a row a model, four images of each word, underlined where the attribute is there."""
+    """Tables 22 to 24: one row per model, four images of each word, underlined where the attribute is there."""
     rows = _example_images(audits, number)
     cells = {}
     for word in (audits.first, audits.second) if len(rows) else ():

@@ -85,11 +85,12 @@ def leaderboard(
     Returns
     -------
     board : DataFrame
-        A row a setting, pair and model, smallest score first: ``score`` less what errors add, ``raw`` as in the paper,
+        One row per setting, pair and model, smallest score first: ``score`` less what errors add, ``raw`` as in the
+        paper,
         ``rank`` of the score and the ranks between which it lies (`analysis.stats.score_differences`). Printed scores
         have a ``raw`` and ``printed_in``, and no rank.
     differences : DataFrame
-        A row a setting, pair and two models, whose scores differ by ``difference`` (the first's less the second's);
+        One row per setting, pair and two models, whose scores differ by ``difference`` (the first's less the second's);
         ``low_all`` and ``high_all`` are of all pairs of a setting at once.
 
     Raises

@@ -107,7 +107,7 @@ def by_lot(labels: Audit, count: int, seed: int) -> Audit:
 def powered_table(
     readings: Iterable[Powered], compared: Sequence[tuple[str, str, str]], config: Config
 ) -> pd.DataFrame:
-    """Return what labels and estimate say together, a row a setting, pair and attribute; of the score one without name.
+    """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
     Returns
     -------

@@ -34,7 +34,7 @@ FEW_REASON = "images with the attribute in fewer than three contexts"
 
 
 def prediction_table(run: Run, said: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return what each source says of each image, a row an image and attribute (Tables 22 to 24 show some).
+    """Return what each source says of each image, one row per image and attribute (Tables 22 to 24 show some).
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def ratio_table(
     Returns
     -------
     DataFrame
-        A row an estimate, labels, contrast and attribute: ``between``, the mean estimate in images with the attribute
+        One row per estimate, labels, contrast and attribute: ``between``, the mean estimate in images with the
+        attribute
         of ``first`` less that of ``second``; ``apart``, the mean in images of both words with the attribute less that
         without; their ``ratio``, with Fieller's set over contexts (infinite where it has no end). A row without an
         attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from analysis.methods.gep.example_figures import (
 from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
+from analysis.methods.gep.lead_examples import captions, lead_examples
+from analysis.methods.gep.results import LEVEL, more_than_chance, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number, p_value
-from analysis.report.method import Lead, ReportedMethod, ReportSection
+from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
@@ -43,7 +45,6 @@ MORE = (
 )  # shown where they are
 JEANS = "jeans"  # of the paper's figure 7
 EXAMPLES = 4  # images of each attribute and word
-LEVEL = 0.05  # below which p is called more than chance
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Attributes:
     source: str
     examples: Sequence[ExampleRow] = ()
     single: SingleImages | None = None
+    lead_examples: Sequence[Example] = ()
 
 
 def read_attributes(run: Run) -> Attributes | None:
@@ -66,7 +68,9 @@ def read_attributes(run: Run) -> Attributes | None:
     if source is None:
         return None
     of_words = examples(run, tables["gep_frequencies"], source)
-    return Attributes(tables, source, of_words, single_images(run, tables["gep_score"]))
+    found = Attributes(tables, source, of_words, single_images(run, tables["gep_score"]))
+    said = said_scores(found)
+    return replace(found, lead_examples=lead_examples(run, tables["gep_vector"], said[0])) if said else found
 
 
 def examples(run: Run, frequencies: pd.DataFrame, source: str) -> list[ExampleRow]:
@@ -188,25 +192,26 @@ def lead(attributes: Attributes, config: Config) -> Lead | None:
     said, pair = said_scores(attributes), _contrast(attributes.tables["gep_score"])
     if pair is None:
         return None
-    question = f"Do attributes differ between images generated from {pair[0]} and {pair[1]} prompts?"
+    question = f"Do attributes differ between {pair[0]} and {pair[1]} prompts?"
     figures = ("gep-scores", "gep-vectors")
     if not said:
         return Lead(question, "No contrast was asked for, so no score was tested.", figures)
     row = said[0]
+    shown = (attributes.lead_examples, *captions(row)) if attributes.lead_examples else ()
     place = f"In the {row['setting']} setting"
     if np.isnan(row["p_value"]):
         none = row["reason"].startswith("no difference")
         answer = (
             "no attribute differs" if none else "nothing can be said of differences; the reason stands below"
         )
-        return Lead(question, f"{place} {answer}.", figures)
+        return Lead(question, f"{place} {answer}.", figures, *shown)
     more = "more" if more_than_chance(row) else "not more"
     answer = (
         f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
         f"chance alone gives ({p_value(row['p_value'])})"
     )
     few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
-    return Lead(question, f"{answer}{few}.", figures)
+    return Lead(question, f"{answer}{few}.", figures, *shown)
 
 
 def _sentences(attributes: Attributes) -> list[str]:
@@ -219,11 +224,6 @@ def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
     score = attributes.tables["gep_score"]
     own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
     return own.to_dict("records")
-
-
-def more_than_chance(row: Mapping[str, Any]) -> bool:
-    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
-    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -253,7 +253,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
 
 
 def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row a setting, estimate and pair, with the measures beside each other."""
+    """One row per setting, estimate and pair, with the measures beside each other."""
     key = ["setting", "source", "labels", "first", "second"]
     return [
         {**dict(zip(key, names)), "cells": {row["measure"]: row for row in rows.to_dict("records")}}
@@ -262,7 +262,7 @@ def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
-    """A row an estimate and its labels, with the measures over artificial sets beside each other."""
+    """One row per estimate and its labels, with the measures over artificial sets beside each other."""
     table = attributes.tables.get("gep_artificial_agreement")
     if table is None:
         return []
@@ -318,4 +318,5 @@ REPORTED = ReportedMethod(
         lead=lead,
     ),
     documents=documents,
+    results=results,
 )

@@ -116,7 +116,7 @@ def effects(
     Parameters
     ----------
     variants : DataFrame
-        A row a variant: ``variant``, ``recipient``, ``donor``, ``floor`` and the columns `WHAT`, see `variant_table`.
+        One row per variant: ``variant``, ``recipient``, ``donor``, ``floor`` and `WHAT`, of `variant_table`.
     outcomes : DataFrame
         As `analysis.methods.tracing.outcomes.outcomes` gives them.
     reference : str

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
-from PIL import Image
 
 from analysis.report.figures.style import (
     DIVERGING,
@@ -94,6 +91,45 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
         f"adjusted over all rows. Grey diamonds: the {FLOOR}."
     )
     return Drawn("trace-shares", figure, "Shares of the total effect by place", caption, wide=True)
+
+
+def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "prompt") -> Drawn | None:
+    """Draw what each place moves the outcome by, with its interval: where no total effect gives shares.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        Rows of ``tables/trace_shares`` of one outcome and donor.
+    level : float
+        Of the intervals.
+    outcome : str
+        In words.
+    """
+    rows = shares[shares["effect"].notna()].reset_index(drop=True) if len(shares) else shares
+    if rows.empty:
+        return None
+    place, beyond = np.arange(len(rows)), told(rows, "sufficiency")
+    with style():
+        figure = new_figure(DOUBLE, 0.8 + 0.2 * len(rows))
+        figure.get_layout_engine().set(w_pad=PAD)
+        axes = figure.subplots()
+        axes.axvline(0.0, color=INK, lw=0.6, zorder=0)
+        axes.hlines(place, rows["effect_low"], rows["effect_high"], color=PALETTE[0], lw=1.6)
+        for chosen, face in ((beyond, PALETTE[0]), (~beyond, "white")):
+            axes.plot(rows["effect"][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=PALETTE[0], mew=1.1)
+        axes.set_yticks(place, [patch_name(row) for _, row in rows.iterrows()])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        if not rows[["effect", "effect_low", "effect_high"]].fillna(0.0).to_numpy().any():
+            axes.set_xlim(-1.0, 1.0)  # of zeros alone
+        axes.set_xlabel(f"what the place moves the {outcome} by")
+    caption = (
+        f"Mean effect of both words on the {outcome} by place, with {100 * level:g} % intervals {over(unit)} that hold "
+        f"for all rows at once. Filled: more than a word of the reference’s meaning does, p < {SIGNIFICANT}, adjusted "
+        "over all rows. No shares: the total effect cannot be told from 0."
+    )
+    return Drawn("trace-effects", figure, "What each place moves", caption, wide=True)
 
 
 def _estimands(rows: pd.DataFrame) -> list[str]:
@@ -192,12 +228,14 @@ def _cell(axes: Axes, across: int, down: int, row: pd.Series, estimand: str, col
     weight = "bold" if row[ADJUSTED[estimand]] < SIGNIFICANT else "normal"
     place = {"ha": "center", "va": "center", "color": color}
     ends = not np.isnan(low) and columns <= 10
-    axes.text(across + 0.5, down + (0.36 if ends else 0.5), _short(share), weight=weight, size=7, **place)
+    axes.text(
+        across + 0.5, down + (0.36 if ends else 0.5), short_share(share), weight=weight, size=7, **place
+    )
     if ends:
-        axes.text(across + 0.5, down + 0.74, f"{_short(low)} to {_short(high)}", size=4.8, **place)
+        axes.text(across + 0.5, down + 0.74, f"{short_share(low)} to {short_share(high)}", size=4.8, **place)
 
 
-def _short(value: float) -> str:
+def short_share(value: float) -> str:
     if np.isinf(value):
         return f"{MINUS if value < 0 else ''}∞"
     return fixed(value, 2, "").replace("-", MINUS)
@@ -249,8 +287,8 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = 
         axes.set_ylabel("share of the total effect")
         figure.legend(loc="outside right upper")
     half = (
-        f"Dashed and shaded: the half step, {_short(total['half_step'])}, with its interval; the curve is interpolated "
-        "linearly between the calls that were drawn."
+        f"Dashed and shaded: the half step, {short_share(total['half_step'])}, with its interval; the curve is "
+        "interpolated linearly between the calls that were drawn."
         if np.isfinite(total["half_step"])
         else f"No half step: {total['half_reason']}."
     )
@@ -331,7 +369,7 @@ def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> D
         axes.set_xlabel("Shapley value, as a share of the total effect")
     orders = int(rows["n_orders"].iloc[0])
     how = (
-        f"from {orders} sampled orders (standard error at most {_short(rows['sampling_error'].max())})"
+        f"from {orders} sampled orders (standard error at most {short_share(rows['sampling_error'].max())})"
         if orders
         else "from all subsets"
     )
@@ -340,60 +378,3 @@ def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> D
         f"over all orders, {how}; {100 * level:g} % intervals {over(unit)}."
     )
     return Drawn("trace-shapley", figure, "Shapley values of the cross-attentions", caption)
-
-
-@dataclass(frozen=True)
-class StripRow:
-    """Images of one prompt and donor, each with its outcome.
-
-    Attributes
-    ----------
-    text : str
-        Prompt and donor.
-    images : sequence of PIL images
-        Reference, donor, then patched ones.
-    outcomes : sequence of float
-    """
-
-    text: str
-    images: Sequence[Image.Image]
-    outcomes: Sequence[float]
-
-
-def draw_strip(rows: Sequence[StripRow], columns: Sequence[str], outcome: str) -> Drawn | None:
-    """Draw images of the reference, of a donor, and of the reference with the donor's activations.
-
-    Parameters
-    ----------
-    rows : sequence of StripRow
-    columns : sequence of str
-        Heads of the images.
-    outcome : str
-        Name of the number beneath each image.
-    """
-    if not rows:
-        return None
-    label_width, side = 1.6, 1.15  # inches
-    with style():
-        figure = new_figure(label_width + side * len(columns), (side + 0.2) * len(rows) + 0.45)
-        figure.get_layout_engine().set(w_pad=0.03, h_pad=0.02, wspace=0, hspace=0)
-        widths = [label_width, *[side] * len(columns)]
-        grid = figure.subplots(len(rows), len(columns) + 1, squeeze=False, width_ratios=widths)
-        for axes in grid.ravel():
-            axes.set_xticks([])
-            axes.set_yticks([])
-            for spine in axes.spines.values():
-                spine.set_visible(False)
-        for line, row in zip(grid, rows):
-            text = textwrap.fill(label(row.text, 110), 24)
-            line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")
-            for axes, image, value in zip(line[1:], row.images, row.outcomes):
-                axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
-                axes.set_xlabel(_short(value), fontsize=7, labelpad=1.5)
-        for axes, name in zip(grid[0][1:], columns):
-            axes.set_title(textwrap.fill(label(name, 60), 18), fontsize=7.5)
-    caption = (
-        f"The same noise in each row; beneath each image its {outcome}. The prompts are those at which the words move "
-        "it most. Patched: the reference’s run with the donor’s activations at one place alone."
-    )
-    return Drawn("trace-strip", figure, "Reference, donor and patched images", caption, wide=True)

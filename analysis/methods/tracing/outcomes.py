@@ -1,4 +1,4 @@
-"""What came of an image: the number whose change a trace explains.
+"""Outcomes: the number of an image whose change a trace explains.
 
 *verdict*: on toyworld's models, the exact log-odds that the image was drawn from the mixture component of masculine
 words against that of feminine ones (`probes.toyworld.verdict`), by what the checker sees in it and the prompt does not
@@ -102,7 +102,7 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
 def outcomes(
     traced: TracedImages, names: Sequence[str], networks: LogitSettings | None = None
 ) -> pd.DataFrame:
-    """Return the outcomes of images, a row an outcome and image.
+    """Return the outcomes of images, one row per outcome and image.
 
     Parameters
     ----------

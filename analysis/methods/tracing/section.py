@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis.methods.tracing.figures import (
-    StripRow,
     draw_curve,
+    draw_effects,
     draw_heads,
     draw_shapley,
     draw_shares,
-    draw_strip,
     draw_windows,
     patch_name,
 )
@@ -23,16 +22,23 @@ from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.steps import UNTESTED
+from analysis.methods.tracing.strip import StripRow, captions, draw_strip, lead_examples, strip_of
 from analysis.methods.tracing.together import PAIR, SUM
 from analysis.report.figures.style import Drawn
-from analysis.report.format import DASH, MINUS, counted, fixed, interval, listed, number, p_value
-from analysis.report.method import Lead, ReportedMethod, ReportSection
+from analysis.report.format import (
+    MINUS,
+    counted,
+    fixed,
+    listed,
+    number,
+    p_value,
+    with_interval,
+)
+from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from analysis.tables.similarities.families import shares_noise
 from probes.config.schema import Config
-from probes.runs.images import read_image
-from probes.runs.parts import read_part
 
 if TYPE_CHECKING:
     from probes.runs.store import Run
@@ -49,13 +55,13 @@ NAMES = (
 )
 FIGURES = (
     "trace-shares",
+    "trace-effects",
     "trace-windows",
     "trace-curve",
     "trace-heads",
     "trace-shapley",
     "trace-strip",
 )
-STRIP_PROMPTS = 2
 RANKED = 3  # places that a sentence names where shares are undefined
 LEVEL = 0.05  # below which an adjusted p is called beyond the floor
 
@@ -75,12 +81,15 @@ class TraceSection:
     strip : sequence of StripRow
     columns : sequence of str
         Heads of the strip.
+    lead_examples : sequence of Example
+        Triplets with the total effect of each.
     """
 
     tables: Mapping[str, pd.DataFrame]
     seeds: int
     strip: Sequence[StripRow] = ()
     columns: Sequence[str] = ()
+    lead_examples: Sequence[Example] = ()
 
     @property
     def outcome(self) -> str:
@@ -113,68 +122,18 @@ def read_trace(run: Run) -> TraceSection | None:
     section = TraceSection(tables, int(outcomes["seed"].nunique()))
     if not run.parts("traced"):  # the tables may be all that is left of it
         return section
-    strip, columns = _strip(run, section, outcomes[outcomes["outcome"] == section.outcome])
-    return TraceSection(tables, section.seeds, strip, columns)
-
-
-def _strip(run: Run, section: TraceSection, outcomes: pd.DataFrame) -> tuple[list[StripRow], list[str]]:
-    """Prompts at which the words move the outcome farthest, with the places of the largest and the smallest share."""
-    shares = section.shown("trace_shares")
-    sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
-    if sites.empty:
-        return [], []
-    ends = [sites.loc[sites["sufficiency"].idxmax()], sites.loc[sites["sufficiency"].abs().idxmin()]]
-    reference, donors = run.config.reference, section.both.split("-")
-    wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
-    rows: list[StripRow] = []
-    for donor in donors:
-        names = [f"none:{reference}", f"none:{donor}"]
-        names += [f"site:{end['site']}:{donor}>{reference}" for end in ends]
-        if not set(names) <= set(wide):
-            continue
-        apart = (wide[names[1]] - wide[names[0]]).where(wide[names].notna().all(axis=1)).abs().dropna()
-        chosen = apart.sort_values(ascending=False, kind="stable").index[:STRIP_PROMPTS]
-        images = _images(run, {(*key, name) for key in chosen for name in names})
-        words = {member.name: member.word for member in indicators(run.config)}
-        prompts = _prompts(run, reference)
-        rows += [
-            StripRow(
-                f"{prompts[key[0]]} (donor: {words[donor]})",
-                [images[(*key, name)] for name in names],
-                [float(wide.at[key, name]) for name in names],
-            )
-            for key in chosen
-        ]
-    heads = [reference, "donor"]
-    heads += [
-        f"{text} share: {patch_name(end)}" for text, end in zip(("largest", "smallest"), ends, strict=True)
-    ]
-    return rows, heads
-
-
-def _prompts(run: Run, reference: str) -> dict[int, str]:
-    samples = run.samples(["triplet", "indicator", "prompt"])
-    samples = samples[samples["indicator"] == reference].drop_duplicates("triplet")
-    return dict(zip(samples["triplet"], samples["prompt"]))
-
-
-def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int, str], Any]:
-    """Images of a trace by triplet, seed and variant."""
-    found = {}
-    for file in run.parts("traced"):
-        keys = read_part(file, ["triplet", "seed", "variant"]).to_pylist()
-        rows = [row for row, key in enumerate(keys) if tuple(key.values()) in wanted]
-        if rows:
-            stored = read_part(file, ["image"]).take(rows)["image"].to_pylist()
-            found |= {tuple(keys[row].values()): read_image(one["bytes"]) for row, one in zip(rows, stored)}
-    return found
+    outcomes = outcomes[outcomes["outcome"] == section.outcome]
+    words = section.both.split("-")
+    strip, columns = strip_of(run, section.shown("trace_shares"), outcomes, words)
+    return replace(section, strip=strip, columns=columns, lead_examples=lead_examples(run, outcomes, words))
 
 
 def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the outcome that is shown, by name."""
     level, unit, total = config.measure.level, config.unit, section.shown("trace_total").iloc[0]
     drawn = [
-        draw_shares(section.shown("trace_shares"), level, unit),
+        draw_shares(section.shown("trace_shares"), level, unit)
+        or draw_effects(section.shown("trace_shares"), level, outcome_words(section.outcome), unit),
         draw_windows(section.shown("trace_windows"), unit),
         draw_curve(section.shown("trace_curve", every_donor=True), total, level, unit),
         draw_heads(section.shown("trace_heads"), level, unit),
@@ -306,7 +265,7 @@ def lead(traced: TraceSection, config: Config) -> Lead:
     """Return the first screen: the total effect, and the place with the largest share of it."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
-    question = f"Where is it decided whether an image is one of {first} or of {second} prompts?"
+    question = f"Where in the model do {first} and {second} prompts take effect?"
     shares = traced.shown("trace_shares")
     sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
     if not total["told_from_0"]:
@@ -323,7 +282,7 @@ def lead(traced: TraceSection, config: Config) -> Lead:
         )
     else:
         answer = f"The total effect of the words on the {name} is {_with_ends(total, 'total', 2)}."
-    return Lead(question, answer, FIGURES[:1])
+    return Lead(question, answer, FIGURES[:2], traced.lead_examples, *captions(name, [first, second]))
 
 
 def _beyond(sites: pd.DataFrame) -> str:
@@ -485,9 +444,7 @@ def _all_ends(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _with_ends(row: pd.Series, name: str, digits: int) -> str:
     """A number of a table with its interval, where it has one."""
-    text = number(row[name], digits)
-    ends = interval(row[f"{name}_low"], row[f"{name}_high"], digits)
-    return text if ends == DASH else f"{text} {ends}"
+    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"], digits)
 
 
 REPORTED = ReportedMethod(

@@ -40,7 +40,7 @@ TOTAL_COLUMNS = (
 
 
 def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return ``trace_total``: a row an outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
+    """Return ``trace_total``: one row per outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
 
     Interval, ``p_value`` and ``told_from_0`` are one inference (`analysis.stats.ratio_sets.mean_p_values`).
 
@@ -99,7 +99,7 @@ def curve_of(one: Effects, donor: str, places: Sequence[Place], sampling: dict[s
 
 
 def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return the shares of patches of some kinds: a row an outcome, donor and patch, with `SHARE_COLUMNS`.
+    """Return the shares of patches of some kinds: one row per outcome, donor and patch, with `SHARE_COLUMNS`.
 
     The patches of an outcome and donor are one family. Shares have an interval of their own and one of the whole family
     (``…_joint_low``, ``…_joint_high``), which holds for the largest of them, too. ``effect`` and ``necessity_effect``

@@ -1,6 +1,6 @@
 """Tables ``trace_curve``, ``trace_shapley`` and ``trace_cuts``: when a trace finds its effect, how layers share it out.
 
-Cuts are patches whose share is known, whatever the model: they test the instrument.
+Cuts are patches whose share is known, whatever the model: they test the tool.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _shapley(
 def cut_table(
     traced: Sequence[Effects], variants: pd.DataFrame, expected: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Return ``trace_cuts``: a row an outcome and cut, with `CUT_COLUMNS`.
+    """Return ``trace_cuts``: one row per outcome and cut, with `CUT_COLUMNS`.
 
     ``deviation`` is the largest difference, over prompts, between the effect of the cut and its expected share of the
     total effect, in units of the outcome; a cut holds where it is at most `TOLERANCE`. Where no prompt has a total

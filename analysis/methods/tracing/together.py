@@ -42,7 +42,7 @@ _KEYS_AND_VALUES = "key+value"
 
 
 def together_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return ``trace_together``: a row an outcome, donor and set of places, with `TOGETHER_COLUMNS`.
+    """Return ``trace_together``: one row per outcome, donor and set of places, with `TOGETHER_COLUMNS`.
 
     ``kind`` is ``sum``, of every place that was swept, or ``pair``. The sum of shares has an interval of its own,
     interactions one of all rows of an outcome and donor, as shares of the total effect; without a total effect they

@@ -1,4 +1,4 @@
-"""The features there are: a row a network and what is read of it.
+"""The features there are: one row per network and what is read of it.
 
 A new one (another CLIP, say) is a row here; where its cosine is to be a metric, a row of
 `analysis.metrics.registry` of the same name as well.

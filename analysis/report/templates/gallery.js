@@ -130,7 +130,7 @@
     const image = new Image();
     image.addEventListener("load", () => done(image));
     image.addEventListener("error", () => done(null));
-    image.src = `data:image/webp;base64,${text}`;
+    image.src = `data:image/jpeg;base64,${text}`;
   });
 
   const fill = async (article, entry) => {
@@ -153,7 +153,7 @@
       const list = make("p", { class: "list" }, cell.objects.map(([label]) => label).join(", "));
       cells.append(make("figure", {}, frame, caption, list));
     });
-    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, "Outlines of this triplet are left out: it would take too much room. Boxes are there."));
+    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, "Of some objects of this triplet the outline is left out: it would take too much room. Boxes are there."));
     if (maps) {
       const chips = make("div", { class: "chips", role: "group", "aria-label": "Words of this triplet" });
       entry.chips.forEach(([label, index]) => {

@@ -43,7 +43,8 @@ def noun_agreement(
     Returns
     -------
     DataFrame
-        A row an annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each lemma
+        One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each
+        lemma
         once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
         ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
         saw. The paper's rows hold what it prints; NaN where it prints nothing.
@@ -118,7 +119,7 @@ def published() -> pd.DataFrame:
 
 
 def noun_summary(table: pd.DataFrame) -> str:
-    """The table of `noun_agreement` in lines: a row an annotator, and the words that one side alone saw."""
+    """The table of `noun_agreement` in lines: one row per annotator, and the words that one side alone saw."""
     whole = table[table["word"] == ALL].assign(
         percent_both=lambda rows: [fixed(value, 2, "–") for value in rows["percent_both"]]
     )

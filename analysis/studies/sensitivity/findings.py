@@ -30,7 +30,8 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a setting and quantity, with `COLUMNS`. ``of_run`` marks the setting of the run; ``changes`` says what is
+        One row per setting and quantity, with `COLUMNS`. ``of_run`` marks the setting of the run; ``changes`` says what
+        is
         other than there: *sign* of the value, *interval* (it leaves out 0 in one of the two only), *words* (more than
         these words differ among themselves in one of the two only).
 

@@ -41,7 +41,7 @@ def noun_table(
     Returns
     -------
     DataFrame
-        A row a noun of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt,
+        One row per noun of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt,
         ``word_index`` the word of ``words/`` that these characters belong to, of a compound its last word's (-1 if
         there is none).
     """

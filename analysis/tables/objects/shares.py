@@ -1,7 +1,7 @@
 """Table ``objects`` made of some part files at a time, so that several processes may make it.
 
-The images of a run, their detections and their word maps stand in part files of the same names, and a prompt in one of
-them. A run that was put together otherwise is looked at as a whole: what is made of a share says so.
+The images of a run, their detections and their word maps stand in part files of the same names. A run that was put
+together otherwise is looked at as a whole: what is made of a share says so.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ def joined(run: Run, shares: Sequence[Objects | None]) -> Objects:
     """Both tables of `objects_of` a run, from what the pieces of `object_shares` gave."""
     there = [share for share in shares if share is not None]
     if there and len(there) == len(shares):
-        nouns, objects = (pd.concat(tables, ignore_index=True) for tables in zip(*there))
-        prompts = sum(own["triplet"].nunique() for own, _ in there)
-        if prompts == nouns["triplet"].nunique():  # else a prompt stands in two shares, and its nouns twice
-            return nouns, objects
+        nouns = pd.concat([own.assign(share=number) for number, (own, _) in enumerate(there)])
+        # a prompt whose images stand in several shares has its nouns in each of them
+        first = nouns.groupby(["triplet", "indicator"], sort=False)["share"].transform("first")
+        once = nouns[nouns["share"] == first].drop(columns="share").reset_index(drop=True)
+        if len(nouns.drop(columns="share").drop_duplicates()) == len(once.drop_duplicates()):  # the same ones
+            return once, pd.concat([own for _, own in there], ignore_index=True)
     return objects_of(run, run.config.measure)
 
 

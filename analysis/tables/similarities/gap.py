@@ -205,7 +205,7 @@ class GapColumns:
     ----------
     space, metric : str
     tables : list of DataFrame
-        A row a column, with all but what is adjusted over the family.
+        One row per column, with all but what is adjusted over the family.
     flips : list of FlipColumns or None
         Their sign flips; None where prompts share their noise.
     """

@@ -32,7 +32,8 @@ class SideShares:
     Notes
     -----
     Shares are NaN where the sides lie no farther apart than the smallest gap that matters: noise over noise. The
-    distance is taken as measured, so the ends are those of the gap in another unit.
+    distance is taken as measured, so the ends are those of the gap in another unit: in simulated worlds they cover as
+    often as they say or more often, the more the reference leans (docs/validation/statistics.md).
     """
 
     distance: float = NAN

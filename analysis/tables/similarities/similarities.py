@@ -3,8 +3,8 @@
 A *family* is what is resampled and adjusted together: all sites and steps of one metric in one space (prompt, denoising
 or image; Wu et al. 2025, section 4.1). Its values go from where they are stored to float32 arrays; statistics take them
 by blocks of columns (`Family.blocks`), in float64. All statistics of similarities start here; where the values are
-stored is the business of `analysis.tables.similarities.stored`. A tidy table of a few (a row a number, with `COLUMNS`),
-such as co-occurrence similarities, does as well (`similarities`).
+stored is the business of `analysis.tables.similarities.stored`. A tidy table of a few (one row per number, with
+`COLUMNS`), such as co-occurrence similarities, does as well (`similarities`).
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class TidySimilarities(Similarities):
     Parameters
     ----------
     table : DataFrame
-        A row a number, with the columns `COLUMNS`; ``timestep``, ``reason`` and ``version`` are not looked at.
+        One row per number, with the columns `COLUMNS`; ``timestep``, ``reason`` and ``version`` are not looked at.
     """
 
     def __init__(self, table: pd.DataFrame):

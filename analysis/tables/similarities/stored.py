@@ -1,8 +1,8 @@
 """The similarities that a run stores: captures of the model, part file by part file, and those of its pictures.
 
 Similarities inside the model were reduced while it ran and are taken from ``captures/`` as they are; those of stored
-pictures are `analysis.tables.similarities.pictures`. No table of a row a number is made of them, but for what is asked
-for by name (`tidy`).
+pictures are `analysis.tables.similarities.pictures`. No table of one row per number is made of them, but for what is
+asked for by name (`tidy`).
 
 Sites without steps are few numbers a pair and are kept in memory; those with steps are read when their family is asked
 for, a part file at a time.
@@ -259,7 +259,7 @@ class StoredSimilarities(Similarities):
         Returns
         -------
         DataFrame
-            A row a similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is
+            One row per similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is
             NaN with a ``reason``.
         """
         return pd.concat([_TIDY, *map(self._tidy, self._chosen)], ignore_index=True)

@@ -1,6 +1,6 @@
 """The page on questions to images, with what was measured of toyworld's network.
 
-``python -m lab.train.questions.page > docs/how_to/questions.md``
+``python -m lab.train.questions.page > docs/validation/questions.md``
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READERS = {
     "`human`": (
         "people: `triptych questions sheet RUN`, then `labels RUN labels.csv`; what more than half of them"
         " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet: their median;"
-        " of a run whose prompts ask for skills what the skill is ([paintskills.md](paintskills.md))",
+        " of a run whose prompts ask for skills what the skill is ([visual skills](../how_to/paintskills.md))",
         "their share",
     ),
 }

@@ -30,9 +30,9 @@ from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
+from analysis.report.finding import Finding
 from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
-from analysis.report.wording import Finding
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read

@@ -56,7 +56,7 @@ def seen_and_planted(
 
 
 def frequency_table(table: pd.DataFrame, groups: Sequence[str] = GROUPS) -> pd.DataFrame:
-    """Frequency of what no caption names, a row a thing: planted and seen for each indicator, images, p-values.
+    """Frequency of what no caption names, one row per thing: planted and seen for each indicator, images, p-values.
 
     The test is of seen(feminine) - seen(masculine), paired by prompt, with flips of sign and max-T over things.
     """

@@ -72,7 +72,7 @@ def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None
 
 
 def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
-    """The benchmark model's own bias scores, a row a thing: ``own_score`` and images ``own_first``, ``own_second``."""
+    """The benchmark model's bias scores, one row per thing: ``own_score`` and images ``own_first``, ``own_second``."""
     counts = sample.groupby("indicator", sort=False)[list(LEAST)].sum()
     first, second = counts.loc[FIRST], counts.loc[SECOND]
     return pd.DataFrame({"own_first": first, "own_second": second, "own_score": second / (first + second)})

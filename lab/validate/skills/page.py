@@ -1,4 +1,4 @@
-"""The section of ``docs/how_to/paintskills.md`` on toyworld's scenes: ``python -m lab.validate.skills.page``.
+"""The section of ``docs/validation/paintskills.md`` on toyworld's scenes: ``python -m lab.validate.skills.page``.
 
 Printed from what `lab.validate.skills` kept beside the weights of `toyworld-skills`; ``--figure``
 writes the learning curve.
@@ -115,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
     )
     main.add_argument("--weights", type=Path, default=WEIGHTS / SKILLED, help="folder of the benchmark model")
     main.add_argument(
-        "--figure", type=Path, help=f"also write the learning curve, such as docs/how_to/{FIGURE}.png"
+        "--figure", type=Path, help=f"also write the learning curve, such as docs/validation/{FIGURE}.png"
     )
     return main
 

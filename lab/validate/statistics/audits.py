@@ -80,7 +80,8 @@ def powered_coverage(
     table : DataFrame
         Rows of coverage (`COLUMNS`), of the score and of the differences.
     biases : list of dict
-        A row a world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte Carlo
+        One row per world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte
+        Carlo
         standard error of that of the score) and ``sd`` of the score, ``vector`` (largest bias of a difference, in its
         Monte Carlo standard errors).
     """

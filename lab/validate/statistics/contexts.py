@@ -95,7 +95,7 @@ def label_rows(
     Returns
     -------
     DataFrame
-        A row a setting, model and number of labels: ``truth``; ``raw``, ``score``: means less the truth; ``held``,
+        One row per setting, model and number of labels: ``truth``; ``raw``, ``score``: means less the truth; ``held``,
         ``width``; ``held_before``, ``width_before``: of `analysis.stats.absolute_mean.absolute_mean`; ``vector``: share
         of the differences held; ``tau``: of labels with the truth of all images, ``ceiling`` what the labels say of it,
         ``ceilings`` how many of the audits have one.
@@ -147,7 +147,8 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a design: ``score``, ``any`` (the smallest p-value adjusted over attributes), ``over_contexts`` (the score
+        One row per design: ``score``, ``any`` (the smallest p-value adjusted over attributes), ``over_contexts`` (the
+        score
         with contexts as the unit, NaN of one) and ``vector``, the share of the intervals of differences that hold 0.
     """
     frequency = np.tile(dict(published())["Stable Diffusion, explicit"].mean(axis=0), (2, 1))

@@ -157,7 +157,7 @@ def claim_rates(
 
 
 def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
-    """Return how often intervals hold the truth behind a detector that errs by side; a row a share of labels.
+    """Return how often intervals hold the truth behind a detector that errs by side; one row per share of labels.
 
     Returns
     -------

@@ -152,7 +152,6 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Linear probes": rates["probes"],
         "Professions that do not differ": rates["groups"],
         "Skin tones of professions that do not differ": rates["tones"],
-        "Objects of prompts that share their noise": rates["shared_objects"],
         "Gaps as shares of the distance between the sides": rates["side_shares"],
         "How far an estimate depends on the word": rates["estimate_ratios"],
     }

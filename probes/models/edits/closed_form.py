@@ -1,4 +1,4 @@
-r"""Keys and values of cross-attentions, solved anew in closed form (Orgad et al. 2023; Gandikota et al. 2024).
+r"""Closed-form edit of keys and values of cross-attentions (Orgad et al. 2023; Gandikota et al. 2024).
 
 Wanted is the matrix :math:`W^*` that minimises
 

@@ -22,7 +22,7 @@ from probes.stages.external_images.triplets import Forms, Triplets, triplets
 if TYPE_CHECKING:
     from probes.config.yaml import YamlSource
 
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
 
 PRIMARY = "ssim"  # of what can be measured, the first
 DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
@@ -42,7 +42,7 @@ def configured(
     Parameters
     ----------
     data, source, options, context
-        As of `probes.config.schema.build_config`, which is `build`.
+        As of `probes.config.loading.build_config`, which is `build`.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, 
     data : mapping
         The configuration as it is written.
     options : mapping
-        What the command line gave, see `probes.config.schema.load_config`.
+        What the command line gave, see `probes.config.loading.load_config`.
     file : str
         Where the configuration stands.
     audit : bool

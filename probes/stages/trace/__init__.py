@@ -1,1 +1,1 @@
-"""Where it is decided: images drawn with activations exchanged between the words of a triplet, as a stage of a run."""
+"""Causal tracing, a stage of a run: images generated with activations patched between the words of a triplet."""

@@ -1,4 +1,4 @@
-"""The stage `trace`: draw images with activations exchanged between the words of a triplet, part by part.
+"""The stage `trace`: generate images with activations patched between the words of a triplet, part by part.
 
 Parts, batches, workers and resumption are those of the generate stage (`probes.execution.loop`): a part is a function
 of its identity, so a run that was interrupted goes on at the first part that is missing and ends with the same bytes.
@@ -27,7 +27,7 @@ from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import estimate, loading
 from probes.prompts.plan import Sample
-from probes.runs import directory, image_faults, kinds, rows, schemas
+from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.identity import traced_fields
 from probes.runs.selection import KINDS
@@ -71,7 +71,7 @@ class Tracing:
 
 def forget(run: Run) -> None:
     """Remove what the stage stored, so that a run is traced anew."""
-    directory.remove(run, ("traced",))
+    folders.remove(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 

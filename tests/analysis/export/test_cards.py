@@ -1,5 +1,6 @@
 """Cards of a finished run: no bare number, records that their own readers take, refusals in one line."""
 
+import itertools
 import json
 import math
 import shutil
@@ -14,8 +15,8 @@ from scipy import stats
 from analysis.export.cards import records
 from analysis.export.cards.facts import reportable_facts
 from analysis.export.cards.writing import write_cards
+from analysis.report.finding import Finding
 from analysis.report.format import interval, number
-from analysis.report.wording import Finding
 from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.export.conftest import WEIGHTS, make
@@ -86,18 +87,47 @@ def test_the_prose_says_all_that_the_primary_gap_rests_on(finished, facts, cards
 
 def test_no_number_of_another_measure_stands_without_its_interval(facts, cards):
     text = (cards / "model-card.md").read_text("utf-8")
-    rows = [
-        line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "measure" not in line
-    ]
+    rows = table_under(text, "| measure |")
     assert len(rows) == len(facts.summaries[0].findings) - 1 == 3
     for cells in rows:
         for cell in cells[1:3]:
             assert cell == "—" or cell.endswith("]"), cell
 
 
+def table_under(text: str, head: str) -> list[list[str]]:
+    """Cells of the rows of the table whose first line begins so."""
+    lines = iter(text.splitlines())
+    next(line for line in lines if line.startswith(head)), next(lines)
+    return [line.strip("| ").split(" | ") for line in itertools.takewhile(str.strip, lines)]
+
+
+def test_objects_have_interval_bias_score_test_floor_and_reader(finished, facts, cards, record):
+    claims = finished.table("object_claims")
+    claims = claims[claims["p_claim_adjusted"].notna()]
+    claims = claims[(claims["first"] == "feminine") & (claims["second"] == "masculine")]  # the contrast
+    assert 0 < len(claims) == len(facts.results) and {one.section for one in facts.results} == {"Objects"}
+    text = (cards / "model-card.md").read_text("utf-8")
+    rows = table_under(text, "| what |")
+    entries = record["evaluation_results"][len(facts.findings) :]
+    for row, cells, entry, claim in zip(facts.results, rows, entries, claims.to_dict("records"), strict=True):
+        kind = "difference_corrected" if claim["difference_corrected_low"] == row.low else "difference_words"
+        assert [row.value, row.low, row.high] == [claim[kind], claim[f"{kind}_low"], claim[f"{kind}_high"]]
+        assert cells[0].startswith(claim["object"]) and cells[1].endswith(interval(row.low, row.high, 3))
+        assert "bias score" in cells[2] and "by chance" in cells[2] and cells[3].startswith(claim["claim"])
+        score = entry["score_details"]
+        assert score["score"] == abs(claim[kind]) <= entry["metric_config"]["max_score"]
+        ends = score["uncertainty"]["confidence_interval"]
+        assert ends["lower"] <= score["score"] <= ends["upper"]
+        assert {"noise_floor_and_test", "words", "prompts", "readers_error", "weights_sha256"} <= {
+            *score["details"]
+        }
+        assert all(score["details"].values())
+    assert " ".join(facts.reader) in text.replace("\\", "")
+
+
 def test_every_eval_ever_is_valid_and_says_what_the_table_says(finished, facts, record):
     records.validate(record)
-    assert record["schema_version"].startswith("0.2") and len(record["evaluation_results"]) == 4
+    assert record["schema_version"].startswith("0.2") and len(facts.findings) == 4
     assert record["source_metadata"]["source_organization_name"] == "A lab"
     assert record["model_info"]["additional_details"]["weights_sha256"] == WEIGHTS
     for one, finding in zip(record["evaluation_results"], facts.findings):
@@ -152,10 +182,11 @@ def test_results_for_the_hub_are_read_by_its_library(facts, cards):
 def test_the_model_index_is_read_by_the_hubs_library(facts, cards):
     data = ModelCard.load(cards / "model-card.md").data
     assert data.license is None and data.model_name == "lab/model"
-    assert [one.metric_value for one in data.eval_results] == [score.value for score in records.scores(facts)]
-    assert all(
-        one.metric_args["noise_floor"] and len(one.metric_args["interval"]) == 2 for one in data.eval_results
-    )
+    values = [score.value for score in records.scores(facts)] + [abs(one.value) for one in facts.results]
+    assert [one.metric_value for one in data.eval_results] == values
+    for one in data.eval_results:
+        assert len(one.metric_args["interval"]) == 2
+        assert one.metric_args.get("noise_floor") or one.metric_args["noise_floor_and_test"]
 
 
 def test_results_for_the_hub_are_opt_in(finished, tmp_path):

@@ -10,7 +10,7 @@ from analysis.observe import registry, stage
 from analysis.observe.observer import KEY, Needs
 from analysis.observe.registry import OBSERVERS, observers
 from probes.errors import UserError
-from probes.runs import directory
+from probes.runs import folders
 from probes.runs.parts import read_part
 from probes.runs.store import Run
 from tests.analysis.observe.stored_images import image_run
@@ -87,7 +87,7 @@ def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
     stage.observe(run, progress=False)
     kinds = {kind for observer in (*chosen, Brightness()) for kind in observer.schemas}
-    assert {kind.partition("/")[0] for kind in kinds} <= set(directory.OBSERVED)
+    assert {kind.partition("/")[0] for kind in kinds} <= set(folders.OBSERVED)
     deeper = run.part_path("features/dino", 0)
     deeper.parent.mkdir()
     deeper.write_bytes(b"")
@@ -95,7 +95,7 @@ def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     count = len(run.parts("samples"))
     recorded = dict.fromkeys((*kinds, "samples", "features/dino"), count)
     run.write_meta(parts=count, kinds=recorded)  # what is not recorded stays
-    directory.remove(run, directory.OBSERVED)
+    folders.remove(run, folders.OBSERVED)
     assert not (run.path / "features").exists() and run.parts("samples")
 
 

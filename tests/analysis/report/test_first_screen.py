@@ -42,7 +42,14 @@ def test_the_smallest_the_middle_and_the_largest_gap_are_shown_nearest_to_the_fi
 def test_of_one_prompt_each_seed_is_a_triplet():
     rows = gaps([0.2, 0.1], seed=[0, 1]).assign(triplet=0)
     found = choose_triplets(samples(1, seeds=2), rows, PAIR, "neutral")
-    assert [(one.triplet, one.seed, one.place) for one in found] == [(0, 1, ""), (0, 0, "")]
+    assert [(one.triplet, one.seed, one.place) for one in found] == [(0, 1, "smallest"), (0, 0, "largest")]
+
+
+def test_without_a_gap_the_first_prompts_are_shown_without_a_number():
+    found = choose_triplets(samples(5, seeds=2), gaps([np.nan] * 5), PAIR, "neutral")
+    assert [(one.triplet, one.seed, one.place, one.gap) for one in found] == [
+        (t, 0, "", {"triplet": t}) for t in range(3)
+    ]
 
 
 @pytest.mark.parametrize("missing", ["neutral", "feminine"])

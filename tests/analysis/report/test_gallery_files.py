@@ -11,8 +11,10 @@ from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery_files
+from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
 from analysis.tables.stage import measure
+from probes.config import sections
 from probes.runs.store import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure, write_run
@@ -69,6 +71,14 @@ def test_report_links_it_or_leaves_it_out(run, tmp_path):
     assert not list((run.path / "gallery").glob("*"))
     with pytest.MonkeyPatch.context() as patch:
         leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)  # the run has 12
+        report(configure(run, report={"all_triplets": "auto"}))
+    assert not list((run.path / "gallery").glob("*"))
+    html = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "gallery/index.html" not in html and "{all_triplets: true}</code> and" in html
+    with pytest.MonkeyPatch.context() as patch:
+        leave_figures_out(patch)
+        patch.setattr(sections, "MOST_TRIPLETS", 11)
         report(configure(run, report={"all_triplets": True}))
     assert (
         len(list((run.path / "gallery").glob("0*.js")))
@@ -102,7 +112,7 @@ def noisy(rng, n_images, side, words, objects):
         for name in names
     }
     box = [0.1234, 0.1234, 0.5, 0.5]
-    path, reduction = gallery_files.polygons(rng.random((side, side)) < 0.5)
+    path, reduction = polygons(rng.random((side, side)) < 0.5)
     entry = {"label": "thing", "group": 0, "box": box, "path": path, "view": [2 * side / reduction] * 2}
     return samples.set_index("sample_id"), maps, dict.fromkeys(names, [entry] * objects), names
 
@@ -128,6 +138,48 @@ def test_outlines_are_left_out_before_boxes():
     assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {6}
 
 
+def blob(rng, side=96):
+    """A mask as detectors give them: one piece with an uneven edge."""
+    angle = np.arctan2(*(np.indices((side, side)) - side / 2))
+    radius = 0.38 * side + sum(rng.normal(0, 3) * np.sin(k * angle + rng.uniform(0, 6)) for k in range(1, 12))
+    return np.hypot(*(np.indices((side, side)) - side / 2)) < radius
+
+
+def smooth(rng, side=512):
+    """A stored picture without noise."""
+    stored = io.BytesIO()
+    colors = Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8))
+    colors.resize((side, side), Image.Resampling.BICUBIC).save(stored, "png")
+    return {"bytes": stored.getvalue()}
+
+
+def test_outlines_of_nine_images_get_fewer_corners_and_stay():
+    """Of 108 objects that take more than the whole budget each keeps an outline, much like its mask."""
+    rng = np.random.default_rng(1)
+    samples, _, _, names = noisy(rng, 9, 64, 0, 0)
+    samples["image"] = [smooth(rng) for _ in names]
+    path = [polygons(blob(rng))[0] for _ in range(108)]
+    entry = {"label": "thing", "group": 0, "box": [0.0, 0.0, 1.0, 1.0], "view": [192.0, 192.0]}
+    entries = [entry | {"path": one} for one in path]
+    shown = {name: entries[12 * number : 12 * (number + 1)] for number, name in enumerate(names)}
+    assert sum(map(len, path)) > gallery_files.BUDGET - gallery_files.IMAGES
+    text = gallery_files._triplet(samples, {}, shown, names, names[0])
+    assert len(text.encode()) <= gallery_files.BUDGET
+    kept = [one for cell in json.loads(text)["cells"] for one in cell["objects"]]
+    assert {len(one) for one in kept} == {6}
+    for one, before in list(zip(kept, path))[::9]:
+        own, was = (filled(path, 1, (96, 96)) for path in (one[3], before))
+        assert (own & was).sum() / (own | was).sum() > 0.85
+
+
+def test_what_cannot_be_drawn_with_fewer_corners_is_left_out_the_longest_first():
+    noise = polygons(np.random.default_rng(0).random((64, 64)) < 0.5)[0]
+    square = "M1 1l9 0 0 9-9 0z"
+    assert simplified(noise, 5.0) == "" and simplified(square, 1.5) == square
+    assert list(fit([square, noise, square], 10)) == [square, "", square]
+    assert list(fit([square, square], len(square))) == ["", square]
+
+
 @pytest.mark.parametrize("size", [64, 300])
 def test_polygons_filled_again_are_the_mask(size):
     image = Image.new("1", (size, size))
@@ -136,8 +188,8 @@ def test_polygons_filled_again_are_the_mask(size):
     draw.rectangle([size * 0.4, size * 0.3, size * 0.55, size * 0.5], fill=0)
     draw.rectangle([size * 0.9, 0, size, size * 0.3], fill=1)
     mask = np.asarray(image)
-    path, reduction = gallery_files.polygons(mask)
-    assert reduction == -(-size // gallery_files.MASK_SIDE)
+    path, reduction = polygons(mask)
+    assert reduction == -(-size // MASK_SIDE)
     whole, back = mask.repeat(4, 0).repeat(4, 1), filled(path, reduction, mask.shape)
     assert (whole & back).sum() / (whole | back).sum() >= 0.85
 

@@ -13,8 +13,9 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery, wording
+from analysis.report.disparity import ordered_pairs
 from analysis.report.format import interval, number
-from analysis.report.page import draw, ordered_pairs, read, render, report
+from analysis.report.page import draw, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.runs.store import Run

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.report.page import draw, read, render
 from analysis.tables.stage import measure
+from lab.pages.report_picture import DRAW, MARKS
 from probes.runs.store import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, configure, write_run
@@ -175,3 +176,8 @@ def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
     assert all(page.is_visible(f"#{one}") for one in there)
     assert page.evaluate(WIDTH) <= 700 and not page.is_visible("nav")
     assert page.pdf(format="A4").startswith(b"%PDF-")
+
+
+def test_every_mark_of_the_annotated_picture_has_its_place(open_page):
+    """Those that `lab.pages.report_picture` draws for the page on how to read a report."""
+    assert open_page(DESK).evaluate(DRAW, [list(mark) for mark in MARKS]) == []

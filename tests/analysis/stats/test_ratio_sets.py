@@ -107,6 +107,7 @@ def test_traces_reported_because_the_total_passed_cover(skewed):
         assert not too_short or covered[False] < 0.95 - slack
 
 
+@pytest.mark.lab
 def test_the_largest_of_seven_equal_ratios_is_covered_by_the_joint_set_alone():
     rng, hits = np.random.default_rng(6), []
     for seed in range(150):

@@ -12,7 +12,7 @@ from analysis.report.page import report
 from analysis.tables.registry import TABLES, needs, write
 from analysis.tables.stage import measure
 from lab.pages import tables
-from probes.runs import directory
+from probes.runs import folders
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
@@ -83,7 +83,7 @@ def test_tables_beside_the_stages_go_with_their_run():
     beside = {
         f"tables/{name}.{end}" for name in TABLES for end in ("csv", "parquet") if not TABLES[name].stage
     }
-    assert beside == set(directory._BESIDE)
+    assert beside == set(folders._BESIDE)
 
 
 def test_rows_name_functions_that_are_there():

@@ -141,18 +141,39 @@ def test_a_run_without_the_same_parts_of_every_kind_is_not_cut(unmeasured, tmp_p
     assert (found["reason"] == "no word maps of this image").any() and len(found)
 
 
-def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path):
+def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path, monkeypatch):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
     split(path)
     run = Run.open(path)
-    nouns, objects = joined(run, shares(run))
+    made = shares(run)
+    assert all(share is not None for share in made)
+    with monkeypatch.context() as patch:
+        patch.setattr("analysis.tables.objects.shares.objects_of", None)  # nothing is made a second time
+        nouns, objects = joined(run, made)
+    whole = objects_of(run, run.config.measure)
+    for one, other in zip((nouns, objects), whole, strict=True):
+        assert one.astype(object).equals(other.astype(object))
     before = objects_of(Run.open(unmeasured), run.config.measure)
     assert nouns.astype(object).equals(before[0].astype(object))
     columns = ["sample_id", "object", "label", "group", "coverage"]
     key = ["sample_id", "object", "label"]
     both = [table[columns].sort_values(key).reset_index(drop=True) for table in (objects, before[1])]
     assert both[0].astype(object).equals(both[1].astype(object))
+
+
+def test_where_the_same_prompt_has_other_nouns_elsewhere_the_run_is_looked_at_as_a_whole(
+    unmeasured, tmp_path
+):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    split(path)
+    run = Run.open(path)
+    made = shares(run)
+    nouns, objects = made[-1]
+    made[-1] = nouns.assign(word="another"), objects
+    for one, other in zip(joined(run, made), objects_of(run, run.config.measure), strict=True):
+        assert one.astype(object).equals(other.astype(object))
 
 
 def split(path):

@@ -11,6 +11,7 @@ from hooks import HookError, Probe, sites
 from hooks.architectures import registry
 from hooks.architectures import transformer_layouts as layouts
 from hooks.architectures.transformer import Stack, Transformer, TransformerRow
+from hooks.shapes import shapes
 from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, READ, STEPS, draw
 from tests.tiny_transformers import tiny_transformer_pipeline
@@ -60,18 +61,14 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
 def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)
     addresses = ["+dit.*", "latent", "x0_pred", "noise_pred.conditional", "text*", "latent.final"]
+    call = {"complex_human_instruction": []} if kind == "sana" else {}
+    length = registry.architecture_of(pipe).row.layout.lengths[-1]
     with Probe(pipe, keep=addresses) as probe:
-        draw(pipe, kind, PROMPTS[:1], max_sequence_length=architecture_length(pipe))
+        draw(pipe, kind, PROMPTS[:1], max_sequence_length=length, **call)
     size = (32, 32) if kind != "sana" else (64, 64)
-    from hooks.shapes import shapes
-
     found = shapes(pipe, *size)
     for address, kept in probe.kept.items():
         assert found[address] == tuple(kept.values.shape[2:]), address
-
-
-def architecture_length(pipe):
-    return registry.architecture_of(pipe).row.layout.lengths[-1]
 
 
 @pytest.mark.parametrize("kind", FLOWS)

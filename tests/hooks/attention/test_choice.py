@@ -224,13 +224,14 @@ def test_what_was_kept_may_not_suffice(toy):
 
 
 def test_the_registry():
-    assert definitions.names() == ["daam", "decoder-product", "self-refined"]
+    assert definitions.names("probability") == ["daam", "decoder-product", "self-refined"]
     assert definitions.get("daam") is DAAM
     assert definitions.register(DAAM) is DAAM
     with pytest.raises(HookError, match="'daam': version 1 is registered and differs"):
         definitions.register(definitions.variant("daam", "daam", left_out=()))
     with pytest.raises(
-        HookError, match="expected one of daam, decoder-product, self-refined, but got 'daan'"
+        HookError,
+        match=r"expected one of daam, decoder-product, self-refined, joint-mass, .*, but got 'daan'",
     ):
         definitions.get("daan")
     with pytest.raises(HookError, match="steps: expected weights from 0"):

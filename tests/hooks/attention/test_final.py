@@ -1,10 +1,12 @@
 """Word maps of transformers against an eager softmax over the final queries and keys that torch was given."""
 
+import diffusers
 import numpy as np
 import pytest
 import torch
 
-from hooks import HookError, MapChoice, Probe
+from hooks import HookError, MapChoice, Probe, definitions
+from hooks.attention.final import FinalSums
 from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, STEPS, draw, heard, probabilities, rows_of_prompts, streams
 from tests.tiny_transformers import tiny_transformer_pipeline
@@ -179,7 +181,7 @@ class Unseen:
 
     _attention_backend = None
 
-    def __call__(self, attn, hidden_states, encoder_hidden_states=None, **kwargs):
+    def __call__(self, attn, hidden_states, encoder_hidden_states=None, *args):
         query, key, value = (getattr(attn, f"to_{one}")(hidden_states) for one in "qkv")
         found = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
         return found, encoder_hidden_states
@@ -248,3 +250,24 @@ def test_a_published_models_layers_are_the_literatures():
     pipe = tiny_transformer_pipeline("sd35", num_layers=24, dual_attention_layers=tuple(range(13)))
     named = [address for address, _ in architecture_of(pipe).word_layers(pipe)]
     assert named == [f"dit.block.{number}.joint" for number in (7, 9, 8, 5, 10)]
+
+
+def test_layers_are_settable(dit):
+    mine = definitions.variant("joint-mass", "mine", layers=(("dit.single.*", 2.0), ("dit.block.1.*", 1.0)))
+    found = FinalSums(dit("flux-schnell"), lambda: None, mine)
+    assert [layer.address for layer in found.layers] == [
+        "dit.block.1.joint",
+        *(f"dit.single.{number}.joint" for number in range(3)),
+    ]
+
+
+def test_memory_of_eight_words_over_all_57_layers_of_flux():
+    """At 1024 x 1024: 4096 places, a column for each of eight tokens and one for all the text, 4 bytes each."""
+    with torch.device("meta"):
+        transformer = diffusers.FluxTransformer2DModel()  # of the published size
+    pipe = diffusers.FluxPipeline(
+        diffusers.FlowMatchEulerDiscreteScheduler(), None, None, None, None, None, transformer
+    )
+    sums = FinalSums(pipe, lambda: None, choice=MapChoice(definition=None))
+    assert len(sums.layers) == 57
+    assert 4 * sums.elements(1, 64, 64, 8 + 1, None) == 57 * 64 * 64 * 9 * 4 < 10e6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from probes.config.schema import load_config
+from probes.config.loading import load_config
 from probes.errors import UserError
 
 

@@ -342,7 +342,7 @@ KINDS = {"damaged": damaged(), "made up": made_up().map(as_yaml), "hostile": hos
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_or_one_line(kind, dry_run):
-    usual = "100" if kind == "hostile" else "500"
+    usual = "100" if kind == "hostile" else "250"
     fuzz(KINDS[kind], int(os.environ.get("TRIPTYCH_FUZZ", usual)), lambda text: dry_run(text))
 
 

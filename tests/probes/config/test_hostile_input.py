@@ -10,7 +10,8 @@ import pytest
 from analysis.observe.checkpoints import find
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes import errors
-from probes.config.schema import Config, build_config
+from probes.config.loading import build_config
+from probes.config.schema import Config
 from probes.config.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.errors import UserError
 from probes.models import loading

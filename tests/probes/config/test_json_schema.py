@@ -7,7 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
-from probes.config.schema import build_config, schema_text
+from probes.config.loading import build_config
+from probes.config.schema import schema_text
 from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from triptych.cli.run import main

@@ -2,8 +2,9 @@
 
 import pytest
 
+from probes.config.loading import build_config
 from probes.config.questions import GENDERS, YES_NO, paper_questions, questions, read_answer
-from probes.config.schema import Config, build_config
+from probes.config.schema import Config
 from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from probes.prompts.diagnostic import is_diagnostic

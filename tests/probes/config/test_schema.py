@@ -6,7 +6,8 @@ import pytest
 
 from analysis.study import indicators
 from probes.config import presets
-from probes.config.schema import Config, Measure, Observe, Sampler, build_config, load_config
+from probes.config.loading import build_config, load_config
+from probes.config.schema import Config, Measure, Observe, Sampler
 from probes.config.yaml import parse_yaml
 from probes.errors import UserError
 from triptych import plan_text
@@ -171,6 +172,7 @@ FAULTS = {
         "prompts[1]: expected a text with one {person}, got False (YAML reads a bare `no` as False)",
     ),
     "prompts:\n  - {person} walking": ("line 2: not valid YAML", "in quotes"),
+    "prompts: [a {person} in a hat, a {person}]": ("line 1: not valid YAML", "between [ and ] in quotes"),
     "prompts: []": ("prompts:",),
     "seeds: [0]": ("prompts: expected this key",),
     PROMPTS + "prompts: [x]": ("key `prompts` stands twice, on lines 1 and 2",),

@@ -6,7 +6,8 @@ import jsonschema
 import pytest
 import yaml
 
-from probes.config.schema import Config, load_config, schema_text
+from probes.config.loading import load_config
+from probes.config.schema import Config, schema_text
 from tests.probes.config.test_json_schema import ROOT
 
 SHORT = {

@@ -6,7 +6,7 @@ import traceback
 import psutil
 import pytest
 
-from probes.config.schema import build_config
+from probes.config.loading import build_config
 from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from probes.execution import workers

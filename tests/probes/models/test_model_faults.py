@@ -315,7 +315,7 @@ def fuzzed(saved, tmp_path, numbers):
 
 
 def test_mutated_folders(saved, tmp_path):
-    outcomes, faults, _ = fuzzed(saved, tmp_path, range(40))
+    outcomes, faults, _ = fuzzed(saved, tmp_path, range(20))
     assert not faults, "\n".join(faults)
     assert min(outcomes.values()) > 0
 

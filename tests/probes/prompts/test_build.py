@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from probes.config.schema import Config, load_config
+from probes.config.loading import load_config
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import build, of_captions, sets, stored
 from probes.prompts.plan import plan

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.schema import Config, load_config
+from probes.config.loading import load_config
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import diagnostic
 from probes.prompts.alignment import fill

@@ -7,7 +7,8 @@ import pytest
 from transformers import CLIPTokenizer
 
 from probes.config.checks import levels, template
-from probes.config.schema import Config, load_config
+from probes.config.loading import load_config
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import grids, sets
 from probes.toyworld import WEIGHTS

@@ -216,7 +216,7 @@ def damaged_runs(finished, tmp_path, numbers):
 
 def test_damaged_parts(finished, tmp_path, monkeypatch):
     leave_figures_out(monkeypatch)
-    outcomes, faults, _ = damaged_runs(finished, tmp_path, range(40))
+    outcomes, faults, _ = damaged_runs(finished, tmp_path, range(20))
     assert not faults, "\n".join(faults)
     assert min(outcomes.values()) > 0
 

@@ -5,7 +5,8 @@ import re
 import pytest
 from PIL import Image
 
-from probes.config.schema import Config, load_config
+from probes.config.loading import load_config
+from probes.config.schema import Config
 from probes.models import hub
 from tests.small_run import one_line
 from triptych.cli import init

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from analysis.methods.dalleval import latex, section
+from analysis.methods.dalleval import latex, results, section
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.report.environment import environment
 from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
@@ -78,6 +78,35 @@ def test_the_latex_of_a_run(audit):
     assert "With 4 images a prompt, chance alone gives a MAD of 0.188." in made["dalleval_table16_gender"]
     assert "nurse" in made["dalleval_table16_gender"] + made["dalleval_table17_gender"]
     assert "neutral prompts, by the toyworld checker" in made["dalleval_table23_attributes"]
+
+
+def test_the_first_screen_shows_images_of_three_professions_with_their_averages(audit):
+    lead = section.lead(section.read_professions(audit), audit.config)
+    table = audit.table("dalleval_professions")
+    own = table.query("source == 'toyworld-checker' and question == 'gender' and indicator == 'neutral'")
+    values = [one.value for one in lead.examples]
+    assert len(values) == 3 and values[0] == own["average"].min() and values[2] == own["average"].max()
+    seen, samples = truths(audit), audit.samples(["sample_id", "prompt", "indicator", "seed"])
+    samples = samples[samples["indicator"] == "neutral"].sort_values("seed").set_index("prompt")
+    for one in lead.examples:
+        row = own[own["profession"].isin([one.title, "(none)" if one.title == "no profession" else ""])].iloc[
+            0
+        ]
+        assert one.value == row["average"] and f"[{row['low']:.2f}".replace("-", "−") in one.text
+        assert len(one.pictures) == 3
+        ids = samples.loc[[one.prompt], "sample_id"].to_list()
+        truth = ["female" if seen[sample][0] else "male" for sample in ids[:3]]
+        assert [picture.reading for picture in one.pictures] == truth
+
+
+def test_cards_say_how_far_professions_are_from_half_with_floor_test_and_agreement(audit):
+    own = audit.table("dalleval_mad").query("source == 'toyworld-checker' and question == 'gender'")
+    found = results.results(audit)
+    assert len(found) == len(own) == 3
+    for one, row in zip(found, own.to_dict("records")):
+        assert (one.value, one.low, one.high) == (row["mad"], row["low"], row["high"]) and one.most == 0.5
+        assert f"chance alone gives {row['floor']:.3f} (p" in one.floor
+        assert "toyworld’s VQA model says the same of" in one.error
 
 
 def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_other(shown, audit):

@@ -150,6 +150,7 @@ def tones_of(rng, *, shifted=0):
     return Reading(values, np.full(values.shape, DECIDED, object), names, ("woman", "man"), "tone", "ita")
 
 
+@pytest.mark.lab
 def test_professions_are_held_against_one_another_and_not_against_ten_likely_tones():
     """A world of three skins, alike in all professions: by ten likely tones nearly all of them differed."""
     rng, runs, before, told = np.random.default_rng(3), 40, 0, []

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, latex, leaderboard, readings
+from analysis.methods.gep import clip, latex, leaderboard, readings, results
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep import tables as gep_tables
 from analysis.methods.gep.powered import powered
@@ -284,6 +284,46 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     nearest = (without - without.mean()).abs().idxmin()
     assert single.values["CLS"][0] == without[nearest] and single.values["CC"][0] == own["CC"][nearest]
     assert len(single.images) == 3 and list(single.values) == ["CC", "CLS"]
+
+
+def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differences(made):
+    run, seen = made
+    attributes = report_gep.read_attributes(run)
+    lead = report_gep.lead(attributes, run.config)
+    assert len(lead.answer.split()) <= 30 and "feminine less masculine" in lead.heading
+    said = report_gep.said_scores(attributes)[0]
+    vector = run.table("gep_vector").query(
+        "source == 'checker' and first == 'feminine' and kind == 'contrast'"
+    )
+    own = vector[vector["setting"] == said["setting"]].set_index("attribute")["difference"]
+    values = [one.value for one in lead.examples]
+    assert len(values) == min(3, len(own)) and values == sorted(values)
+    assert values[0] == own.min() and values[-1] == own.max()
+    prompt = run.samples(["sample_id", "prompt", "indicator"]).set_index("prompt")
+    for one in lead.examples:
+        assert own[one.title] == one.value
+        assert [picture.label for picture in one.pictures] == ["masculine", "neutral", "feminine"]
+        readings = [picture.reading for picture in one.pictures]
+        assert set(readings) <= {"yes", "no"} and "yes" in readings  # as the checker sees it
+        column = list(seen.columns).index(one.title) if one.title in seen else None
+        for picture in one.pictures:
+            ids = prompt.loc[[picture.prompt], "sample_id"]
+            there = {bool(seen.loc[sample].iloc[column]) for sample in ids} if column is not None else {True}
+            assert (picture.reading == "yes") in there
+
+
+def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made):
+    run, _ = made
+    own = run.table("gep_score").query("source == 'checker' and kind == 'contrast' and low == low")
+    found = results.results(run)
+    assert len(found) == len(own) > 0
+    for one, row in zip(found, own.to_dict("records")):
+        assert (one.value, one.low, one.high) == (row["debiased"], row["low"], row["high"])
+        assert f"{row['score']:.3f} as published" in one.floor and f"gives {row['floor']:.3f}" in one.floor
+        assert one.verdict == (
+            "more than chance" if row["p_value"] < 0.05 and row["excess"] > 0 else "not more than chance"
+        )
+        assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 
 
 def test_values_of_single_images_are_those_that_were_read(made):

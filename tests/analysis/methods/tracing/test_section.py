@@ -29,6 +29,13 @@ def run(tmp_path_factory):
     return found
 
 
+def outcomes(run):
+    """The outcome that is shown, a row a triplet."""
+    table = run.table("trace_outcomes")
+    table = table[table["outcome"] == table["outcome"].iloc[0]]
+    return table.pivot(index=["triplet", "seed"], columns="variant", values="value")
+
+
 def page(run, traced, figures):
     template = environment().get_template("analysis.methods.tracing/section.html.j2")
     return template.render(shown=section(traced, run.config), figures=figures, level=0.95, unit="prompt")
@@ -54,6 +61,11 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     answer = lead(traced, run.config).answer
     assert len(answer.split()) <= 30 and "mid · attn 0 · cross: 1.00 [" in answer
     assert f"{beyond} of 3 places " in answer
+    values, wide = [one.value for one in lead(traced, run.config).examples], outcomes(run)
+    totals = wide["none:masculine"] - wide["none:feminine"]
+    assert values[0] == totals.min() and values[-1] == totals.max() and len(values) == 3
+    for one in lead(traced, run.config).examples:
+        assert [picture.label for picture in one.pictures] == ["feminine", "neutral", "masculine"]
     assert "7 of 7 cuts do" in html and "nan" not in html
     total = run.table("trace_total")["total"][0]
     assert f'value="{total}"' in html
@@ -72,6 +84,10 @@ def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp
         "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
     ]
     assert draw_shares(traced.shown("trace_shares"), 0.95) is None
+    effects = draw(traced, found.config)["trace-effects"]  # instead of shares
+    labels = [tick.get_text() for tick in effects.figure.axes[0].get_yticklabels()]
+    assert len(labels) == len(traced.shown("trace_shares")) and "mid · attn 0 · cross" in labels
+    assert effects.name in lead(traced, found.config).figures
     assert "trace_windows" not in found.tables() and not list(latex.documents(found))
     assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
     answer = lead(traced, found.config).answer

@@ -16,7 +16,7 @@ from analysis.report.latex import documents
 from analysis.tables.objects.objects import measure_objects, observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from probes.config.schema import build_config
+from probes.config.loading import build_config
 from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from probes.runs.store import Run

@@ -6,8 +6,8 @@ import pytest
 from scipy.spatial.distance import cosine
 
 from analysis.metrics.registry import METRICS
+from analysis.report.disparity import disparity_table
 from analysis.report.latex import disparity_table as latex_table
-from analysis.report.page import disparity_table
 from analysis.study import comparison, indicators
 from analysis.tables.similarities.pictures import feature_similarities, stored_features, with_features
 from analysis.tables.stage import measure

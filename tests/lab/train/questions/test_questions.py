@@ -171,5 +171,5 @@ def test_the_bayes_bound_is_what_the_verdict_reaches():
 
 
 def test_the_page_is_of_what_was_measured():
-    there = (WEIGHTS.parents[2] / "docs" / "how_to" / "questions.md").read_text(encoding="utf-8")
+    there = (WEIGHTS.parents[2] / "docs" / "validation" / "questions.md").read_text(encoding="utf-8")
     assert there == page.page()

@@ -39,11 +39,11 @@ def test_renderings_are_read_exactly_also_through_the_models_own_decoder(tmp_pat
 
 def test_what_is_published_is_in_the_page_and_meets_the_aims(tmp_path, capsys):
     rows, recipe = published()
-    assert section(rows, recipe) in (ROOT / "docs/how_to/paintskills.md").read_text("utf-8")
+    assert section(rows, recipe) in (ROOT / "docs/validation/paintskills.md").read_text("utf-8")
     figure = tmp_path / "curve.png"
     assert print_page(["--figure", str(figure)]) == 0
     assert capsys.readouterr().out == section(rows, recipe)
-    assert figure.read_bytes().startswith(b"\x89PNG") and (ROOT / f"docs/how_to/{FIGURE}.png").exists()
+    assert figure.read_bytes().startswith(b"\x89PNG") and (ROOT / f"docs/validation/{FIGURE}.png").exists()
     found = accuracies(rows)
     for name in ("renderings", "autoencoder"):
         assert min(whole(found[name], skill)["low"] for skill in SKILLS) >= 0.95

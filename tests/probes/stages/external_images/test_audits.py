@@ -5,7 +5,7 @@ import yaml
 from PIL import Image
 
 from probes.config.checks import levels
-from probes.config.schema import load_config
+from probes.config.loading import load_config
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
 from probes.stages.external_images import stage

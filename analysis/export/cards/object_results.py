@@ -1,0 +1,99 @@
+"""What cards of a run say of objects: of each that was tested, in how many more images of one side it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.report.format import number, p_value, with_interval
+from analysis.report.objects import Objects
+from analysis.report.result import Result
+from analysis.report.verdict import defined
+from analysis.study import contrasts
+from probes.config.schema import Config
+
+SECTION = "Objects"
+
+
+def object_results(objects: Objects, config: Config, error: Sequence[str]) -> list[Result]:
+    """Return the difference of every object that a claim could be made of, with its bias score.
+
+    Parameters
+    ----------
+    objects : Objects
+        The tables of objects.
+    config : Config
+    error : sequence of str
+        What is known of the detector.
+    """
+    reader = str(objects.observer.get("engine", "unknown"))
+    return [
+        _result(row, _bias_score(objects, row), _floor(objects, first, second), reader, " ".join(error))
+        for second, first in contrasts(config)
+        for row in objects.rows("object_claims", first=first, second=second).to_dict("records")
+        if defined(row["p_claim_adjusted"]) and _ends(row) is not None
+    ]
+
+
+def _ends(row: Mapping[str, Any]) -> tuple[str, float, float, float] | None:
+    """Which difference is stated, and its interval: behind the detector's known errors, or over words."""
+    for name in ("difference_corrected", "difference_words"):
+        values = (row[name], row[f"{name}_low"], row[f"{name}_high"])
+        if all(map(defined, values)):
+            return (name, *map(float, values))
+    return None
+
+
+def _bias_score(objects: Objects, row: Mapping[str, Any]) -> str:
+    """The bias score with its interval, over the main words; empty where there is none."""
+    own = objects.rows(
+        "object_tests", group="all", first=row["first"], second=row["second"], object=row["object"]
+    )
+    for one in own.to_dict("records"):
+        if all(defined(one[name]) for name in ("bias_score", "bias_score_low", "bias_score_high")):
+            shown = with_interval(one["bias_score"], one["bias_score_low"], one["bias_score_high"], 2)
+            return f"bias score {shown} (1: {row['second']} alone, 0: {row['first']} alone); "
+    return ""
+
+
+def _floor(objects: Objects, first: str, second: str) -> str:
+    """How far all objects together are from the same, beside what chance gives."""
+    rows = [
+        one
+        for pair in (f"{first}-{second}", f"{second}-{first}")
+        for one in objects.rows("table_tests", group="all", indicators=pair, of="presence").to_dict("records")
+        if defined(one["cramers_v"])
+    ]
+    if not rows:
+        return ""
+    one = rows[0]
+    return (
+        f"; all objects together: Cramér’s V {number(one['cramers_v'], 2)}, by chance "
+        f"{number(one['cramers_v_floor'], 2)} ({p_value(one['p_value'])})"
+    )
+
+
+def _result(row: Mapping[str, Any], score: str, floor: str, reader: str, error: str) -> Result:
+    name, value, low, high = _ends(row) or ("", 0.0, 0.0, 0.0)
+    corrected = ", behind the detector’s known errors" if name == "difference_corrected" else ""
+    words = f"{row['words_first']} and {row['words_second']} words"
+    return Result(
+        section=SECTION,
+        key=f"object.{row['object']}",
+        name=f"{row['object']}, {row['second']} less {row['first']}",
+        description=(
+            f"In how many more images generated from {row['second']} than from {row['first']} prompts there is: "
+            f"{row['object']} (share of the images{corrected})."
+        ),
+        contrast=f"{row['first']}-{row['second']}",
+        value=value,
+        low=low,
+        high=high,
+        method=f"over prompts and words ({words})",
+        most=1.0,
+        n=int(row["n_prompts"]),
+        floor=f"{score}{p_value(row['p_claim_adjusted'])} adjusted over the objects (Benjamini–Hochberg){floor}",
+        verdict=str(row["claim"]) + (f": {row['claim_reason']}" if row["claim_reason"] else ""),
+        reader=reader,
+        error=error,
+    )

@@ -1,0 +1,319 @@
+"""Images of a run in Python: single ones, galleries, heat maps of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from analysis.loaded_run.tables import RunTables
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report import gallery as galleries
+from analysis.report.format import number
+from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
+from analysis.study import contrasts
+from hooks.errors import HookError
+from hooks.prompt.wordlist import Word, find, lower
+from probes.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from hooks.prompt.wordmap import WordMap
+
+
+class RunImages(RunTables):
+    """The images of a run, and the heat maps of the words of their prompts."""
+
+    def image(
+        self, sample: str | int, indicator: str | None = None, *, seed: int | None = None
+    ) -> Image.Image:
+        """Return one image, RGB.
+
+        Parameters
+        ----------
+        sample : str or int
+            A ``sample_id``; or the number of a triplet, of which `indicator` and `seed` then choose an image (the
+            reference and the first seed, by default).
+
+        Raises
+        ------
+        UserError
+            The run holds no such image; the line names the nearest.
+
+        Examples
+        --------
+        >>> run.image("t00000-s0-feminine")  # doctest: +SKIP
+        >>> run.image(0, "feminine")  # doctest: +SKIP
+        """
+        return self.run.image(self._sample(sample, indicator, seed)["sample_id"])
+
+    def triplet(self, number: int, seed: int | None = None) -> Triplet:
+        """Return the images of one triplet and seed (the first seed if none is given) by indicator.
+
+        Raises
+        ------
+        UserError
+            If the run holds no such triplet and seed.
+        """
+        return Triplet(self._shown(*self._draw(number, seed)))
+
+    def gallery(
+        self,
+        limit: int = 8,
+        *,
+        word: str | None = None,
+        objects: bool = False,
+        prompt: str | None = None,
+        triplets: Sequence[int] | None = None,
+        sort: str = "number",
+    ) -> Gallery:
+        """Return triplets for a notebook, one row per prompt and seed, one column per indicator.
+
+        Parameters
+        ----------
+        limit : int
+            At most so many: the first seed of every prompt, then the second of every prompt ...
+        word : str, optional
+            The word or phrase whose heat map lies over the images.
+        objects : bool
+            Outline the objects that were found, each in the colour of its dependency group; persons are left out.
+        prompt : str, optional
+            Only triplets in one of whose prompts this text stands, whatever its case.
+        triplets : sequence of int, optional
+            Only these.
+        sort : {"number", "gap"}
+            ``gap``: by the size of the triplet's own gap in the primary measure, the largest first.
+
+        Raises
+        ------
+        UserError
+            No triplet is left, the word stands in no prompt of them, objects were not looked for, or the run is not
+            measured and to be sorted.
+        """
+        if sort not in ("number", "gap"):
+            raise self._unknown("sort", sort, ("number", "gap"))
+        samples = self.samples
+        if prompt is not None:
+            holding = samples["prompt"].str.contains(prompt, case=False, regex=False)
+            if not holding.any():
+                raise self._unknown("text of a prompt", prompt, samples["prompt"].drop_duplicates())
+            samples = samples[samples["triplet"].isin(samples["triplet"][holding])]
+        if triplets is not None:
+            for one in triplets:
+                self._draw(one, None)
+            samples = samples[samples["triplet"].isin(list(triplets))]
+        if word is not None:
+            samples = self._having(word, samples)
+        draws = galleries.choose(samples, len(samples))
+        if sort == "gap":
+            sizes = {draw: abs(gap) for draw in draws if (gap := self._own_gap(*draw)) is not None}
+            draws = sorted(draws, key=lambda draw: -sizes.get(draw, -1.0))
+        shown = [self._shown(*draw, word=word) for draw in draws[:limit]]
+        shown = self._outlined(shown) if objects else shown
+        return Gallery(shown, len(samples[["triplet", "seed"]].drop_duplicates()), word or "", objects)
+
+    def word_map(
+        self,
+        sample: str | int,
+        word: str,
+        *,
+        indicator: str | None = None,
+        seed: int | None = None,
+        occurrence: int | None = None,
+    ) -> WordMap:
+        """Return the heat map of a word or phrase in one image, which ``.overlay()`` lays over the image.
+
+        Parameters
+        ----------
+        sample, indicator, seed
+            As of `image`.
+        word : str
+            Case and punctuation are ignored.
+        occurrence : int, optional
+            Which of several, from 0; the mean over the tokens of all of them, by default.
+
+        Raises
+        ------
+        UserError
+            The run holds no heat maps or no such image, or the word is not in its prompt; the line names the nearest.
+
+        Examples
+        --------
+        >>> run.word_map("t00000-s0-neutral", "umbrella").overlay()  # doctest: +SKIP
+        """
+        return self._word_map(self._sample(sample, indicator, seed), word, occurrence)
+
+    def _sample(self, sample: str | int, indicator: str | None, seed: int | None) -> pd.Series:
+        """The row of a sample by its id, or by its triplet, indicator and seed."""
+        if isinstance(sample, str):
+            rows = self.samples[self.samples["sample_id"] == sample]
+            if rows.empty:
+                raise self._unknown("sample", sample, self.samples["sample_id"])
+            return rows.iloc[0]
+        number, seed = self._draw(sample, seed)
+        rows = self._members(number, seed)
+        name = indicator if indicator is not None else self.run.config.reference
+        if name not in set(rows["indicator"]):
+            raise self._unknown("indicator", name, rows["indicator"])
+        return rows[rows["indicator"] == name].iloc[0]
+
+    def _draw(self, number: int, seed: int | None) -> tuple[int, int]:
+        """A triplet and its seed, the first where none is given."""
+        rows = self.samples[self.samples["triplet"] == number]
+        rows = rows if seed is None else rows[rows["seed"] == seed]
+        if rows.empty:
+            found = f"got triplet {number}, seed {'any' if seed is None else seed}"
+            numbers, seeds = self.samples["triplet"], sorted(self.samples["seed"].unique())
+            raise UserError(
+                f"{self.path}: expected a triplet and a seed of this run, {found}: its triplets are {numbers.min()} to"
+                f" {numbers.max()}, its seeds {', '.join(map(str, seeds[:8]))}{' ...' if len(seeds) > 8 else ''}"
+            )
+        return int(number), int(rows["seed"].iloc[0])
+
+    def _members(self, number: int, seed: int) -> pd.DataFrame:
+        """The samples of a triplet and seed, in the order of the indicators."""
+        rows = self.samples[(self.samples["triplet"] == number) & (self.samples["seed"] == seed)]
+        order = {name: place for place, name in enumerate(self.run.config.indicators)}
+        return rows.sort_values("indicator", key=lambda names: names.map(order), kind="stable")
+
+    def _shown(self, number: int, seed: int, word: str | None = None) -> GalleryTriplet:
+        rows = self._members(number, seed)
+        images = self.run.images(rows["sample_id"])
+        cells = []
+        for (_, row), image in zip(rows.iterrows(), images, strict=True):
+            if word is not None and _holds(row, word):
+                image = self._word_map(row, word, image=image).overlay()
+            cells.append(Cell(row["sample_id"], row["indicator"], row["prompt"], image))
+        lead = rows[rows["indicator"] == self.run.config.reference]
+        prompt = (lead if len(lead) else rows)["prompt"].iloc[0]
+        return GalleryTriplet(number, seed, prompt, cells, self._gap_line(number, seed))
+
+    def _outlined(self, triplets: Sequence[GalleryTriplet]) -> list[GalleryTriplet]:
+        """The same triplets with the outlines of the objects found."""
+        from analysis.report.objects import OVERLAY
+        from analysis.report.overlays import overlays
+
+        ids = [cell.sample_id for one in triplets for cell in one.cells]
+        found = self._table("objects")
+        found = found[found["sample_id"].isin(ids) & (found["object"] >= 0) & ~found["human"]]
+        marks = overlays(found, self.run.of_samples("objects", ids, OVERLAY))
+        return [
+            replace(one, cells=[replace(cell, marks=marks.get(cell.sample_id, ())) for cell in one.cells])
+            for one in triplets
+        ]
+
+    @cached_property
+    def _own_gaps(self) -> pd.DataFrame | None:
+        """The gaps of the triplets in the primary measure, of the first contrast; None before they are measured."""
+        if "gap_prompts" not in self.run.tables() or not contrasts(self.run.config):
+            return None
+        gaps = galleries.primary_gaps(self._table("gap_prompts"), self.run.config)
+        return gaps[gaps["contrast"] == "-".join(self._contrast(None))]
+
+    def _own_gap(self, number: int, seed: int) -> float | None:
+        """The gap of a triplet, or of its seed where seeds have gaps of their own."""
+        if self._own_gaps is None:
+            raise UserError(
+                f"{self.path}: expected gaps of triplets to sort by, found none: run --stage measure"
+            )
+        rows = self._own_gaps[self._own_gaps["triplet"] == number]
+        rows = rows[rows["seed"] == seed] if "seed" in rows else rows
+        gap = float(rows["gap"].iloc[0]) if len(rows) else float("nan")
+        return gap if np.isfinite(gap) else None
+
+    def _gap_line(self, number: int, seed: int) -> str:
+        """The gap of a triplet in words; nothing where there is none."""
+        if self._own_gaps is None or (gap := self._own_gap(number, seed)) is None:
+            return ""
+        key = self.run.config.measure.primary
+        metric = next((metric for metric in headline_metrics() if metric.key == key), None)
+        first, second = self._contrast(None)
+        return f"gap in {metric.symbol if metric else key}, {first} − {second}: {_signed(gap, metric)}"
+
+    def _having(self, word: str, samples: pd.DataFrame) -> pd.DataFrame:
+        """The samples of triplets in one of whose prompts a word stands."""
+        holding = samples.apply(lambda row: _holds(row, word), axis=1)
+        if not holding.any():
+            known = dict.fromkeys(one for words in samples["words"] for one in words)
+            raise self._unknown("word of a prompt", word, known)
+        return samples[samples["triplet"].isin(samples["triplet"][holding])]
+
+    def _word_map(
+        self,
+        row: pd.Series,
+        word: str,
+        occurrence: int | None = None,
+        image: Image.Image | None = None,
+    ) -> WordMap:
+        """The map of a word in the image of a sample."""
+        from hooks.prompt.wordmap import WordMap
+
+        words = _words(row)
+        maps = self.run.of_samples("words", [row["sample_id"]])
+        if maps is None:
+            raise UserError(
+                f"{self.path}: expected heat maps of words, found none: set capture.words to true and run again"
+            )
+        try:
+            positions = find(words, word, occurrence)
+        except HookError as error:
+            if _holds(row, word):
+                raise UserError(f"{self.path}: {row['sample_id']}: {error}") from None
+            known = dict.fromkeys(one.text for one in words)
+            raise UserError(f"{self.path}: {row['sample_id']}: {nearest('word', word, known)}") from None
+        shares = {
+            index: shared
+            for index, one in enumerate(words)
+            if (shared := len(set(one.positions) & set(positions)))
+        }
+        maps = maps[maps["word_index"].isin(list(shares))]
+        if maps.empty:
+            raise UserError(f"{self.path}: {row['sample_id']}: expected a heat map of {word!r}, found none")
+        weights = maps["word_index"].map(shares).to_numpy(float)
+        heat = np.average(np.stack(maps["heat"].to_list()).astype(float), axis=0, weights=weights)
+        first = maps.iloc[0]
+        image = self.run.image(row["sample_id"]) if image is None else image
+        return WordMap(
+            values=heat.astype(np.float32).reshape(first["height"], first["width"]),
+            word=word,
+            positions=positions,
+            row=0,
+            definition=first["definition"],
+            version=first["version"],
+            size=(image.height, image.width),
+            _image=image,
+        )
+
+
+def _words(row: pd.Series) -> list[Word]:
+    """The words of a sample's prompt, as its first text encoder read them."""
+    parts = zip(row["words"], row["word_spans"], row["word_positions"], strict=True)
+    return [
+        Word(
+            text,
+            lower(text),
+            0,
+            tuple(map(int, span)),
+            tuple(map(int, positions)),
+            cut_off=not len(positions),
+        )
+        for text, span, positions in parts
+    ]
+
+
+def _holds(row: pd.Series, word: str) -> bool:
+    """Return whether a word or phrase stands in the prompt of a sample, and its tokens were read."""
+    try:
+        return bool(find(_words(row), word))
+    except HookError:
+        return False
+
+
+def _signed(gap: float, metric: Metric | None) -> str:
+    if metric is None:
+        return number(gap, signed=True)
+    return number(gap, metric.digits, signed=True) + (f" {metric.gap_unit}" if metric.unit else "")

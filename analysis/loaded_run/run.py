@@ -1,0 +1,162 @@
+"""A run in Python and in a notebook: its tables, findings, images and figures, and a page that sums it up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.loaded_run.figures import RunFigures
+from analysis.loaded_run.images import RunImages
+from analysis.metrics.registry import Metric
+from analysis.report.shown import THUMBNAIL, Cell
+from analysis.study import contrasts, indicators
+from probes.errors import UserError
+from probes.runs import completeness
+from probes.runs.store import KINDS, Run
+
+if TYPE_CHECKING:
+    from analysis.export.exporting import Export
+
+SHOWN_TRIPLETS = 3
+
+
+def load_run(path: str | Path) -> LoadedRun:
+    """Open a run directory; where parts of it are missing, say on stderr over how much it speaks.
+
+    Raises
+    ------
+    UserError
+        If there is no run at `path`, or it cannot be read.
+
+    Examples
+    --------
+    >>> run = load_run("runs/first-light")  # doctest: +SKIP
+    >>> run.gap("unet.*.cross", step=0)  # doctest: +SKIP
+    """
+    return LoadedRun(completeness.restrict_to_whole(Run.open(path)))
+
+
+class LoadedRun(RunImages, RunFigures):
+    """One run, its tables and images; each table is read when it is first asked for. A notebook shows what it is.
+
+    Numbers: `gap` and `disparity` of sites, steps and metrics; `finding` of a headline measure in words, `z0`, `ssim`
+    and `diff_pix` for short, `object_finding` of objects; `table` any other table that `tables` lists; `pairs` single
+    similarities. Images: `image`, `triplet`, `gallery`, `word_map`. Figures: `plot_atlas`, `plot_gap`, `plot_forest`,
+    and `plot` any of the report that `plots` lists. For other programs: `export`. What a run does not hold (yet), and a
+    name that it does not know, is a `probes.errors.UserError`, which names what is near.
+
+    Attributes
+    ----------
+    samples : DataFrame
+        One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
+        (without the image itself, which `image` gives).
+    words : DataFrame
+        One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
+    nouns : DataFrame
+        One row per noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
+    objects : DataFrame
+        One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
+    object_tests : DataFrame
+        One row per (group, pair, object): presence, difference and bias score with intervals, p-values.
+    """
+
+    def export(
+        self,
+        to: str,
+        out: str | Path | None = None,
+        *,
+        repo: str = "",
+        public: bool = False,
+        token: str | None = None,
+    ) -> Export:
+        """Write the run in a format of other programs; return the place, and Python that opens it.
+
+        Parameters
+        ----------
+        to : str
+            ``"coco"``, ``"fiftyone"``, ``"imagefolder"``, ``"csv"`` or ``"hub"``.
+        out : str or Path, optional
+            The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
+        repo, public, token
+            Of ``"hub"`` alone, as of `push_to_hub`; without `repo` nothing leaves this machine.
+
+        Raises
+        ------
+        UserError
+            There is no such format, the folder is not empty, or the Hub refuses.
+
+        Examples
+        --------
+        >>> run.export("coco", "first-light-coco")  # doctest: +SKIP
+        """
+        from analysis.export.exporting import export_run
+        from analysis.export.registry import FORMATS
+
+        if to not in FORMATS:
+            raise self._unknown("format", to, FORMATS)
+        return export_run(self.path, to, out, repo=repo, public=public, token=token)
+
+    def push_to_hub(self, repo: str, *, public: bool = False, token: str | None = None) -> Export:
+        """Upload the run to the Hugging Face Hub as a dataset; return its address, and Python that loads it.
+
+        Parameters
+        ----------
+        repo : str
+            ``user/name``.
+        public : bool
+            Whether a repository that is made for it can be seen by everybody; one that is there stays as it is.
+        token : str, optional
+            Of the Hub; by default the one that `huggingface_hub` finds.
+
+        Raises
+        ------
+        UserError
+            The Hub refuses, or is not reached.
+        """
+        return self.export("hub", repo=repo, public=public, token=token)
+
+    def __repr__(self) -> str:
+        parts = [kind for kind in KINDS if self.run.parts(kind)]
+        there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
+        return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
+
+    def _repr_html_(self) -> str:
+        """Show the first triplets and the headline numbers; what is not there yet is said in its place."""
+        from analysis.report.environment import environment  # what draws figures, too
+
+        parts: dict[str, Any] = {}
+        for name, read in (("triplets", self._first_triplets), ("numbers", self._numbers)):
+            try:
+                parts[name] = read()
+            except UserError as error:
+                parts[name] = str(error)
+        people = indicators(self.run.config)
+        template = environment().get_template("notebook.html.j2")
+        return template.render(run=self.run, people=people, thumbnail=THUMBNAIL, **parts)
+
+    def _first_triplets(self) -> list[list[Cell | None]]:
+        """Of each of the first triplets the picture and the prompt of every indicator; None where there is none."""
+        rows = []
+        for triplet in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
+            cells = {cell.indicator: cell for cell in self._shown(*self._draw(triplet, None)).cells}
+            rows.append([cells.get(name) for name in self.run.config.indicators])
+        return rows
+
+    def _numbers(self) -> dict[str, Any]:
+        """The headline metrics, the mean of every pair with the reference, and the rows of ``gap`` of each contrast."""
+        metrics = self._metrics()
+        return {
+            "metrics": metrics,
+            "pairs": {
+                pair: [self._cell(metric, pair, "mean") for metric in metrics]
+                for pair in self._reference_pairs()
+            },
+            "gaps": {
+                first: [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
+                for first, second in contrasts(self.run.config)
+            },
+        }
+
+    def _gap_row(self, metric: Metric, contrast: str) -> dict[str, Any] | None:
+        rows = metric.rows_of(self._table("gap"))
+        return next(iter(rows[rows["contrast"] == contrast].to_dict("records")), None)

@@ -1,0 +1,70 @@
+"""Pictures of an audit's first screen: images of three professions, each with its average gender."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.methods.dalleval.figures import gender_rows
+from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.readings import gender_answers
+from analysis.report.first_screen import ends_and_middle
+from analysis.report.format import with_interval
+from analysis.report.method import Example, ExamplePicture
+from probes.prompts.diagnostic import places
+from probes.runs.store import Run
+
+IMAGES = 3  # of each profession
+HEADING = "Average gender: read as male −1, as female +1"
+CHOSEN = (
+    "The professions with the lowest, the middle and the highest average gender of {reference} prompts, each by its "
+    "first images; under an image: as what {source} read it."
+)
+
+
+def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
+    """Return the first images of the professions with the lowest, the middle and the highest average gender.
+
+    Parameters
+    ----------
+    run : Run
+    professions : DataFrame
+        ``tables/dalleval_professions``.
+    """
+    rows = gender_rows(professions, run.config.reference)
+    rows = rows[rows["average"].notna()].to_dict("records")
+    if not rows:
+        return []
+    answers = gender_answers(run, rows[0]["source"])
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
+    samples = samples[samples["indicator"] == run.config.reference]
+    samples = samples[
+        samples["sample_id"].isin(list(answers)) & ~samples["sample_id"].isin(list(run.left_out()))
+    ]
+    samples = samples.assign(
+        profession=samples["triplet"].map({one.triplet: one.profession for one in places(run.config)})
+    ).sort_values(["triplet", "seed"], kind="stable")
+    chosen = [rows[place] for place in ends_and_middle(len(rows)).values()]
+    first = {
+        row["profession"]: samples[samples["profession"] == row["profession"]][:IMAGES] for row in chosen
+    }
+    ids = [sample for own in first.values() for sample in own["sample_id"]]
+    pictures = dict(zip(ids, run.images(ids))) if ids else {}
+    return [
+        Example(
+            profession(row["profession"]),
+            row["average"],
+            with_interval(row["average"], row["low"], row["high"], 2, signed=True),
+            first[row["profession"]]["prompt"].iloc[0],
+            [
+                ExamplePicture(pictures[one.sample_id], one.prompt, "", answers[one.sample_id])
+                for one in first[row["profession"]].itertuples()
+            ],
+        )
+        for row in chosen
+        if len(first[row["profession"]])
+    ]
+
+
+def captions(reference: str, source: str) -> tuple[str, str]:
+    """Return what the numbers of the examples are, and how these were chosen."""
+    return HEADING, CHOSEN.format(reference=reference, source=named(source))

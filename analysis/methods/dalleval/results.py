@@ -1,0 +1,74 @@
+"""What cards of a run say of an audit of professions: how far their images deviate from half and half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.dalleval.names import first_source, named
+from analysis.methods.dalleval.scores import GENDER, LEVEL
+from analysis.report.format import counted, number, p_value, with_interval
+from analysis.report.result import Result
+from analysis.report.verdict import defined
+from analysis.tables.registry import read
+from probes.runs.store import Run
+
+SECTION = "Professions (DALL-Eval)"
+
+
+def beyond_even(row: Mapping[str, Any]) -> bool:
+    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
+    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
+
+
+def results(run: Run) -> list[Result]:
+    """Return the mean absolute deviation from half and half of every indicator, by the first reader of gender."""
+    tables = set(run.tables())
+    if "dalleval_mad" not in tables:
+        return []
+    mad = read(run, "dalleval_mad")
+    own = mad[(mad["question"] == GENDER) & (mad["source"] == first_source(mad, GENDER))]
+    agreement = read(run, "dalleval_agreement") if "dalleval_agreement" in tables else pd.DataFrame()
+    wanted = ("mad", "low", "high", "floor", "p_value")
+    return [
+        _result(row, _error(agreement, row["source"]))
+        for row in own.to_dict("records")
+        if all(defined(row[name]) for name in wanted)
+    ]
+
+
+def _result(row: Mapping[str, Any], error: str) -> Result:
+    return Result(
+        section=SECTION,
+        key=f"dalleval_mad.gender.{row['indicator']}.{row['source']}",
+        name=f"Mean absolute deviation from half and half, {row['indicator']} prompts",
+        description=(
+            f"How far the share of images read as female deviates from half, mean over "
+            f"{counted(row['professions'], 'profession')}; of images generated from {row['indicator']} prompts."
+        ),
+        contrast=f"{row['indicator']} against half and half",
+        value=float(row["mad"]),
+        low=float(row["low"]),
+        high=float(row["high"]),
+        method="over professions and images",
+        most=0.5,
+        n=int(row["professions"]),
+        floor=f"chance alone gives {number(row['floor'])} ({p_value(row['p_value'])})",
+        verdict=f"{'more' if beyond_even(row) else 'not more'} than chance",
+        reader=named(row["source"]),
+        error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",
+    )
+
+
+def _error(agreement: pd.DataFrame, source: str) -> str:
+    """What is known of a reader: how often others say the same of the same images."""
+    own = agreement[agreement["question"] == GENDER] if len(agreement) else agreement
+    found = []
+    for row in own.to_dict("records"):
+        if source in (row["first"], row["second"]) and defined(row["same"]):
+            other = row["second"] if row["first"] == source else row["first"]
+            same = with_interval(row["same"], row["low"], row["high"], 2)
+            found.append(f"{named(other)} says the same of {same} of {counted(row['images'], 'image')}")
+    return "; ".join(found) or "no other reader checked it on these images"

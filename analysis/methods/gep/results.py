@@ -1,0 +1,77 @@
+"""What cards of a run say of an audit by GEP: the score of each setting, with its interval, floor, test and reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.gep.inference import over_units
+from analysis.methods.gep.sources import ORDER, SOURCES
+from analysis.report.format import counted, number, p_value
+from analysis.report.result import Result
+from analysis.report.verdict import defined
+from analysis.tables.registry import read
+from probes.runs.store import Run
+
+SECTION = "Attributes (GEP)"
+LEVEL = 0.05  # below which p is called more than chance
+
+
+def more_than_chance(row: Mapping[str, Any]) -> bool:
+    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
+    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
+
+
+def results(run: Run) -> list[Result]:
+    """Return the score of every setting and contrast, by the first source; those without an interval are left out."""
+    if not {"gep_score", "gep_auc"} <= set(run.tables()):
+        return []
+    score, auc = read(run, "gep_score"), read(run, "gep_auc")
+    source = next((name for name in ORDER if name in set(score["source"])), None)
+    own = score[(score["source"] == source) & (score["kind"] == "contrast")]
+    wanted = ("debiased", "low", "high", "floor", "p_value")
+    return [
+        _result(row, _error(auc, row["source"]))
+        for row in own.to_dict("records")
+        if all(defined(row[name]) for name in wanted)
+    ]
+
+
+def _result(row: Mapping[str, Any], error: str) -> Result:
+    pair = f"{row['first']} against {row['second']}"
+    return Result(
+        section=SECTION,
+        key=f"gep_score.{row['setting']}.{row['source']}",
+        name=f"GEP score, {row['setting']} setting, {pair}",
+        description=(
+            f"Mean absolute difference in the frequency of {counted(row['n_attributes'], 'attribute')} between images "
+            f"generated from {row['first']} and from {row['second']} prompts, less what its own error adds to it."
+        ),
+        contrast=f"{row['first']}-{row['second']}",
+        value=float(row["debiased"]),
+        low=float(row["low"]),
+        high=float(row["high"]),
+        method=f"scores that a test does not exclude, {over_units([row['unit']])}",
+        most=1.0,
+        n=int(row["n_contexts"]),
+        floor=(
+            f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
+            f"({p_value(row['p_value'])}, the smallest possible {number(row['p_smallest'])})"
+        ),
+        verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
+        reader=SOURCES[row["source"]],
+        error=error,
+    )
+
+
+def _error(auc: pd.DataFrame, source: str) -> str:
+    """What is known of a source: how well it tells images with and without an attribute apart, by labels."""
+    own = auc[auc["source"] == source]
+    found = [
+        f"by {labels}, AUC {number(rows['auc'].mean(), 2)} on average over {counted(len(rows), 'attribute')}, from "
+        f"{number(rows['auc'].min(), 2)} to {number(rows['auc'].max(), 2)}"
+        for labels, rows in own.groupby("labels", sort=False)
+    ]
+    return "; ".join(found) or "nobody checked it on these images"

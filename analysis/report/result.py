@@ -1,0 +1,56 @@
+"""A number of a run with all that it rests on, as cards of the run say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.report.format import with_interval
+
+
+@dataclass(frozen=True)
+class Result:
+    """A difference that a run measured, 0 where there is none.
+
+    Attributes
+    ----------
+    section : str
+        Under which heading of a card it stands.
+    key, name, description : str
+        Its name for programs and for people, and what it is, in a sentence.
+    contrast : str
+        ``first-second``; or what is held against half and half.
+    value, low, high : float
+        With the ends of its interval.
+    method : str
+        What the interval is of, and over.
+    most : float
+        The largest absolute value there can be.
+    n : int
+        Units that the interval is over.
+    floor : str
+        Noise floor and test.
+    verdict : str
+    reader, error : str
+        What read the images, and what is known of its errors on them.
+    """
+
+    section: str
+    key: str
+    name: str
+    description: str
+    contrast: str
+    value: float
+    low: float
+    high: float
+    method: str
+    most: float
+    n: int
+    floor: str
+    verdict: str
+    reader: str
+    error: str
+
+    @property
+    def shown(self) -> str:
+        """The value with its interval."""
+        return with_interval(self.value, self.low, self.high, 3, signed=self.low < 0)

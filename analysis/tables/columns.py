@@ -1,0 +1,77 @@
+"""Meaning, unit and type of every column of the result tables, from ``columns.csv`` here and beside each method.
+
+A row of such a file names the tables that it is of, or ``*`` for all tables of its folder; what a table has of its own
+goes before that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from pkgutil import resolve_name
+
+from analysis.tables.method import ROWS
+from analysis.tables.registry import TABLES
+from probes.csv_text import csv_rows
+
+TYPES = ("text", "integer", "number", "true/false")
+HEAD = ["tables", "column", "type", "unit", "meaning"]
+_EVERY = "*"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result table.
+
+    Attributes
+    ----------
+    name : str
+    type : str
+        One of `TYPES`. Whole numbers, and true and false, are stored as numbers where one of them is NaN.
+    unit : str
+        Or the range of the values; empty where there is neither.
+    meaning : str
+        A sentence or two.
+    """
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def columns_of(table: str) -> list[Column]:
+    """Return what every column of a table holds, in their order, those of some runs alone at the end.
+
+    Raises
+    ------
+    KeyError
+        There is no such table, or a column of it is not described.
+
+    Examples
+    --------
+    >>> columns_of("gap")[5].name, columns_of("gap")[5].unit
+    ('gap', 'as the metric')
+    """
+    row, said = TABLES[table], _said(_folder(table))
+    names = [*row.columns, *(name for name in row.optional if name not in row.columns)]
+    return [said[table, name] if (table, name) in said else said[_EVERY, name] for name in names]
+
+
+def _folder(table: str) -> str:
+    """The package whose file describes a table: that of its method, or this one."""
+    for method in import_module(ROWS).METHODS:
+        if method.measured and any(row.name == table for row in resolve_name(method.measured).tables):
+            return method.measured.partition(":")[0].rpartition(".")[0]
+    return __package__
+
+
+@cache
+def _said(folder: str) -> dict[tuple[str, str], Column]:
+    (_, head), *rows = csv_rows(Path(str(files(folder) / "columns.csv")))
+    if head != HEAD:
+        raise ValueError(f"{folder}: expected columns.csv with {HEAD}, got {head}")
+    return {(table, own[0]): Column(*own) for _, (tables, *own) in rows for table in tables.split()}

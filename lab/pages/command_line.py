@@ -1,0 +1,126 @@
+"""The page on every command of ``triptych``: ``python -m lab.pages.command_line > docs/reference/command_line.md``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from lab.templates import render
+from triptych.cli.main import GROUPS
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A row of the table of a command."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CommandHelp:
+    """A section of the page.
+
+    Attributes
+    ----------
+    name : str
+        As it is typed, with ``triptych`` before it.
+    text : str
+        What it does.
+    usage : str
+        With the arguments that it must have.
+    arguments : tuple of Argument
+    more : str
+        What the help says below the arguments.
+    examples : dict
+        CommandHelp lines with what each does.
+    level : int
+        2, or 3 for a command of a command.
+    """
+
+    name: str
+    text: str
+    usage: str
+    arguments: tuple[Argument, ...]
+    more: str
+    examples: dict[str, str]
+    level: int
+
+
+def page() -> str:
+    """Return the whole page in Markdown."""
+    groups = {
+        title: [section for row in rows for section in _sections(_parser(row.module, row.name))]
+        for title, rows in GROUPS.items()
+    }
+    return render("command_line", groups=groups)
+
+
+def _parser(module: str, name: str) -> argparse.ArgumentParser:
+    parser = import_module(module).parser()
+    parser.prog = f"triptych {name}"
+    return parser
+
+
+def _sections(parser: argparse.ArgumentParser, level: int = 3) -> Iterator[CommandHelp]:
+    further = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    own = [
+        one
+        for one in parser._actions
+        if one not in further and not isinstance(one, argparse._HelpAction) and one.help != argparse.SUPPRESS
+    ]
+    yield CommandHelp(
+        parser.prog,
+        _line(parser.description or ""),
+        " ".join([parser.prog, *_required(own), *(["COMMAND ..."] if further else []), "[options]"]),
+        tuple(_argument(one) for one in own),
+        re.split(r"^examples?:$", parser.epilog or "", maxsplit=1, flags=re.M)[0].strip(),
+        getattr(parser, "examples", {}),
+        level,
+    )
+    for action in further:
+        for name, one in action.choices.items():
+            one.prog = f"{parser.prog} {name}"
+            yield from _sections(one, level + 1)
+
+
+def _required(actions: list[argparse.Action]) -> Iterator[str]:
+    for one in actions:
+        if not one.option_strings:
+            text = _value(one) + (" ..." if one.nargs in ("+", "*") else "")
+            yield text if one.required else f"[{text}]"
+        elif one.required:
+            yield f"{one.option_strings[-1]} {_value(one)}"
+
+
+def _argument(action: argparse.Action) -> Argument:
+    flags = ", ".join(f"`{flag}`" for flag in action.option_strings)
+    value = f"`{_value(action)}`" if action.nargs != 0 else ""
+    text = _line(action.help or "")
+    return Argument(f"{flags} {value}".strip(), text if "default" in text else text + _default(action))
+
+
+def _value(action: argparse.Action) -> str:
+    if action.metavar:
+        return action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar)
+    return ", ".join(map(str, action.choices)) if action.choices else action.dest.upper()
+
+
+def _default(action: argparse.Action) -> str:
+    value = action.default
+    if value is None or value is False or value in ([], argparse.SUPPRESS):
+        return ""
+    written = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return f" (default: {written})"
+
+
+def _line(text: str) -> str:
+    """Return a text for a cell: in one line, a percent sign as it is shown, no bar that would end the cell."""
+    return " ".join(text.replace("%%", "%").replace("``", "`").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(page(), end="")

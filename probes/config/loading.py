@@ -1,0 +1,105 @@
+"""A configuration from ``triplets.yaml`` and the command line.
+
+Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the command line and
+returns one validated `probes.config.schema.Config`. Nothing is guessed: an unknown key, a key given twice or a value of
+another kind than expected is a :class:`~probes.errors.UserError` of one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from probes.config.messages import message, naming
+from probes.config.schema import Config
+from probes.config.types import shown
+from probes.config.yaml import YamlSource, read_yaml
+from probes.errors import UserError
+from probes.prompts.source import LoadedPrompts
+from probes.stages.external_images import configuration as foreign
+
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
+
+
+def load_config(
+    path: str | Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+) -> Config:
+    """Read ``triplets.yaml`` and put the command line's options over it.
+
+    Parameters
+    ----------
+    path
+        The YAML file.
+    options
+        What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
+    loaded
+        Takes what became of the captions where prompts come from some.
+
+    Raises
+    ------
+    UserError
+        The first fault found: place, rule, what was found, remedy.
+    """
+    source = read_yaml(path)
+    if not isinstance(source.data, dict):
+        raise UserError(
+            f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
+        )
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
+
+
+def load_data(
+    source: YamlSource,
+    folder: Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+) -> Config:
+    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
+
+    Raises
+    ------
+    UserError
+        As of `load_config`.
+    """
+    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
+    data, options = dict(source.data), dict(options or {})
+    if ("images",) in options:  # they say what other fields are
+        data["images"] = options.pop(("images",))[1]
+    with naming(Config, source, options):
+        if data.get("images") is not None:
+            data = foreign.configured(data, source, options, context, build_config)
+        return build_config(data, source, options, context)
+
+
+def build_config(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Config:
+    """Validate plain data with the command line's options over it (see :func:`load_config`).
+
+    `context` is that of `probes.prompts.source.resolve`.
+    """
+    options = dict(options or {})
+    merged: dict[str, Any] = {
+        key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
+    }
+    for loc, (_, value) in options.items():
+        section = merged
+        for key in loc[:-1]:
+            if not isinstance(section.get(key), dict):
+                section[key] = {}
+            section = section[key]
+        section[loc[-1]] = value
+    try:
+        return Config.model_validate(merged, context=context)
+    except ValidationError as error:
+        raise UserError(message(error, Config, source, options)) from None

@@ -1,0 +1,98 @@
+"""Every column of every result table is described, and holds what its description says."""
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.tables.columns import HEAD, TYPES, columns_of
+from analysis.tables.registry import TABLES
+from analysis.tables.stage import measure
+from probes.runs.store import Run
+from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_run import configure, write_run
+
+ROOT = Path(__file__).parents[3]
+FILES = sorted(ROOT.glob("analysis/**/columns.csv"))
+RANGES = {"0 to 1": (0, 1), "-1 to 1": (-1, 1), "at most 1": (-1, 1), "percent": (0, 100)}
+ROUNDING = 1e-6
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A measured run with objects of another detector than the checker."""
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=4, seeds=1, steps=2)
+    add_objects(path)
+    run = Run.open(path)
+    configure(run, measure={"bootstrap": 20, "permutations": 16})
+    measure(run)
+    return run
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_every_column_has_a_type_and_a_sentence(name):
+    row, found = TABLES[name], columns_of(name)
+    assert [column.name for column in found] == [
+        *row.columns,
+        *(one for one in row.optional if one not in row.columns),
+    ]
+    for column in found:
+        assert column.type in TYPES and column.meaning.endswith("."), column
+        assert column.meaning[0] == "`" or column.meaning[0].isupper() or column.meaning[0] in "1δp", column
+        if row.texts is not None and column.name not in row.optional:
+            assert (column.type == "text") == (column.name in row.texts), column
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_no_description_is_of_a_column_that_is_not_there(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == HEAD
+    keys = [(table, row[1]) for row in rows for table in row[0].split()]
+    assert len(keys) == len(set(keys))
+    of_folder = (
+        [name for name in TABLES if name in {table for table, _ in keys}]
+        if path.parent.name == "tables"
+        else list(TABLES)
+    )
+    for table, column in keys:
+        names = of_folder if table == "*" else [table]
+        assert any(column in (*TABLES[name].columns, *TABLES[name].optional) for name in names), (
+            table,
+            column,
+        )
+
+
+def test_columns_hold_what_their_description_says(run):
+    seen = 0
+    for name in run.tables():
+        table = run.table(name)
+        for column in columns_of(name):
+            values = table[column.name].dropna() if column.name in table else pd.Series([], dtype=object)
+            if not len(values):
+                continue
+            seen += 1
+            numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+            if column.type == "true/false":
+                assert values.isin([True, False]).all(), (name, column)
+            else:
+                assert numeric == (column.type != "text"), (name, column, values.dtype)
+            if column.type == "integer":
+                assert (values == values.round()).all(), (name, column)
+            if column.unit in RANGES:
+                low, high = RANGES[column.unit]
+                assert values.between(low - ROUNDING, high + ROUNDING).all(), (name, column)
+    assert seen > 150
+
+
+def test_a_run_tells_its_columns(run):
+    from analysis.loaded_run import LoadedRun
+    from probes.errors import UserError
+
+    loaded = LoadedRun(run)
+    table = loaded.columns("gap")
+    assert list(table.columns) == ["column", "type", "unit", "meaning"]
+    assert list(table["column"]) == list(loaded.table("gap").columns)
+    with pytest.raises(UserError, match="did you mean gap"):
+        loaded.columns("gapp")

@@ -1,0 +1,40 @@
+"""The pages of the documentation, and the code on them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LONG = ("docs/validation/", "docs/reference/")  # figures of the laboratory, lists of options
+FENCE = re.compile(r"(?ms)^(?:<!-- not run: ([^\n]*) -->\n)?(`{3,})(\w*)[^\n]*\n(.*?)^\2\s*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Code between two fences; `why` says why no test runs it, and is "" otherwise."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    why: str
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page in order."""
+    text = page.read_text("utf-8")
+    return [
+        Block(name(page), text.count("\n", 0, found.start(2)) + 1, found[3], found[4], found[1] or "")
+        for found in FENCE.finditer(text)
+    ]
+
+
+def commands(text: str) -> list[str]:
+    """Return the command lines of a shell block: continued lines joined, comments and assignments left out."""
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    return [one for one in (re.sub(r"(^|\s)#.*", "", line).strip() for line in lines) if one]
