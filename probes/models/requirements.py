@@ -129,6 +129,10 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
         The guidance scale where the configuration leaves it to the model.
     """
     image_size(pipe, config)  # raises
+    try:
+        architecture_of(pipe).require_readable(pipe)
+    except HookError as error:
+        raise UserError(f"model {config.model}: {error}") from None
     architecture, scale = architecture_of(pipe), config.sampler.guidance_scale
     guided = architecture.guided(
         architecture.denoiser(pipe).config, default_guidance if scale is None else scale
