@@ -101,10 +101,12 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert [list(at) for at in samples["word_positions_2"][0]] == [[0], [1], [2], [3], [4]]
     for _, pair in captures.iterrows():
         first, second = rows[pair["first"]], rows[pair["second"]]
-        left, right = (states[row][[0, 2, 3, 4]].flatten().double().numpy() for row in (first, second))
+        left, right = (
+            states[row][[0, 2, 3, 4]].detach().flatten().double().numpy() for row in (first, second)
+        )
         assert pair["text_3.layers.1:cosine_words"][0] == pytest.approx(1 - cosine(left, right), abs=2e-6)
         for call, values in enumerate(stream):
-            left, right = (values[3 + row].flatten().double().numpy() for row in (first, second))
+            left, right = (values[3 + row].detach().flatten().double().numpy() for row in (first, second))
             expected = pytest.approx(1 - cosine(left, right), abs=2e-6)
             assert pair["dit.block.1.image:cosine"][call] == expected
     words = pq.read_table(tmp_path / "run" / "words").to_pandas()
@@ -188,6 +190,7 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
 
 
 def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):
+    """Refused by the description, before weights are read or a file is written."""
     model = copied("sd3")
     change(model, "scheduler/scheduler_config.json", stochastic_sampling=True)
     line = refused(model, tmp_path, capsys)
