@@ -288,6 +288,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         summaries=content.summaries,
         measured=any(summary.findings for summary in content.summaries),
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
+        joint_attention=_joint_attention(content.words),
         paired=config.paired,
         all_triplets=content.shows_all,
         most_triplets=MOST_TRIPLETS if config.report.all_triplets == "auto" else None,
@@ -347,6 +348,12 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             **(report_objects.embedded(objects, content.shown, figures) if objects else {}),
         },
     )
+
+
+def _joint_attention(words: pd.DataFrame | None) -> str:
+    """The definition of a transformer's word maps; empty where they are a U-Net's, or there are none."""
+    kinds = {} if words is None else dict.fromkeys(words["definition"])
+    return next((kind for kind in kinds if str(kind).startswith("joint")), "")
 
 
 def _spoken(people: Sequence[Member]) -> str:

@@ -114,7 +114,7 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
 
 
-@pytest.mark.parametrize("kind", ["flux-dev", "sana"])
+@pytest.mark.parametrize("kind", ["flux-dev", "pixart-sigma", "sana"])
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
     generated(tmp_path / "run", small(model, kind))
