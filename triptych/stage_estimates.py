@@ -25,7 +25,7 @@ _STEP = 0.03  # a step's, where an observer's seconds are as stated: measured be
 _START, _MEASURE, _MEASURE_IMAGE = 20.0, 60.0, 0.4
 _REPORT, _FIGURES, _REPORT_IMAGE = 110.0, 260.0, 0.1
 # of an image in the gallery, and of a million pixels of it: read, reduced and written again
-_GALLERY_IMAGE, _GALLERY_PIXELS = 0.1, 1.5
+_GALLERY_IMAGE, _GALLERY_PIXELS = 0.06, 2.4
 
 
 def seconds(

@@ -43,6 +43,7 @@ QUALITIES = (
     (80, "4:2:0"),
     (60, "4:2:0"),
     (40, "4:2:0"),
+    (20, "4:2:0"),
 )  # of JPEG, with how its colours are sampled
 MAP_QUALITIES = (80, 60, 40, 10)  # of JPEG without colours
 MAP_SIDE = 32  # pixels of a word map

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -344,7 +345,8 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     """Return the cells, by group and comparison, in which words differ by more than words of one meaning do.
 
     Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
-    is larger than in any comparison of the reference with a word of its own meaning in the group.
+    is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a
+    comparison nothing is marked: any two words differ a little at every prompt, also those of one meaning.
 
     Parameters
     ----------
@@ -365,7 +367,7 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     most = own[own["indicators"].isin(alike)].groupby("group")["excess"].max()
     cells = own[own["indicators"].isin(list(shown))]
     below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < wording_objects.SIGNIFICANT
-    beyond = cells["excess"] > cells["group"].map(most).fillna(-1.0)
+    beyond = cells["excess"] > cells["group"].map(most).fillna(math.inf)
     found = cells[below & beyond]
     return set(zip(found["group"], found["indicators"]))
 

@@ -138,8 +138,9 @@ class Definition:
         """
         entering = [layer for layer in layers if self.weight(layer) > 0]
         if not entering:
+            what = "cross-attention" if self.reading == "probability" else "attention to the text"
             raise HookError(
-                f"word_maps: the denoiser has no attention to the text that the definition {self.name!r} takes "
+                f"word_maps: the denoiser has no {what} that the definition {self.name!r} takes "
                 f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
                 "leave word_maps off"
             )

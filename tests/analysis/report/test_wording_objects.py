@@ -111,8 +111,10 @@ def test_a_cell_of_a_dependency_group_is_a_hint_only_where_words_of_one_meaning_
     further = [(group, pair, 0.5, 0.1) for group in ("hidden", "all") for pair in ("n-f", "n-m")]
     tests = pd.concat([tests, pd.DataFrame(further, columns=list(tests)[:4]).assign(cramers_v_floor=0.1)])
     assert hints(tests, more, people) == {("implicitly_guided", "f-m")}
-    alone = tests[tests["indicators"] != "n-h"]  # nothing to hold against: still a hint
-    assert hints(alone, more, people) == {("implicitly_guided", "f-m"), ("implicitly_independent", "f-m")}
+    alone = tests[
+        tests["indicators"] != "n-h"
+    ]  # nothing to hold against: words of a null were marked in 8 of 10 runs
+    assert hints(alone, more, people) == set()
 
 
 def test_a_chi_square_that_rejects_is_about_two_words():

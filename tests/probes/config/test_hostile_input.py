@@ -94,9 +94,9 @@ def test_control_characters(char, tmp_path, capsys):
 def test_lone_surrogates(tmp_path):
     assert "line 2" in refused(PROMPTS + "name: \ud800")
     refused(PROMPTS + 'name: "\\ud800"')
-    with pytest.raises(ValueError, match="control characters"):
+    with pytest.raises(UserError, match="control characters"):
         Config(prompts=["a {person} \udc80"])
-    with pytest.raises(ValueError, match="control characters"):
+    with pytest.raises(UserError, match="control characters"):
         Config(prompts=["a {person}"], indicators={"a\udc80": "b", "neutral": "c"})
 
 

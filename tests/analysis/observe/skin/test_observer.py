@@ -188,7 +188,7 @@ def _lacking():
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UserError, match=message):
         Config(prompts=["a {person}"], observe={"skin_tone": options})
 
 
