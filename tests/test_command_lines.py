@@ -28,6 +28,7 @@ OUTSIDE = {
     "lab/pages/tables.py",
     "lab/pages/mitigation.py",
     "lab/pages/configuration.py",
+    "lab/pages/command_line.py",
 }
 DOORS = {"probes.run", "analysis.__main__", "triptych.__main__"}  # of `triptych run` and of `triptych`
 STUDIES = {f"triptych {name}" for name in COMMANDS}
