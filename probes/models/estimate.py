@@ -228,7 +228,9 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
     draws = min(draws, max(1, images // members))
     architecture = architecture_of(pipe)
     weights = sum(map(_numbers, _networks(pipe)))
-    working = 8 * height * width * architecture.decoder_channels(pipe) * (rows or members * draws)
+    working = (
+        8 * height * width * architecture.decoder_channels(pipe) * (members * draws if rows is None else rows)
+    )
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
 
 

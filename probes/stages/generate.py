@@ -367,7 +367,8 @@ def _draw(
     negative = config.sampler.negative_prompt
     height, width = requirements.image_size(pipe, config)
     by_step = {"callback_on_step_end": stepped}
-    if "callback_on_step_end" not in inspect.signature(pipe.__call__).parameters:  # PixArt's pipelines
+    taken = inspect.signature(pipe.__call__).parameters
+    if "callback" in taken and "callback_on_step_end" not in taken:  # PixArt's pipelines
         by_step = {"callback": lambda step, time, latents: stepped(pipe, step, time, {"latents": latents})}
     with probe:
         output = pipe(

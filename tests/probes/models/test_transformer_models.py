@@ -20,8 +20,9 @@ from probes.models import estimate, hub, loading
 from probes.models.published import counted, published
 from probes.runs.image_faults import eight_bits
 from tests.probes.conftest import generated, settings
-from tests.probes.models.model_faults import INDEX, change, refused
+from tests.probes.models.model_faults import INDEX, YAML, change, refused
 from tests.tiny_transformers import ROWS, call_options, tiny_transformer_pipeline
+from triptych.cli.run import main
 
 KINDS = [kind for kind, row in ROWS.items() if row.pipeline in drawing_pipelines()]
 
@@ -101,10 +102,12 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert [list(at) for at in samples["word_positions_2"][0]] == [[0], [1], [2], [3], [4]]
     for _, pair in captures.iterrows():
         first, second = rows[pair["first"]], rows[pair["second"]]
-        left, right = (states[row][[0, 2, 3, 4]].flatten().double().numpy() for row in (first, second))
+        left, right = (
+            states[row][[0, 2, 3, 4]].detach().flatten().double().numpy() for row in (first, second)
+        )
         assert pair["text_3.layers.1:cosine_words"][0] == pytest.approx(1 - cosine(left, right), abs=2e-6)
         for call, values in enumerate(stream):
-            left, right = (values[3 + row].flatten().double().numpy() for row in (first, second))
+            left, right = (values[3 + row].detach().flatten().double().numpy() for row in (first, second))
             expected = pytest.approx(1 - cosine(left, right), abs=2e-6)
             assert pair["dit.block.1.image:cosine"][call] == expected
     words = pq.read_table(tmp_path / "run" / "words").to_pandas()
@@ -176,7 +179,7 @@ def test_float16_is_refused_where_the_text_encoder_overflows(saved_kind, tmp_pat
 
 def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
     line = refused(saved_kind("flux-schnell"), tmp_path, capsys, "--guidance-scale", "3")
-    assert "sampler.guidance_scale: expected none for this model, which was distilled without one" in line
+    assert "expected none for this model, which was distilled without one" in line
     source = loading.resolve(str(saved_kind("flux-schnell")), weights=False)
     assert loading.default_guidance(source) == 0
     assert loading.default_guidance(loading.resolve(str(saved_kind("flux-dev")), weights=False)) == 3.5
@@ -188,11 +191,15 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
 
 
 def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):
+    """Refused where the probe is put in, before the first image."""
     model = copied("sd3")
     change(model, "scheduler/scheduler_config.json", stochastic_sampling=True)
-    assert "FlowMatchEulerDiscreteScheduler, which draws noise that no seed fixes" in refused(
-        model, tmp_path, capsys
-    )
+    file, out = tmp_path / "triplets.yaml", tmp_path / "run"
+    file.write_text(YAML.format(model=model))
+    assert main([str(file), "--out", str(out), "--quiet", "--stage", "generate"]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and "got FlowMatchEulerDiscreteScheduler, which draws it without" in line
+    assert not list(out.glob("samples/*.parquet"))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_what_is_here_is_said_without_a_network(capsys, monkeypatch):
 def test_every_optional_part_has_its_use():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", "utf-8")
-    assert set(installation.USES) == set(config["options.extras_require"]) - {"test"}
+    assert set(installation.USES) == set(config["options.extras_require"]) - {"docs", "test"}
 
 
 def test_what_is_not_met_is_named_with_what_is_there():
