@@ -44,7 +44,7 @@ MODULES = {
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
-    *("lab.pages.report_picture", "lab.pages.not_run", "lab.pages.command_line"),
+    *("lab.pages.report_picture", "lab.pages.not_run"),
 }
 
 
