@@ -28,6 +28,7 @@ OUTSIDE = {
     "lab/pages/tables.py",
     "lab/pages/mitigation.py",
     "lab/pages/configuration.py",
+    "lab/pages/command_line.py",
 }
 DOORS = {"probes.run", "analysis.__main__", "triptych.__main__"}  # of `triptych run` and of `triptych`
 STUDIES = {f"triptych {name}" for name in COMMANDS}
@@ -43,7 +44,7 @@ MODULES = {
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
-    *("lab.pages.report_picture", "lab.pages.not_run", "lab.pages.command_line"),
+    *("lab.pages.report_picture", "lab.pages.not_run"),
 }
 
 
