@@ -58,11 +58,9 @@ def true_ratios(world: RatioWorld, frequency: NDArray[np.float64]) -> NDArray[np
 
     Half of what the word adds is read of images without the attribute too.
     """
-    first = world.word
-    with_first, with_second = frequency / frequency.sum(axis=0)
-    without = (1 - frequency[0]) / (1 - frequency).sum(axis=0)
-    apart = world.apart + first * with_first - first * 0.5 * without
-    return first / np.where(with_first + with_second > 0, apart, np.nan)
+    share_with = frequency[0] / frequency.sum(axis=0)  # of the first word, among images with the attribute
+    share_without = (1 - frequency[0]) / (1 - frequency).sum(axis=0)
+    return world.word / (world.apart + world.word * (share_with - 0.5 * share_without))
 
 
 def ratio_coverage(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:

@@ -19,10 +19,12 @@ SHARE_WORLDS = (
     WordWorld("lean 1", 0.6, 0.2, 0.3, lean=1.0, **OWN),
     WordWorld("lean .6, sides near each other", 0.2, 0.1, 0.2, lean=0.6, reference=0.1, dimensions=MANY),
     WordWorld("lean .6, one side's words odder", 0.6, 0.2, 0.3, lean=0.6, second=0.5, **OWN),
-    WordWorld(
-        "lean .6, one image in ten another", 0.6, 0.05, 0.1, 0.6, False, 0.05, None, 0, 0.1, True, MANY
+    *(
+        WordWorld(
+            name, 0.6, 0.05, 0.1, lean=0.6, reference=0.05, leaves=leaves, everyone=True, dimensions=MANY
+        )
+        for name, leaves in (("lean .6, one image in ten another", 0.1), ("lean .6, each image another", 1.0))
     ),
-    WordWorld("lean .6, each image another", 0.6, 0.05, 0.1, 0.6, False, 0.05, None, 0, 1.0, True, MANY),
 )
 PROMPTS, TRUE_PROMPTS, AT_ONCE = 24, 376, 200
 
