@@ -58,7 +58,7 @@ def check_negative_prompt(config: Config, source: loading.Source, place: str) ->
 
 
 def check_before_weights(config: Config, source: loading.Source) -> None:
-    """Refuse what a model's description tells alone, before its weights are fetched: number format and guidance.
+    """Refuse what a model's description tells alone, before its weights are fetched: number format, guidance, edits.
 
     Raises
     ------
@@ -78,6 +78,11 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
         raise UserError(
             f"capture.pool: expected none for {architecture.models}, whose text encoders number a word's tokens each in"
             f" its own way, got {pooled[0]!r}: take it out, or name sites in capture.keep"
+        )
+    if config.edit is not None and layout.lengths:
+        raise UserError(
+            f"edit: expected a Stable Diffusion 1, 2 or XL, got {source.name} ({layout.pipeline}), a diffusion"
+            " transformer, whose weights are not edited here: take `edit` out"
         )
 
 

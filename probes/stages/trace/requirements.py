@@ -55,7 +55,13 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
     trace = _trace(config)
     words = _words(config)
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    if description.read_kind(source)[1].pooled:
+    layout = description.read_kind(source)[1]
+    if layout.lengths:
+        raise UserError(
+            f"trace: expected a Stable Diffusion 1 or 2, got {source.name} ({layout.pipeline}), a diffusion"
+            " transformer: use hooks.Intervention, which writes there, too"
+        )
+    if layout.pooled:
         raise UserError(
             f"trace: expected a model with one text encoder, got {source.name} ({type(pipe).__name__}), whose pooled"
             " text enters beside the cross-attentions: use hooks.Intervention, or a Stable Diffusion 1 or 2"

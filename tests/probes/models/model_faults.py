@@ -185,10 +185,12 @@ def _header(draw: random.Random, file: Path) -> str:
     return f"byte {index}"
 
 
-def refused(model, tmp_path, capsys, *arguments):
-    """The one line with which the command line refuses a model; nothing may be written."""
+def refused(model, tmp_path, capsys, *arguments, **sections):
+    """The one line with which the command line refuses a model, or it with a section; nothing may be written."""
     file, out = tmp_path / "triplets.yaml", tmp_path / "run"
-    file.write_text(YAML.format(model=model))
+    file.write_text(
+        YAML.format(model=model) + "".join(f"{name}: {json.dumps(of)}\n" for name, of in sections.items())
+    )
     arguments = arguments or ("--stage", "generate")
     capsys.readouterr()  # what making the model said
     status = main([str(file), "--out", str(out), "--quiet", *arguments])

@@ -189,6 +189,27 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
     assert "expected none for FLUX.1, whose guidance was distilled into one branch, got 'blurry'" in line
 
 
+@pytest.mark.parametrize("kind", ["sd3", "pixart-sigma"])
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ({"trace": {"sites": ["dit.*"]}}, "trace: expected a Stable Diffusion 1 or 2, got"),
+        (
+            {"edit": {"kind": "keys_and_values", "words": {"person": {"woman": 0.5}}}},
+            "edit: expected a Stable",
+        ),
+        (
+            {"edit": {"kind": "shift", "direction": ["woman", "man"]}},
+            "edit: expected a Stable Diffusion 1, 2 or",
+        ),
+    ],
+    ids=["trace", "keys_and_values", "shift"],
+)
+def test_what_is_done_with_u_nets_alone(kind, section, expected, saved_kind, tmp_path, capsys):
+    line = refused(saved_kind(kind), tmp_path, capsys, "--steps", "1", **section)
+    assert expected in line and "a diffusion transformer" in line
+
+
 def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):
     """Refused by the description, before weights are read or a file is written."""
     model = copied("sd3")
