@@ -342,7 +342,7 @@ def _chi_square(objects: Objects, people: Sequence[Member]) -> list[dict]:
 
 
 def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member]) -> set[tuple[str, str]]:
-    """Return the cells, by group and comparison, in which words differ by more than words of one meaning do.
+    """Return the cells, by group and comparison, in which words differ by more than synonyms do.
 
     Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
     is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a

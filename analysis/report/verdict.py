@@ -1,7 +1,7 @@
 """Verdict on one gap from its numbers: a direction, how far to trust it, or why there is none.
 
 A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words, corrected for
-how near the words of each side are to each other, is more than words of one meaning differ among themselves (after
+how near the words of each side are to each other, is more than synonyms differ among themselves (after
 adjustment over the measures) and points the same way, and the gap is not shown to be smaller than the smallest one that
 matters. The words themselves are in `analysis.report.wording`.
 """
@@ -40,7 +40,7 @@ class GapVerdict:
     ----------
     state : str
         One of `STATES`: ``small``, shown to be smaller than δ; ``open``, the interval holds 0; ``untested``, nothing
-        was run to hold it against; ``words``, not more than words of one meaning differ among themselves.
+        was run to hold it against; ``words``, not more than synonyms differ among themselves.
     direction : int
         1 (nearer to the first of the contrast), -1 (to the second), or 0: no direction is claimed.
     licence : str

@@ -1,7 +1,7 @@
 """The findings in careful words, from rows of ``tables/gap``.
 
 What may be said depends on the numbers (`analysis.report.verdict`): a gap whose interval holds 0 is no finding; one
-that is not more than words of one meaning differ among themselves has no direction; one that rests on few words is a
+that is not more than synonyms differ among themselves has no direction; one that rests on few words is a
 hint; a gap of one prompt has no interval. Words are about prompts and images ("images generated from feminine
 prompts"), never about people or causes.
 """
@@ -115,7 +115,7 @@ def _answer(
             "hint": f"A hint, from {counted(one, 'word')} against {two}, {counted(references, 'reference')}: ",
         }[verdict.licence]
         text = f"{alone}{hint}{nearer}" if alone or hint else _capital(nearer)
-        more = "" if hint else ", by more than words of one meaning differ"
+        more = "" if hint else ", by more than synonyms differ"
     elif state == "small":
         delta = amount(row.get("delta"), metric)
         as_near = f"{thing} are as near to those of {first} as of {second} prompts"
@@ -200,7 +200,7 @@ def _claim(
     if state == "words":
         adjusted = ", after adjustment over the measures," if as_float(row.get("p_control")) < alpha else ""
         return (
-            f"Whether {whether} cannot be told: the gap is{adjusted} not more than words of one meaning differ among "
+            f"Whether {whether} cannot be told: the gap is{adjusted} not more than synonyms differ among "
             f"themselves."
         )
     hint = {

@@ -265,7 +265,7 @@ def table_sentence(
             )
         return (
             f"A hint, about these two words alone: as a whole, the objects of images generated from {first} and from "
-            f"{second} prompts differ. Two words of one meaning can differ as well, and no object is claimed above for "
+            f"{second} prompts differ. Two synonyms can differ as well, and no object is claimed above for "
             "all words of the sides."
         )
     return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
@@ -290,11 +290,7 @@ def chi_square_sentence(row: dict | None) -> str:
     says = "rejects equality" if told(row) else "does not reject equality"
     if row["warnings"]:
         return f"The paper’s chi-square test of pooled detections {says}, but does not hold here: {row['warnings']}."
-    words = (
-        ", of one word against one: a hint, as two words of one meaning can differ as well"
-        if told(row)
-        else ""
-    )
+    words = ", of one word against one: a hint, as two synonyms can differ as well" if told(row) else ""
     test = f"The paper’s chi-square test of pooled detections {says}{words}"
     return f"{test}; nothing seen speaks against its conditions."
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hooks.architectures.registry import ARCHITECTURES
 from probes.json_text import parse_json
 from probes.models import description, hub, single_file
+from probes.models.published import published as transformers
 from probes.prompts import sets
 from probes.toyworld import FIGURES, LOCATED, MODELS, WEIGHTS
 from probes.toyworld.located.truth import located_models
@@ -98,9 +99,11 @@ def readable_only() -> list[str]:
 
 
 def published() -> list[Entry]:
-    """Return the models of the hub that are known by name."""
+    """Return the models of the hub that are known by name and can be drawn with."""
+    drawn = {name for one in ARCHITECTURES for layout in one.layouts for name in layout.denoiser.classes}
+    known = {name: entry for name, entry in transformers().items() if entry["class"] in drawn}
     made = []
-    for identifier, entry in hub.known().items():
+    for identifier, entry in (hub.known() | known).items():
         about = [f"{hub.gigabytes(identifier):.1f} GB"]
         if "withdrawn" in entry:
             about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")

@@ -35,12 +35,13 @@ def work(options: argparse.Namespace) -> None:
     from probes.models import inventory
 
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
+    files = "a single .safetensors or .ckpt file of Stable Diffusion 1.x, 2.x or XL"
     for title, entries in (
         (
             "bundled, with the share of named things that each draws (docs/validation/toyworld.md):",
             inventory.bundled(),
         ),
-        (f"a hub id, a folder, a .safetensors or .ckpt file of {kinds}, tested with:", inventory.layouts()),
+        (f"a hub id or a folder of {kinds}; {files}; tested with:", inventory.layouts()),
         (
             "published models that are known by name, and whether their weights were tried:",
             inventory.published(),

@@ -133,7 +133,7 @@ def around_zero(values: pd.Series) -> tuple[float, float]:
 
 
 def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, source: str) -> Drawn | None:
-    """Draw the GEP score of every model with its interval, noise floor, and the scores between words of one meaning.
+    """Draw the GEP score of every model with its interval, noise floor, and the scores between synonyms.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
         axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor", **whole)
         axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score", **whole)
         if same:
-            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning", **whole)
+            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="synonyms", **whole)
         axes.set_yticks(places, names)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
@@ -178,7 +178,7 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
     caption = (
         f"GEP score between {label(first)} and {label(second)} prompts as read by {label(source)}: the mean absolute "
         "difference over attributes (dot), the interval of the score without what its own error adds (bar), what "
-        "chance alone gives at these numbers of images (tick), and the scores between words of one meaning (crosses)."
+        "chance alone gives at these numbers of images (tick), and the scores between synonyms (crosses)."
     )
     return Drawn("gep-scores", figure, "GEP scores", caption, wide=True)
 

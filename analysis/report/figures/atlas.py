@@ -97,7 +97,7 @@ def draw_atlas(
             f"are to each other,"
         )
         marks = (
-            f"Filled dots: over all words the gap is more than words of one meaning differ among themselves (p < "
+            f"Filled dots: over all words the gap is more than synonyms differ among themselves (p < "
             f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
             f"indicators’ own words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two words of one "
             f"meaning can do as well. {int(beyond.sum()):,} of {int(np.isfinite(values).sum()):,} cells are filled, "
@@ -107,7 +107,7 @@ def draw_atlas(
         what = f"Gap of the cosine similarity, {between},"
         marks = (
             f"Rings: the gap between these words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two "
-            f"words of one meaning can do as well; no further words were run to hold it against"
+            f"synonyms can do as well; no further words were run to hold it against"
         )
     caption = f"{what} at every site and step. {marks}. Colour is symmetric about 0" + (
         f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else "."

@@ -237,7 +237,7 @@ def draw_similarity(
 
 
 _FILLED = (
-    "Filled points: over all words the gap is more than words of one meaning differ among themselves (p < 0.05 after "
+    "Filled points: over all words the gap is more than synonyms differ among themselves (p < 0.05 after "
     "adjustment over sites and steps)."
 )
 

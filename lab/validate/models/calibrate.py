@@ -1,7 +1,7 @@
 """Compare the tool with the benchmark models: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
 
 Each run is one model on the same prompts. The page says what was planted, what the checker finds in the images,
-and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among
+and what the gaps say: their sign, their interval, whether they are more than synonyms differ among
 themselves, and how large they are beside those of the null world. In the null world all words mean the same, so that
 any of them may play any part: over all ways to give out the parts, both tests of a gap are compared with the rate they
 promise. With ``--repeated`` it says what the reports of several runs of each benchmark model claim.

@@ -60,7 +60,7 @@ def _of_features() -> list[str]:
 
 
 def features_section(runs: Sequence[Run]) -> str:
-    """Return the section on gaps by features: those of each model, and how often words of one meaning differ.
+    """Return the section on gaps by features: those of each model, and how often synonyms differ.
 
     Parameters
     ----------

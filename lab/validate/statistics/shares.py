@@ -157,7 +157,7 @@ def floor_rejections(
 
 
 def _synonym(plain: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return what another word of one meaning does at each place: it draws some images anew, and moves all a little."""
+    """Return what a synonym does at each place: it draws some images anew, and moves all a little."""
     shape = (len(plain), PLACES)
     anew = draw_outcomes(shape, rng)["neutral"]
     return (rng.random(shape) < 0.2) * (anew - plain) + 0.8 + rng.standard_normal(shape)

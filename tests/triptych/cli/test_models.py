@@ -7,18 +7,24 @@ from huggingface_hub import constants
 
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.models import hub, inventory
+from probes.models.published import published
 from probes.toyworld import MODELS
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
+
+DRAWN = ("stabilityai/", "black-forest-labs/", "PixArt-alpha/", "Efficient-Large-Model/")
 
 
 def test_everything_that_can_be_named_has_a_line(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    for name in (*MODELS, *drawing_pipelines(), *hub.known()):
+    transformers = [name for name in published() if name.startswith(DRAWN)]
+    names = (*MODELS, *drawing_pipelines(), *hub.known(), *transformers)
+    for name in names:
         assert f"\n  {name} " in out
+    assert len(transformers) == 7 and "Qwen" not in out  # what a run refuses is no model to choose
     assert all(pipeline in out for one in ARCHITECTURES for pipeline in one.pipelines)
-    assert len(out.splitlines()) <= len(MODELS) + len(drawing_pipelines()) + len(hub.known()) + 8
+    assert len(out.splitlines()) <= len(names) + 8
 
 
 def test_bundled_models_are_described_by_their_truth_and_their_measured_quality():

@@ -281,7 +281,7 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]
     cells = figure.cells
     assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
-    assert "control gap" not in figure.caption and "more than words of one meaning differ" in figure.caption
+    assert "control gap" not in figure.caption and "more than synonyms differ" in figure.caption
 
 
 def test_undefined_cells_stay_undefined(run):

@@ -10,7 +10,7 @@ from lab.validate.models.gaps import QUANTITIES, permuted_words
 
 
 def interchangeable_pairs(names, prompts=30, seed=0):
-    """Similarities of words of one meaning: vectors with a part of the word's own, the same at every prompt."""
+    """Similarities of synonyms: vectors with a part of the word's own, the same at every prompt."""
     rng, tables = np.random.default_rng(seed), []
     for place in QUANTITIES:
         sign = 1 if METRICS[place[2]].higher_is_nearer else -1
