@@ -18,10 +18,7 @@ _OF_TOKENS = re.compile(
 
 
 def of_tokens(site: Site) -> bool:
-    """Return whether a row of this site is a row of tokens: of text encoders, of streams of text, of keys and values.
-
-    Those are the keys and values of cross-attention.
-    """
+    """Return whether a site has a row for each token: text encoders and streams, cross-attention's keys and values."""
     if site.address == "text.pooled":
         return False
     return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None

@@ -39,8 +39,8 @@ Sites marked * are read only where they are asked for: a pattern chooses among t
 none of those (`unet.*.ff`), or begins with `+` (`+unet.mid.*`), it chooses among all.
 
 Those of diffusion transformers (`dit.block.3.joint`, `text.pooled`) are listed in
-`hooks.architectures.transformer`. Where guidance runs several branches in a batch, only the rows of the prompts are
-read. This module imports no torch.
+`hooks.architectures.transformer_sites`. Where guidance runs several branches in a batch, only the rows of the prompts
+are read. This module imports no torch.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class Architecture(ABC):
     def calls(self, pipe: Any, steps: int) -> int:
         """Calls of the denoiser in so many steps: some schedulers make more of them than steps."""
         scheduler = copy.deepcopy(pipe.scheduler)
-        scheduler.set_timesteps(steps, device="cpu")
+        set_steps(scheduler, steps)
         return len(scheduler.timesteps)
 
     # Guidance and predictions
@@ -277,6 +277,23 @@ class Architecture(ABC):
             A negative prompt for each image.
         """
         return {"guidance_scale": scale, "negative_prompt": negative}
+
+    def step_callback(
+        self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Arguments of the pipeline's call by which it calls a function after each step.
+
+        Parameters
+        ----------
+        after_step : callable
+            Is given the pipeline, the number of the step, its timestep and tensors by name, at least `latents`.
+        """
+        taken = inspect.signature(pipe.__call__).parameters
+        if "callback" in taken and "callback_on_step_end" not in taken:  # PixArt's pipelines
+            return {
+                "callback": lambda step, time, latents: after_step(pipe, step, time, {"latents": latents})
+            }
+        return {"callback_on_step_end": after_step}
 
     def prediction_type(self, scheduler: Any) -> str:
         """Return what a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
@@ -374,6 +391,15 @@ class Architecture(ABC):
     def decoder_channels(self, pipe: Any) -> int:
         """Channels of the decoder's maps of the image's size, of which memory is estimated."""
         return decoder.widest(self.decoder(pipe))
+
+
+def set_steps(scheduler: Any, steps: int) -> None:
+    """Set so many steps of a scheduler, on the CPU.
+
+    Pipelines of flows tell it by how much the size of the image shifts them; none is taken off or added by that.
+    """
+    shift = {"mu": 1.0} if scheduler.config.get("use_dynamic_shifting") else {}
+    scheduler.set_timesteps(steps, device="cpu", **shift)
 
 
 def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:

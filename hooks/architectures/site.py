@@ -159,6 +159,14 @@ def module_at(pipe: Any, path: str) -> Any:
     return functools.reduce(getattr, path.split("."), pipe)
 
 
+def has_module(module: Any, path: str) -> bool:
+    """Return whether there is a module at a dotted path from another."""
+    try:
+        return module_at(module, path) is not None
+    except AttributeError:
+        return False
+
+
 def children(module: Any, name: str) -> Sequence[Any]:
     """A list of modules under this name, empty if there is none."""
     modules = getattr(module, name, None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.places import Place
-from hooks.architectures.site import Site, module_at
+from hooks.architectures.site import Site, has_module, module_at
 
 TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2", "text_3": "text_encoder_3"}
 TOKENIZERS = {name: part.replace("text_encoder", "tokenizer") for name, part in TEXT_ENCODERS.items()}
@@ -59,10 +59,10 @@ class TextFamily:
 
     def fits(self, core: Any) -> bool:
         """Return whether a module is a core of this family."""
-        if not all(_has(core, path) for path in (self.embeddings, self.layers, self.norm)):
+        if not all(has_module(core, path) for path in (self.embeddings, self.layers, self.norm)):
             return False
         layers = module_at(core, self.layers)
-        return not len(layers) or _has(layers[0], self.middle)
+        return not len(layers) or has_module(layers[0], self.middle)
 
 
 FAMILIES = (
@@ -150,7 +150,7 @@ def text_core(pipe: Any, part: str) -> TextCore | None:
     for family in FAMILIES if encoder is not None else ():
         for inner in family.cores:
             path = f"{part}.{inner}" if inner else part
-            if (not inner or _has(encoder, inner)) and family.fits(module_at(pipe, path)):
+            if (not inner or has_module(encoder, inner)) and family.fits(module_at(pipe, path)):
                 return TextCore(family, path)
     return None
 
@@ -200,15 +200,15 @@ def _encoder_sites(pipe: Any, name: str, core: TextCore, place: Callable[[str], 
     yield site("embeddings", core.embeddings)
     for k, layer in enumerate(module_at(pipe, core.layers)):
         address, path = f"layers.{k}", f"{core.layers}.{k}"
-        if _has(layer, family.attention):
-            if _has(layer, family.projection):
+        if has_module(layer, family.attention):
+            if has_module(layer, family.projection):
                 heads, projection = _heads(layer, family.projection), f"{path}.{family.projection}"
                 yield site(f"{address}.attn.heads", projection, default=False, read="input", heads=heads)
             yield site(f"{address}.attn", f"{path}.{family.attention}", default=False)
-        if _has(layer, family.middle):
+        if has_module(layer, family.middle):
             norm = f"{path}.{family.middle}"
             yield site(f"{address}.middle", norm, default=False, read="input", read_only=_PASSED_BY)
-        if _has(layer, family.mlp):
+        if has_module(layer, family.mlp):
             yield site(f"{address}.mlp", f"{path}.{family.mlp}", default=False)
         yield site(address, path)
 
@@ -220,10 +220,3 @@ def _heads(layer: Any, projection: str) -> int:
         if hasattr(attention, name):
             return int(getattr(attention, name))
     return int(attention.config.num_attention_heads)
-
-
-def _has(module: Any, path: str) -> bool:
-    try:
-        return module_at(module, path) is not None
-    except AttributeError:
-        return False

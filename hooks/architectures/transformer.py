@@ -1,38 +1,19 @@
-"""Diffusion transformers: one class for all, what tells them apart is data (`TransformerRow`). Imports no torch.
-
-=================================  =========================================================  ==================
-address                            what is read                                               a row is
-=================================  =========================================================  ==================
-`text.pooled`                      the text as one vector, as the denoiser is given it        (c,)
-`dit.in.image`, `dit.in.text`      embedded patches; embedded states of the text              (tokens, c)
-`dit.block.<k>.image`              stream of the image after block k                          (h*w, c)
-`dit.block.<k>.text`               stream of the text after it, where the text has one        (text tokens, c)
-`dit.block.<k>.joint`              output of the joint attention where the image asks         (h*w, c)
-`dit.block.<k>.joint.text` *       the same where the text asks                               (text tokens, c)
-`dit.block.<k>.cross`              output of the cross-attention, where the text has no own   (h*w, c)
-`dit.block.<k>.mod`                shifts, scales and gates of time and pooled text           (numbers,)
-`dit.block.<k>.self` *             attention of the image alone; `.ff` the feed-forward       (h*w, c)
-`dit.single.<k>.…`                 blocks that run both streams through the same weights      as above
-=================================  =========================================================  ==================
-
-Of attentions `.query`, `.key`, `.value` and `.heads` are there as in U-Nets, read where they are asked for; those of
-the text's positions are `.joint.text.key` and so on. All other addresses are those of `hooks.sites`.
-"""
+"""Diffusion transformers: one class for all, what tells them apart is data (`TransformerRow`). Imports no torch."""
 
 from __future__ import annotations
 
-import re
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
-from hooks.architectures.layout import Layout
-from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place
-from hooks.architectures.site import Site, children, module_at, tensor_of
+from hooks.architectures.places import Place
+from hooks.architectures.site import Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
+from hooks.architectures.transformer_rows import TransformerRow
+from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
@@ -40,130 +21,10 @@ if TYPE_CHECKING:
 
     from hooks.sampler import Step
 
-PART = "transformer"
-_ADDRESS = re.compile(r"^dit\.(block|single)\.(\d+)\.(.+)$")
-_ATTENTION_PARTS = ("query", "key", "value", "heads")
-_INNER = (
-    "mod",
-    "mod.text",
-    *(
-        f"{one}{part}"
-        for one in ("joint", "joint.text", "self", "cross")
-        for part in (*(f".{name}" for name in _ATTENTION_PARTS), "")
-    ),
-    "ff",
-    "ff.text",
-    "text",
-    "image",
-)
-_IN = ("dit.in.image", "dit.in.text")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
-_SHARED = "its module runs over image and text at once: write at the streams of its block"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
-
-
-@dataclass(frozen=True)
-class Stack:
-    """Blocks of one kind, in a list.
-
-    Attributes
-    ----------
-    address, path : str
-        "dit.block"; the list's name in the transformer.
-    attention : str
-        Within a block, the attention by which the image reads the text.
-    role : {"joint", "cross"}
-        Whether both streams attend to both, or the image to the text alone.
-    sequence : tuple of str
-        Order of the streams in the joint attention; of cross-attention that of its keys, ("text",).
-    streams : mapping of str to int
-        Element of the block's output by stream.
-    modules : mapping of str to str
-        Other modules of a block by what their address ends in.
-    single : bool
-        Whether both streams run through the same weights, as one sequence.
-    """
-
-    address: str
-    path: str
-    attention: str
-    role: str
-    sequence: tuple[str, ...]
-    streams: Mapping[str, int]
-    modules: Mapping[str, str]
-    single: bool = False
-
-
-@dataclass(frozen=True)
-class TransformerRow:
-    """What tells one kind of diffusion transformer from another.
-
-    Attributes
-    ----------
-    name, models : str
-        As those of `Architecture`.
-    layout : Layout
-        Of a pipeline that draws from text alone.
-    stacks : tuple of Stack
-        In the order in which they run.
-    entrances : mapping of str to str
-        Modules that embed the image and the text.
-    text_tokens : int
-        Positions of the text that the published model is given.
-    text_width : str
-        Setting of the transformer that says how wide the states are.
-    pooled : (str, str) or None
-        Argument that takes the pooled text, and the setting that says how wide it is.
-    pooled_at : str
-        The module that is given the pooled text.
-    masks : tuple of str
-        Arguments that say which positions of the text are read.
-    patch : int or None
-        Side of a patch of the latent; None: the transformer's own setting.
-    packed : bool
-        Whether pipelines pass latents as a sequence of patches.
-    branches : {"pipeline", "text", "calls"}
-        How guidance runs: its branches in one batch where the pipeline says so; the same, but the pipeline does not say
-        and the texts tell; in a second call.
-    prompts_first : bool
-        Whether the prompts' rows come first in the batch.
-    predicts : tuple of str
-        As those of `Architecture`.
-    variance : bool
-        Whether the second half of the output's channels may be a variance.
-    own_generator : bool
-        Whether pipelines pass their generator to the scheduler.
-    word_layers : tuple of ((int, bool), tuple of int)
-        Numbers of the blocks whose attention a word map takes, by number of blocks and whether any has a second
-        attention; all blocks of the first stack where the model has another number.
-    others : tuple of str
-        Further pipeline classes that can be read.
-    blank : mapping of str to mapping of str to shape
-        Arguments that are mappings of tensors, and their shapes for one image.
-    """
-
-    name: str
-    models: str
-    layout: Layout
-    stacks: tuple[Stack, ...]
-    entrances: Mapping[str, str]
-    text_tokens: int
-    text_width: str
-    pooled: tuple[str, str] | None = None
-    pooled_at: str = "time_text_embed.text_embedder"
-    masks: tuple[str, ...] = ()
-    patch: int | None = None
-    packed: bool = False
-    branches: str = "pipeline"
-    prompts_first: bool = False
-    predicts: tuple[str, ...] = ("flow_prediction",)
-    variance: bool = False
-    own_generator: bool = False
-    others: tuple[str, ...] = ()
-    word_layers: tuple[tuple[tuple[int, bool], tuple[int, ...]], ...] = ()
-    blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
 class Transformer(Architecture):
@@ -179,7 +40,7 @@ class Transformer(Architecture):
     def __init__(self, row: TransformerRow) -> None:
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
-        self.pipelines = (row.layout.pipeline, *row.others)
+        self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 
     # What it is made of
@@ -246,32 +107,12 @@ class Transformer(Architecture):
         yield _made("latent", _BY_STEP)
         for address, path in self.row.entrances.items():
             yield Site(address, f"{PART}.{path}", place(address))
-        yield from self._block_sites(pipe)
+        yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):
             yield _made(f"noise_pred.{branch}", _AFTER)
         if self._x0_unavailable(pipe.scheduler) is None:
             yield _made("x0_pred", _AFTER)
         yield from decoder.decoder_sites(self.decoder(pipe), place)
-
-    def _block_sites(self, pipe: Any) -> Iterator[Site]:
-        for stack in self.row.stacks:
-            blocks = children(self.denoiser(pipe), stack.path)
-            for k, block in enumerate(blocks):
-                address, path = f"{stack.address}.{k}", f"{PART}.{stack.path}.{k}"
-                for name, module in stack.modules.items():
-                    if name.startswith("mod") and _has(block, module):
-                        yield Site(f"{address}.{name}", f"{path}.{module}", place(f"{address}.{name}"))
-                yield from _attention_sites(stack, address, path, block)
-                for name, module in stack.modules.items():
-                    if name in ("self", "ff", "ff.text") and _has(block, module):
-                        where, inner = f"{address}.{name}", module_at(block, module)
-                        if name == "self":
-                            yield from _projections(where, f"{path}.{module}", inner, {})
-                        yield Site(where, f"{path}.{module}", place(where), default=False)
-                for stream, element in stack.streams.items():
-                    if stream == "text" and _is_last_of_text(block):
-                        continue
-                    yield Site(f"{address}.{stream}", path, place(f"{address}.{stream}"), element=element)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The attentions by which the image reads the text, on the grid of patches.
@@ -281,7 +122,7 @@ class Transformer(Architecture):
         if kind != "cross":
             return
         ends = tuple(f".{stack.role}" for stack in self.row.stacks)
-        for site in self._block_sites(pipe):
+        for site in block_sites(self.denoiser(pipe), self.row.stacks):
             if site.address.endswith(ends):
                 yield site, self.patch(pipe)
 
@@ -451,19 +292,8 @@ class Transformer(Architecture):
         planned = super().planned(pipe)
         return len(pipe.scheduler.timesteps) if planned is None else planned
 
-    def calls(self, pipe: Any, steps: int) -> int:
-        """See `Architecture.calls`; how timesteps are shifted alters none of their number."""
-        import copy
-
-        scheduler = copy.deepcopy(pipe.scheduler)
-        shift = {"mu": 1.0} if scheduler.config.get("use_dynamic_shifting") else {}
-        scheduler.set_timesteps(steps, device="cpu", **shift)
-        return len(scheduler.timesteps)
-
     def default_guidance(self, pipeline: type) -> float:
         """See `Architecture.default_guidance`; under the name that the pipeline has for it."""
-        import inspect
-
         name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
         return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
@@ -565,82 +395,6 @@ def _made(address: str, read_only: str) -> Site:
     return Site(address, PART, place(address), read="pipeline", read_only=read_only)
 
 
-def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Iterator[Site]:
-    """Sites of the attention by which the image reads the text."""
-    module, where = module_at(block, stack.attention), f"{path}.{stack.attention}"
-    image = f"{address}.{stack.role}"
-    if stack.role == "cross":
-        yield from _projections(image, where, module, {})
-        yield Site(image, where, place(image))
-        return
-    text = f"{image}.text"
-    if stack.single:
-        for name, stream in ((image, "image"), (text, "text")):
-            more = {"stream": stream, "sequence": stack.sequence, "read_only": _SHARED}
-            yield from _projections(name, where, module, more)
-            yield Site(name, where, place(name), default=stream == "image", **more)
-        return
-    yield from _projections(image, where, module, {})
-    yield from _projections(text, where, module, {}, ("add_{}_proj", "to_add_out"))
-    if not _is_last_of_text(block):
-        yield Site(text, where, place(text), default=False, element=1)
-    yield Site(image, where, place(image))
-
-
-def _projections(
-    address: str,
-    path: str,
-    module: Any,
-    more: Mapping[str, Any],
-    names: tuple[str, str] = ("to_{}", "to_out.0"),
-) -> Iterator[Site]:
-    for part in _ATTENTION_PARTS[:3]:
-        name = names[0].format(part[0])
-        if _has(module, name):
-            yield Site(
-                f"{address}.{part}", f"{path}.{name}", place(f"{address}.{part}"), default=False, **more
-            )
-    if _has(module, names[1]):
-        where = f"{address}.heads"
-        heads = int(module.heads)
-        yield Site(where, f"{path}.{names[1]}", place(where), default=False, read="input", heads=heads)
-
-
-def _is_last_of_text(block: Any) -> bool:
-    """Return whether the stream of the text ends in this block."""
-    return bool(getattr(block, "context_pre_only", False))
-
-
-def _has(module: Any, path: str) -> bool:
-    try:
-        return module_at(module, path) is not None
-    except AttributeError:
-        return False
-
-
 def _skips(hook: str) -> bool:
     """Return whether a hook of diffusers, by its name, may leave out a block or an attention."""
     return any(word in hook for word in ("cache", "fbc", "pyramid", "skip"))
-
-
-def place(address: str) -> Place | None:
-    """Return what an address says of a site of a transformer, of what stands before and behind it; None of any other.
-
-    Examples
-    --------
-    >>> place("dit.single.7.joint").label, place("dit.block.3.image").space
-    ('single 7 · joint', 'denoising')
-    >>> sorted(["dit.block.10.mod", "dit.block.2.image", "dit.block.2.joint", "dit.in.text"], key=place)
-    ['dit.in.text', 'dit.block.2.joint', 'dit.block.2.image', 'dit.block.10.mod']
-    >>> place("unet.mid") is None
-    True
-    """
-    if address in _IN:
-        rank = (GROUPS.index("in"), 1, _IN.index(address))
-        return Place(rank, "in", f"{address.rpartition('.')[2]} in", "denoising", DENOISING)
-    match = _ADDRESS.match(address)
-    if match is None or match[3] not in _INNER:
-        return shared_place(address)
-    rank = (GROUPS.index(match[1]), int(match[2]), _INNER.index(match[3]))
-    label = f"{match[1]} {match[2]} · {match[3].replace('.', ' ')}"
-    return Place(rank, match[1], label, "denoising", DENOISING)

@@ -6,10 +6,91 @@ attention from image to text follows objects best; of the others all cross-atten
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
 from hooks.architectures import transformer_layouts as layouts
-from hooks.architectures.transformer import Stack, TransformerRow
+from hooks.architectures.layout import Layout
+from hooks.architectures.transformer_sites import Stack
+
+
+@dataclass(frozen=True)
+class TransformerRow:
+    """What tells one kind of diffusion transformer from another.
+
+    Attributes
+    ----------
+    name, models : str
+        As those of `Architecture`.
+    layout : Layout
+        Of a pipeline that draws from text alone.
+    stacks : tuple of Stack
+        In the order in which they run.
+    entrances : mapping of str to str
+        Modules that embed the image and the text.
+    text_tokens : int
+        Positions of the text that the published model is given.
+    text_width : str
+        Setting of the transformer that says how wide the states are.
+    pooled : (str, str) or None
+        Argument that takes the pooled text, and the setting that says how wide it is.
+    pooled_at : str
+        The module that is given the pooled text.
+    masks : tuple of str
+        Arguments that say which positions of the text are read.
+    patch : int or None
+        Side of a patch of the latent; None: the transformer's own setting.
+    packed : bool
+        Whether pipelines pass latents as a sequence of patches.
+    branches : {"pipeline", "text", "calls"}
+        How guidance runs: its branches in one batch where the pipeline says so; the same, but the pipeline does not say
+        and the texts tell; in a second call.
+    prompts_first : bool
+        Whether the prompts' rows come first in the batch.
+    predicts : tuple of str
+        As those of `Architecture`.
+    variance : bool
+        Whether the second half of the output's channels may be a variance.
+    own_generator : bool
+        Whether pipelines pass their generator to the scheduler.
+    word_layers : tuple of ((int, bool), tuple of int)
+        Numbers of the blocks whose attention a word map takes, by number of blocks and whether any has a second
+        attention; all blocks of the first stack where the model has another number.
+    blank : mapping of str to mapping of str to shape
+        Arguments that are mappings of tensors, and their shapes for one image.
+    """
+
+    name: str
+    models: str
+    layout: Layout
+    stacks: tuple[Stack, ...]
+    entrances: Mapping[str, str]
+    text_tokens: int
+    text_width: str
+    pooled: tuple[str, str] | None = None
+    pooled_at: str = "time_text_embed.text_embedder"
+    masks: tuple[str, ...] = ()
+    patch: int | None = None
+    packed: bool = False
+    branches: str = "pipeline"
+    prompts_first: bool = False
+    predicts: tuple[str, ...] = ("flow_prediction",)
+    variance: bool = False
+    own_generator: bool = False
+    word_layers: tuple[tuple[tuple[int, bool], tuple[int, ...]], ...] = ()
+    blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
 
 _MODULATED = {"mod": "norm1.linear", "mod.text": "norm1_context.linear", "ff": "ff", "ff.text": "ff_context"}
+_JOINT = Stack(
+    "dit.block",
+    "transformer_blocks",
+    attention="attn",
+    role="joint",
+    sequence=("text", "image"),
+    streams={"text": 0, "image": 1},
+    modules=_MODULATED,
+)
 _CROSS = Stack(
     "dit.block",
     "transformer_blocks",
@@ -36,17 +117,7 @@ ROWS = (
         name="Stable Diffusion 3",
         models="Stable Diffusion 3 or 3.5",
         layout=layouts.SD3,
-        stacks=(
-            Stack(
-                "dit.block",
-                "transformer_blocks",
-                attention="attn",
-                role="joint",
-                sequence=("image", "text"),
-                streams={"text": 0, "image": 1},
-                modules={**_MODULATED, "self": "attn2"},
-            ),
-        ),
+        stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
         text_tokens=layouts.SD3.lengths[0] + layouts.SD3.lengths[2],  # CLIP's two side by side, then T5's
         text_width="joint_attention_dim",
@@ -62,22 +133,11 @@ ROWS = (
         models="FLUX.1",
         layout=layouts.FLUX,
         stacks=(
-            Stack(
-                "dit.block",
-                "transformer_blocks",
-                attention="attn",
-                role="joint",
-                sequence=("text", "image"),
-                streams={"text": 0, "image": 1},
-                modules=_MODULATED,
-            ),
-            Stack(
-                "dit.single",
-                "single_transformer_blocks",
-                attention="attn",
-                role="joint",
-                sequence=("text", "image"),
-                streams={"text": 0, "image": 1},
+            _JOINT,
+            replace(
+                _JOINT,
+                address="dit.single",
+                path="single_transformer_blocks",
                 modules={"mod": "norm.linear"},
                 single=True,
             ),

@@ -72,7 +72,6 @@ class FinalSums(AttentionSums):
         kind: str = "cross",
     ) -> None:
         self._architecture = architecture_of(pipe)
-        self._denoiser = self._architecture.denoiser(pipe)
         self.reading = "mass" if definition is None else definition.reading
         if self.reading == "probability":
             raise HookError(

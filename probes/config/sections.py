@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hooks.attention import definitions
 from probes.config.types import (
     Alters,
     AutoOrCount,
@@ -160,10 +159,11 @@ class Capture(Section):
         Definition,
         option(
             "How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of"
-            " Tang et al. 2023; the others trade coverage for sharpness.",
+            " Tang et al. 2023; the others trade coverage for sharpness. All are of U-Nets. `default`: `daam` for a"
+            " U-Net, `joint-mass` for a diffusion transformer, which takes no other.",
             example="self-refined",
         ),
-    ] = definitions.DAAM.name
+    ] = "default"
     keep: Annotated[
         list[str],
         option(

@@ -265,11 +265,13 @@ def _each_once(values: list[Any]) -> list[Any]:
 
 
 def _definition(value: Any) -> Any:
-    if value in definitions.names("probability"):
+    if value in (names := _definitions()):
         return value
-    raise fail(
-        f"expected one of {', '.join(definitions.names('probability'))}, got {shown(value)}{HINT}: choose one"
-    )
+    raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
+
+
+def _definitions() -> list[str]:
+    return [*definitions.names("probability"), "default"]
 
 
 def _window(steps: list[int]) -> list[int]:
@@ -301,9 +303,7 @@ AutoOrWorkers = Annotated[
     Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
     takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
-Definition = Annotated[
-    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names("probability")])
-]
+Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
 Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=devices.NAME)]
 _Window = Annotated[

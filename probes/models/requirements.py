@@ -58,7 +58,9 @@ def check_negative_prompt(config: Config, source: loading.Source, place: str) ->
 
 
 def check_before_weights(config: Config, source: loading.Source) -> None:
-    """Refuse what a model's description tells alone, before its weights are fetched: number format, guidance, edits.
+    """Refuse what a model's description tells alone, before its weights are fetched.
+
+    That is its number format, its guidance, its edits, and what is captured.
 
     Raises
     ------
@@ -72,6 +74,12 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
         raise UserError(
             f"sampler.guidance_scale: expected none for this model, which was distilled without one (guidance_embeds is"
             f" false), got {scale:g}: take it out"
+        )
+    definition = config.capture.definition
+    if config.capture.words and architecture.final_attention and definition != "default":
+        raise UserError(
+            f"capture.definition: expected default for {architecture.models}, whose word maps are"
+            f" {architecture.word_maps}, got {definition}, which is of U-Nets: set it to default, or take it out"
         )
     pooled = config.capture.pool
     if pooled and layout.lengths:

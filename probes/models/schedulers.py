@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hooks.architectures.base import Architecture
+from hooks.architectures.base import Architecture, set_steps
 from probes.errors import UserError, first_line
 
 SCHEDULERS = {
@@ -225,9 +225,7 @@ def _trial(scheduler: Any, steps: int) -> str | None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(state)
                 generator = torch.Generator().manual_seed(0)
-                # pipelines of flows tell by how much the size of the image shifts the steps
-                shift = {"mu": 1.0} if trial.config.get("use_dynamic_shifting") else {}
-                trial.set_timesteps(steps, device="cpu", **shift)
+                set_steps(trial, steps)
                 times = trial.timesteps
                 if len(times) > 1 and bool((times[1:] > times[:-1]).any()):
                     return "adds noise and does not take it away"

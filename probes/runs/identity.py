@@ -13,6 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.config.types import Alters
 from probes.runs.parts import digest
@@ -86,6 +87,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
+    if fields.get("capture.definition") == "default":  # former versions named that of U-Nets
+        fields["capture.definition"] = definitions.DAAM.name
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
     fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}

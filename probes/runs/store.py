@@ -60,7 +60,8 @@ from probes.runs.tables import read_table, table_bytes
 from probes.storage.locations import link_of, remove, run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
-REMEMBERED = ("samples", "observed")  # kinds that are asked for again and again, few bytes an image
+# kinds that are asked for again and again; all columns of samples take some 480 bytes an image (DALL-Eval, 297 images)
+REMEMBERED = ("samples", "observed")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 # what a stage may name as written
 _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")

@@ -9,7 +9,6 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +22,8 @@ import numpy as np
 import torch
 
 from hooks import Probe
-from hooks.architectures.base import Architecture
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
-from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
@@ -360,16 +357,12 @@ def _draw(
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
         position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
-        word_maps=_definition(capture, architecture) if capture.words else False,
+        word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.final_attention else None,
     )
     negative = config.sampler.negative_prompt
     height, width = requirements.image_size(pipe, config)
-    by_step = {"callback_on_step_end": stepped}
-    taken = inspect.signature(pipe.__call__).parameters
-    if "callback" in taken and "callback_on_step_end" not in taken:  # PixArt's pipelines
-        by_step = {"callback": lambda step, time, latents: stepped(pipe, step, time, {"latents": latents})}
     with probe:
         output = pipe(
             prompt=[sample.prompt for sample in members],
@@ -383,7 +376,7 @@ def _draw(
             height=height,
             width=width,
             output_type="np",
-            **by_step,
+            **architecture.step_callback(pipe, stepped),
         )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
@@ -403,11 +396,6 @@ def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -
             for i, j in compared
         ]
     return {**dict.fromkeys(encoders[:-1], first), encoders[-1]: last}
-
-
-def _definition(capture: Any, architecture: Architecture) -> str:
-    """The definition of word maps: the configuration's or, where that is the U-Nets' default, the architecture's."""
-    return architecture.word_maps if capture.definition == definitions.DAAM.name else capture.definition
 
 
 def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:

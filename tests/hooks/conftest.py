@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.tiny import tiny_pipeline
+from tests.tiny_transformers import tiny_transformer_pipeline
 
 PROMPTS = ["a person holding an umbrella", "a woman holding an umbrella", "a man holding an umbrella"]
 
@@ -30,6 +32,12 @@ def pipelines() -> Callable[[str], Any]:
         return made[kind]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def dit() -> Callable[[str], Any]:
+    """One diffusion transformer of each kind for all tests; a test that alters one makes its own."""
+    return functools.cache(tiny_transformer_pipeline)
 
 
 @pytest.fixture(scope="session")

@@ -5,21 +5,8 @@ import pytest
 
 from hooks import HookError, Intervention, Patch, Probe
 from tests.hooks.transformers import draw
-from tests.tiny_transformers import tiny_transformer_pipeline
 
 SWAP = {"source": 1, "into": 2}
-
-
-@pytest.fixture(scope="module")
-def dit():
-    made = {}
-
-    def get(kind):
-        if kind not in made:
-            made[kind] = tiny_transformer_pipeline(kind)
-        return made[kind]
-
-    return get
 
 
 def written(pipe, kind, *patches):
@@ -30,16 +17,21 @@ def written(pipe, kind, *patches):
 
 @pytest.mark.parametrize("kind", ["sd3", "sd35", "flux-dev", "flux-schnell"])
 def test_states_and_pooled_text_together_are_all_the_text_there_is(dit, kind):
-    """Given both of another prompt, an image of the same noise is that prompt's; given either, it is neither."""
+    """Given both of another prompt, an image of the same noise is that prompt's; given either, it is neither.
+
+    Matrix products may round a row by its place in the batch, so equal is what differs by a thousandth of what the two
+    prompts' images do.
+    """
     pipe = dit(kind)
     plain = draw(pipe, kind)
     states, pooled = (Patch(site, **SWAP, branch="conditional") for site in ("dit.in.text", "text.pooled"))
     both, counts = written(pipe, kind, states, pooled)
-    assert np.array_equal(both[2], both[1]) and np.array_equal(both[:2], plain[:2])
+    rounding = np.abs(plain[2] - plain[1]).max() / 1000
+    assert np.abs(both[2] - both[1]).max() < rounding and np.array_equal(both[:2], plain[:2])
     assert all(one.writes == 2 and one.largest_change > 0 for one in counts)
     for one in (states, pooled):
         image = written(pipe, kind, one)[0][2]
-        assert not np.array_equal(image, plain[1]) and not np.array_equal(image, plain[2])
+        assert min(np.abs(image - plain[other]).max() for other in (1, 2)) > rounding
 
 
 @pytest.mark.parametrize("kind", ["sd3", "flux-dev"])

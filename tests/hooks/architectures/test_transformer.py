@@ -10,7 +10,9 @@ from scipy.spatial.distance import cosine
 from hooks import HookError, Probe, sites
 from hooks.architectures import registry
 from hooks.architectures import transformer_layouts as layouts
-from hooks.architectures.transformer import Stack, Transformer, TransformerRow
+from hooks.architectures.transformer import Transformer
+from hooks.architectures.transformer_rows import TransformerRow
+from hooks.architectures.transformer_sites import Stack
 from hooks.shapes import shapes
 from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, READ, STEPS, draw
@@ -18,18 +20,6 @@ from tests.tiny_transformers import tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
 FLOWS = ("sd3", "sd35", "flux-dev", "flux-schnell", "sana")
-
-
-@pytest.fixture(scope="module")
-def dit():
-    made = {}
-
-    def get(kind):
-        if kind not in made:
-            made[kind] = tiny_transformer_pipeline(kind)
-        return made[kind]
-
-    return get
 
 
 @pytest.mark.parametrize("kind", READ)

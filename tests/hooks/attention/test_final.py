@@ -14,18 +14,6 @@ from tests.tiny_transformers import tiny_transformer_pipeline
 GRIDS = {"sana": (16, 16)}
 
 
-@pytest.fixture(scope="module")
-def dit():
-    made = {}
-
-    def get(kind):
-        if kind not in made:
-            made[kind] = tiny_transformer_pipeline(kind)
-        return made[kind]
-
-    return get
-
-
 def expected_maps(pipe, kind, probe, entries, reading, rows=3):
     """Sum over calls of the mean over heads and layers, shape (rows, columns, h, w), and of the mass of all text."""
     grid = GRIDS.get(kind, (8, 8))

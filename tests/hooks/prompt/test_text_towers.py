@@ -136,7 +136,7 @@ def lengths(tokenizer, texts):
 
 
 def expected_places(kind, pipe, name):
-    """Which token stands at each position, by the rules of each pipeline ."""
+    """Which token stands at each position, by the rules of each pipeline."""
     tokenizer = getattr(pipe, name.replace("text", "tokenizer"))
     if kind == "sd3":
         clip, t5 = list(range(77)), list(range(256))

@@ -16,8 +16,10 @@ import probes.models.tokenizers
 from hooks.architectures.registry import drawing_pipelines
 from hooks.architectures.transformer_layouts import LAYOUTS
 from hooks.architectures.unread import why_unread
+from probes.errors import UserError
 from probes.models import estimate, hub, loading
 from probes.models.published import counted, published
+from probes.models.requirements import check_before_weights
 from probes.runs.image_faults import eight_bits
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, change, refused
@@ -208,6 +210,18 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
 def test_what_is_done_with_u_nets_alone(kind, section, expected, saved_kind, tmp_path, capsys):
     line = refused(saved_kind(kind), tmp_path, capsys, "--steps", "1", **section)
     assert expected in line and "a diffusion transformer" in line
+
+
+@pytest.mark.parametrize("over", [{"capture": {"definition": "daam"}}, {"preset": "wu2025"}])
+def test_word_maps_of_unets_are_refused_by_name(over, saved_kind):
+    """Those of the transformer itself are taken where none are named, not in place of others."""
+    model = saved_kind("sd3")
+    source = loading.resolve(str(model), weights=False)
+    expected = "capture.definition: expected default for Stable Diffusion 3 or 3.5, whose word maps are joint-mass, got"
+    with pytest.raises(UserError, match=expected):
+        check_before_weights(small(model, "sd3", **over), source)
+    check_before_weights(small(model, "sd3", capture={"definition": "daam", "words": False}), source)
+    check_before_weights(small(model, "sd3"), source)
 
 
 def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):

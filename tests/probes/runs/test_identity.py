@@ -117,6 +117,12 @@ def test_another_field_is_refused_by_name_or_alters_nothing(field, saved, starte
         assert stored(started) == before
 
 
+def test_the_default_of_word_maps_is_what_former_versions_named(saved, started, whole):
+    assert Config(model="toyworld", prompts=["a {person}"]).capture.definition == "default"
+    generated(started, configuration(saved(), capture={"definition": "daam"}))
+    assert stored(started) == stored(whole)
+
+
 def test_the_reference_of_free_captions_keys_their_noise(saved, tmp_path):
     captions = [
         {"neutral": f"a person {i}", "feminine": f"a woman {i}", "masculine": f"a man {i}"} for i in "ab"
