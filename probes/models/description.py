@@ -272,6 +272,8 @@ def _check_size(source: Source, file: str, config: Mapping[str, Any]) -> None:
         if key.endswith("_id"):  # tokens, not sizes
             continue
         for number in _numbers(value):
+            if key in _LAYERS and number < 0:
+                raise fault(source, file, f"`{key}` of 0 or more", f"{number!r:.30}", "mend it")
             if abs(number) > most:
                 raise fault(source, file, f"`{key}` of at most {most}", f"{number!r:.30}", "mend it")
 
@@ -320,7 +322,7 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
     files = " and ".join(f"{encoder.name}/config.json" for encoder in layout.text_encoders)
     with readable(source, files, "a text encoder with the layers that the pipeline reads"):
         text = architecture.text_arguments(outputs)
-    widths = " + ".join(str(output.hidden_states[-1].shape[-1]) for output in outputs)
+        widths = " + ".join(str(output.hidden_states[-1].shape[-1]) for output in outputs)
     expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
     remedy = "mend it, or give the text encoder that belongs to it"
     file = f"{layout.denoiser.name}/config.json"

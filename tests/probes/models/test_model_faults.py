@@ -61,6 +61,16 @@ NOT_WHOLE = {
         {"num_hidden_layers": 5},
         "text_encoder/model.safetensors: expected the ",
     ),
+    "layers below none": (
+        "text_encoder/config.json",
+        {"num_hidden_layers": -1},
+        "text_encoder/config.json: expected `num_hidden_layers` of 0 or more, got -1",
+    ),
+    "no layer": (
+        "text_encoder/config.json",
+        {"num_hidden_layers": 0},
+        "text_encoder/config.json: expected a text encoder with the layers that the pipeline reads",
+    ),
     "a vocabulary that is not stored": (
         "text_encoder/config.json",
         {"vocab_size": 10**6},
