@@ -138,6 +138,24 @@ def parse(words: list[str], line: str) -> None:
         assert end.code == 0, line
 
 
+INLINE = re.compile(r"(?<!`)`(?:triptych|python -m probes\.run) ([^`\n]+)`(?!`)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_in_a_sentence_are_there(page):
+    """Their command, what stands below it, and their options."""
+    for line in INLINE.findall(page.read_text("utf-8")):
+        words = line.split()
+        command = words[0] if words[0] in COMMANDS else "run"
+        assert command != "run" or words[0] == "run" or re.search(r"[./]|^[A-Z]|^--", words[0]), line
+        parser = parser_of(command)
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction) and words[1:] and words[1].islower():
+                parser = action.choices[words[1]]
+        options = {option for action in parser._actions for option in action.option_strings}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
 @pytest.mark.parametrize("block", PYTHON, ids=line_of)
 def test_python_compiles(block):
     assert compile(block.text, line_of(block), "exec")

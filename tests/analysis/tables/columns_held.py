@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatch
 
 import pandas as pd
@@ -40,11 +41,12 @@ def misdescribed(run: Run) -> tuple[list[str], set[tuple[str, str]]]:
             values = table[column.name].dropna() if column.name in table else pd.Series([], dtype=object)
             if len(values):
                 seen.add((name, column.name))
-                wrong += [f"{name}.{column.name}: {line}" for line in _wrong(values, column)]
+                wrong += [f"{name}.{column.name}: {line}" for line in wrong_values(values, column)]
     return wrong, seen
 
 
-def _wrong(values: pd.Series, column: Column):
+def wrong_values(values: pd.Series, column: Column) -> Iterator[str]:
+    """Say in which way values without NaN are not those that are described."""
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if column.type == "true/false":
         if not values.isin([True, False]).all():

@@ -11,7 +11,7 @@ from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.tables.columns_held import misdescribed
+from tests.analysis.tables.columns_held import misdescribed, wrong_values
 
 ROOT = Path(__file__).parents[3]
 FILES = sorted(ROOT.glob("analysis/**/columns.csv"))
@@ -65,6 +65,20 @@ def test_no_description_is_of_a_column_that_is_not_there(path):
 def test_columns_hold_what_their_description_says(run):
     wrong, seen = misdescribed(run)
     assert wrong == [] and len(seen) > 150
+
+
+def test_columns_of_an_audit_of_professions_hold_what_their_description_says(audit):
+    wrong, seen = misdescribed(audit)
+    assert wrong == [] and len({column for table, column in seen if table.startswith("dalleval_")}) > 30
+
+
+def test_what_a_description_does_not_fit_is_said(run):
+    table = run.table("gap")
+    column = next(one for one in columns_of("gap") if one.name == "n_prompts")
+    assert list(wrong_values(-table["n_prompts"], column)) and list(wrong_values(table["site"], column))
+    assert list(wrong_values(table["n_prompts"] + 0.5, column)) and not list(
+        wrong_values(table["n_prompts"], column)
+    )
 
 
 def test_a_run_tells_its_columns(run):
