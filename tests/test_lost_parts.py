@@ -40,7 +40,8 @@ CONFIG = {
 DRAWN, OBJECTS, UNMEASURED = ("samples", "captures", "words"), ("objects", "observed"), ("kept", "pooled")
 NESTED = ("features/dino", "features/split_product", "attributes/toyworld-checker", "attributes/captions")
 KINDS = (*DRAWN, *UNMEASURED, *OBJECTS, *NESTED, "traced")
-WHOLE = ("samples", "captures", "words", "objects", "features/dino", "attributes/captions", "traced")
+WHOLE = ("samples", "objects", "features/dino")
+MORE = ("captures", "words", "attributes/captions", "traced")
 SHOWN = ("samples", "words", *OBJECTS, "traced")  # on the page
 
 
@@ -128,7 +129,12 @@ def test_the_record_says_which_parts_there_are(whole):
 
 @pytest.mark.parametrize(
     ("kind", "numbers"),
-    [*((kind, (1,)) for kind in KINDS), ("traced", (0,)), *((kind, (0, 1, 2)) for kind in WHOLE)],
+    [
+        *((kind, (1,)) for kind in KINDS),
+        ("traced", (0,)),
+        *((kind, (0, 1, 2)) for kind in WHOLE),
+        *(pytest.param(kind, (0, 1, 2), marks=pytest.mark.slow) for kind in MORE),
+    ],
     ids=str,
 )
 def test_a_lost_part_is_named_and_said(kind, numbers, copy, whole, capsys):

@@ -132,8 +132,17 @@ def test_nothing_tells_of_the_home_the_installation_or_the_kernel(project, tmp_p
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("named", ["models/tiny", "~/project/models/tiny", "{project}/models/tiny"])
-@pytest.mark.parametrize("where", ["file", "command line"])
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [
+        ("file", "models/tiny"),
+        ("command line", "~/project/models/tiny"),
+        ("file", "{project}/models/tiny"),
+        pytest.param("command line", "models/tiny", marks=pytest.mark.slow),
+        pytest.param("file", "~/project/models/tiny", marks=pytest.mark.slow),
+        pytest.param("command line", "{project}/models/tiny", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_finds_its_model_again(named, where, project, monkeypatch, capsys):
     """From its folder alone, from another directory, and where it was moved."""
     named = named.format(project=project)

@@ -60,6 +60,7 @@ _SETTINGS = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
     "svg.fonttype": "path",
+    "text.hinting": "no_hinting",  # text is as wide in the layout as it is drawn, at any resolution
     "text.parse_math": False,  # a $ in a prompt is a dollar
 }
 
@@ -124,7 +125,7 @@ def style() -> Iterator[None]:
 def new_figure(width: float, height: float) -> Figure:
     """Make a figure of that many inches, free of pyplot's global state."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.07)  # text is measured at 100 dpi and may be wider elsewhere
+    figure.get_layout_engine().set(w_pad=0.07)
     FigureCanvasAgg(figure)
     figure.patch.set_facecolor("none")
     return figure

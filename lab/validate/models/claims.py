@@ -22,9 +22,10 @@ from analysis.methods.dalleval.names import first_source
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
-from analysis.methods.tracing import section as tracing
 from analysis.methods.tracing.figures import told as told_share
+from analysis.methods.tracing.interplay import interplay
 from analysis.methods.tracing.outcomes import VERDICT
+from analysis.methods.tracing.stored import TraceSection, read_trace
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -224,7 +225,7 @@ def said(run: Run, truth: Truth) -> Said:
         found += of_attributes(audit, truth)
     if work := professions.read_professions(run):
         found += of_professions(work, run.config.reference, truth)
-    if trace := tracing.read_trace(run):
+    if trace := read_trace(run):
         found += of_trace(trace, truth)
     return Said(cards, found)
 
@@ -336,7 +337,7 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
 
 
-def of_trace(trace: tracing.TraceSection, truth: Truth) -> Iterator[Claim]:
+def of_trace(trace: TraceSection, truth: Truth) -> Iterator[Claim]:
     """Claims of a trace; of places nothing was planted but in models of which no word does anything."""
     first, second = trace.both.split("-")
     if trace.outcome != VERDICT:  # how far pictures differ was planted for no word
@@ -355,5 +356,5 @@ def of_trace(trace: tracing.TraceSection, truth: Truth) -> Iterator[Claim]:
     for row in heads[told_share(heads, "sufficiency")].to_dict("records") if len(heads) else ():
         yield Claim(PLACES, f"{row['site']}, heads {row['heads']}", 0, place)
     for row in trace.shown("trace_together").to_dict("records"):
-        if tracing.interplay(row):
+        if interplay(row):
             yield Claim(PLACES, f"{row['site']} together", 0, place)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.section import interplay
+from analysis.methods.tracing.interplay import interplay
 from analysis.methods.tracing.together import together_table
 from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval

@@ -6,8 +6,12 @@ import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.section import TraceSection, _why_outside, interplay, section, span
+from analysis.methods.tracing.interplay import interplay
+from analysis.methods.tracing.section import section
+from analysis.methods.tracing.sentences import why_outside
 from analysis.methods.tracing.shares import share_table, total_table
+from analysis.methods.tracing.spans import span
+from analysis.methods.tracing.stored import TraceSection
 from analysis.methods.tracing.together import NOT_ALL, together_table
 from probes.config.schema import Config
 
@@ -152,7 +156,7 @@ def test_without_pairs_the_report_says_how_to_patch_them_and_sums_need_all_place
 def test_a_share_outside_of_0_to_1_has_a_word_why():
     def words(share, low, high):
         row = {"sufficiency": share, "sufficiency_joint_low": low, "sufficiency_joint_high": high}
-        return _why_outside(pd.Series(row), "sufficiency")
+        return why_outside(pd.Series(row), "sufficiency")
 
     assert words(0.5, 0.2, 0.8) == "" and words(1.14, 0.9, 1.4) == " (not told from 1)"
     assert "elsewhere some of it is taken back" in words(1.4, 1.1, 1.6)

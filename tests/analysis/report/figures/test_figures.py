@@ -28,7 +28,7 @@ from analysis.report.figures import (
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import _name_ticks
-from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
+from analysis.report.figures.style import DOUBLE, SINGLE, new_figure, style
 from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
@@ -162,6 +162,28 @@ def test_nothing_is_cut_off(drawn):
         width, height = figure.figure.get_size_inches()
         assert box.x0 >= -0.01 and box.y0 >= -0.01, figure.name
         assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, figure.name
+
+
+def test_long_prompts_are_not_cut_off_at_any_resolution():
+    """Prompts of narrow and of wide letters, measured as fine as they are drawn in a file."""
+    names = dict(
+        enumerate(
+            [
+                "a person standing on a skateboard",
+                "iiii " * 9,
+                "A PERSON STANDING ON A SKATEBOARD",
+                "a person",
+            ]
+        )
+    )
+    gaps = pd.DataFrame({"triplet": range(4), "gap": [0.4, -0.2, 0.1, 0.3]})
+    figure = prompts.draw_prompts(gaps, names, headline_metrics()[0], CONTRASTS[0], "neutral").figure
+    for dpi in (72, 100, 300):
+        figure.set_dpi(dpi)
+        with style():
+            figure.draw_without_rendering()
+            edges = [text.get_window_extent().x0 for text in figure.axes[0].get_yticklabels()]
+        assert min(edges) >= 0, dpi
 
 
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from analysis.methods.dalleval.section import Professions
 from analysis.methods.gep.section import Attributes
-from analysis.methods.tracing.section import TraceSection
+from analysis.methods.tracing.stored import TraceSection
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS

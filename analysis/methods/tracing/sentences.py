@@ -1,0 +1,145 @@
+"""What the report says of a trace, in sentences."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.interplay import LEVEL, together
+from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
+from analysis.methods.tracing.outcomes import VERDICT, outcome_words
+from analysis.methods.tracing.spans import effect, joint_share, with_ends
+from analysis.methods.tracing.stored import TraceSection
+from analysis.report.format import counted, listed, p_value
+from analysis.study import indicators
+from analysis.tables.similarities.families import shares_noise
+from probes.config.schema import Config
+
+RANKED = 3  # places that a sentence names where shares are undefined
+
+_EXPLAINED = {
+    "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
+    " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
+    "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
+    "presence": "whether the checker sees the thing in an image",
+}
+
+
+def opening(traced: TraceSection, config: Config) -> str:
+    """Return what was traced."""
+    total, shares = traced.shown("trace_total").iloc[0], traced.shown("trace_shares")
+    first, second = traced.both.split("-")
+    words = {member.name: f"“{member.word}”" for member in indicators(config)}
+    name = outcome_words(traced.outcome)
+    kind = name if name == VERDICT else name.split(" ")[0]
+    if traced.outcome in NETWORKS:
+        explained = explained_logit(traced.outcome, logit_settings(config))
+    else:
+        explained = _EXPLAINED[kind].format(first=first, second=second)
+    controls = [words[row] for row in traced.tables["trace_total"].query("control")["donor"].unique()]
+    places = int((shares["kind"] == "site").sum()) if len(shares) else 0
+    text = (
+        f"Traced: {counted(int(total['n_prompts']), config.unit)}"
+        + (f" with {counted(traced.seeds, 'seed')} each" if config.unit == "prompt" else "")
+        + f", {counted(places, 'place')} one by one. Images of {words[config.reference]} were drawn again, each with"
+        f" activations of {words[first]} or {words[second]} of the same noise in place of their own"
+        + (
+            f", and of {listed(controls)}, of the same meaning as {words[config.reference]}"
+            if controls
+            else ""
+        )
+        + f". What is explained is {explained}."
+    )
+    if shares_noise(config):
+        text += (
+            " All prompts of a seed share their noise here: the intervals are for prompts with this noise."
+        )
+    return text
+
+
+def sentences(traced: TraceSection, config: Config) -> list[str]:
+    """Return what the trace says of both words together."""
+    total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
+    first, second = traced.both.split("-")
+    text = (
+        f"Total effect: between images generated from {first} and {second} prompts the {name} differs by "
+        f"{with_ends(total, 'total', 2)} on average ({p_value(total['p_value'])})."
+    )
+    shares = traced.shown("trace_shares")
+    sites = shares[(shares["kind"] == "site") & shares["effect"].notna()] if len(shares) else shares
+    if not total["told_from_0"]:
+        text += " That cannot be told from 0, so there are no shares of it to state."
+        return [text, *_ranked(sites, name), *_opposing(sites, name), *together(traced)]
+    found = [text]
+    if len(sites):
+        best = sites.loc[sites["sufficiency"].idxmax()]
+        text = (
+            f"The largest share is that of {patch_name(best)}: {joint_share(best, 'sufficiency')}"
+            f"{why_outside(best, 'sufficiency')}"
+        )
+        if pd.notna(best["necessity"]):
+            text += f"; it is needed for {joint_share(best, 'necessity')}{why_outside(best, 'necessity')}"
+        found.append(
+            f"{text}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
+        )
+    found += [*_opposing(sites, name), *together(traced)]
+    if pd.notna(total["half_step"]):
+        found.append(
+            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the U-Net."
+        )
+    return found
+
+
+def beyond(sites: pd.DataFrame) -> str:
+    """Return how many places are beyond the floor."""
+    count = int((sites["p_adjusted"] < LEVEL).sum())
+    held = "what a word of the same meaning does" if sites["floor_donor"].iloc[0] else "0"
+    return (
+        f"{count} of {len(sites)} places {'is' if count == 1 else 'are'} beyond {held} "
+        f"(p < {LEVEL}, adjusted over all)"
+    )
+
+
+def _ranked(sites: pd.DataFrame, name: str) -> list[str]:
+    """Return the places by what each moves the outcome, where shares are undefined."""
+    if sites.empty:
+        return []
+    if not (sites["p_adjusted"] < LEVEL).any():
+        return [f"{beyond(sites)}."]
+    order = sites.loc[sites["effect"].abs().sort_values(ascending=False, kind="stable").index]
+    top = [f"{patch_name(row)} {effect(row)}" for _, row in order.head(RANKED).iterrows()]
+    return [
+        f"By what each place alone moves the {name}, the first {len(top)} of {len(sites)} are {listed(top)} "
+        f"(mean over prompts, intervals for all places at once). {beyond(sites)}."
+    ]
+
+
+def _opposing(sites: pd.DataFrame, name: str) -> list[str]:
+    """Say that places push against each other, where some on both sides are told from the floor."""
+    told = sites[sites["p_adjusted"] < LEVEL] if len(sites) else sites
+    up, down = (
+        (told[(told["effect_low"] > 0)], told[(told["effect_high"] < 0)]) if len(told) else (told, told)
+    )
+    if up.empty or down.empty:
+        return []
+    most, least = up.loc[up["effect"].idxmax()], down.loc[down["effect"].idxmin()]
+    return [
+        f"Places oppose each other: {patch_name(most)} moves the {name} by {effect(most)}, {patch_name(least)} by "
+        f"{effect(least)}. The total effect is what is left of both: a small one does not say that nothing is "
+        "decided, and a share is not how much of the decision a place makes."
+    ]
+
+
+def why_outside(row: pd.Series, name: str) -> str:
+    """Say why a share lies outside of 0 to 1; empty where it does not."""
+    share, low, high = (row[f"{name}{end}"] for end in ("", "_joint_low", "_joint_high"))
+    if share > 1:
+        told = low > 1
+        return (
+            " (more than the word itself does: elsewhere some of it is taken back)"
+            if told
+            else " (not told from 1)"
+        )
+    if share < 0:
+        return " (against the word)" if high < 0 else " (not told from 0)"
+    return ""
