@@ -26,6 +26,8 @@ from triptych.options import _FIELDS as FIELDS
 OUTSIDE = {
     "lab/pages/sites.py",
     "lab/pages/tables.py",
+    "lab/pages/metric_list.py",
+    "lab/pages/errors.py",
     "lab/pages/mitigation.py",
     "lab/pages/configuration.py",
     "lab/pages/command_line.py",
@@ -44,7 +46,7 @@ MODULES = {
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
-    *("lab.pages.report_picture", "lab.pages.not_run"),
+    *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment"),
 }
 
 

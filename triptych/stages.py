@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -157,6 +158,14 @@ def _say_skipped(request: Request, observers: Sequence[Observer], skipped: Seque
         request.say(f"observe: {line}")
 
 
+def _next(stage: str | None, path: object) -> str:
+    """The command that shows what a stage has made, or that makes what it lacks."""
+    folder, after = shlex.quote(str(path)), {"generate": "observe", "observe": "measure", "trace": "measure"}
+    if stage in after:
+        return f"triptych run {folder} --stage {after[stage]}"
+    return f"triptych report {folder}"
+
+
 @dataclass(frozen=True)
 class _Work:
     """The stages of a command on a run directory that is held."""
@@ -185,8 +194,10 @@ class _Work:
             self.measure()
         if request.includes("report"):
             return self.report()
-        what = f"shard {request.shard}" if request.shard else request.command.stage
-        return f"{what}: done in {self.plan.config.out_path}"
+        path = self.plan.config.out_path
+        if request.shard:
+            return f"shard {request.shard}: done in {path}"
+        return f"{request.command.stage}: done in {path}; next: {_next(request.command.stage, path)}"
 
     def require_same(self) -> None:
         """Refuse a directory that holds another run, unless that is to be replaced."""
@@ -212,7 +223,8 @@ class _Work:
             captions=plan.captions,
             overwrite=overwrite,
         )
-        return f"planned {plan.images} images in {self.run.path}"
+        path = self.run.path
+        return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[ClusterWorkers | None]:

@@ -7,7 +7,7 @@ only place that says that ``z0`` of a configuration, z₀ of a page and ``latent
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,13 @@ from probes.errors import UserError
 SPACES = {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"}
 NO_STEP = -1  # of what has no steps: the end of each space
 READOUTS = ("sequence", "eos", "words")  # of the text encoder, the default first
+_READ = {
+    "sequence": "the states of all positions, flattened",
+    "eos": "the state of the end-of-text position",
+    "words": "the states of the words that both prompts have",
+}
+_COSINE = "a·b / (‖a‖ ‖b‖)"
+_WU = "Wu et al. 2025, section 4.1.3"
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,10 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     function : str
         Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
+    formula : str
+        Of two values a and b, or two images; as the page of metrics shows it.
+    source : str
+        Where it is defined.
     least_delta : float
         δ at least, the smallest gap that matters, where a run states none: of measures of images 2 % of the way from
         unrelated to the same, which nobody would act on however alike the two sides are; of text embeddings, which no
@@ -79,6 +90,8 @@ class Metric:
     about: str = ""
     noun: str = "images generated from"
     function: str = ""
+    formula: str = ""
+    source: str = ""
     least_delta: float = 0.02
     optional: bool = False
 
@@ -139,11 +152,19 @@ def _of_text(readout: str) -> Metric:
         site="text.final",
         latex="$\\mathbf{t}$",
         key="t",
+        formula=f"{_COSINE} of {_READ[readout]}",
+        source="Wu et al. 2025, Eq. 1",
         least_delta=0.002,
         about="The conditional text embeddings given to the U-Net; cosine similarity of the flattened sequence, of the"
         " end-of-text position, or of the shared words (Wu et al. 2025, Eq. 1).",
         digits=4,
         noun="text embeddings of",
+    )
+
+
+def _of_features(name: str, symbol: str, what: str, site: str = "image") -> Metric:
+    return Metric(
+        name, f"{name}/1", "features", symbol, site=site, formula=f"{_COSINE} of {what}", source=_WU
     )
 
 
@@ -158,6 +179,8 @@ _ROWS = (
         site="latent.final",
         latex="$\\mathbf{z}_0$",
         key="z0",
+        formula=f"{_COSINE} of the values of a site, flattened",
+        source="Wu et al. 2025, Eq. 2",
         about="The last latent, before division by the VAE’s scaling factor; cosine similarity, flattened (Eq. 2).",
         noun="final latents generated from",
     ),
@@ -169,6 +192,8 @@ _ROWS = (
         about="Structural similarity of the grey images, as scikit-image defines it (window 7, data range 255);"
         " 1 means the same.",
         function="ssim_score",
+        formula="mean of SSIM over the pixels whose window of 7 × 7 lies inside the grey images",
+        source="Wang et al. 2004; Wu et al. 2025, section 4.1.3",
     ),
     Metric(
         metric="diff_pix",
@@ -184,6 +209,8 @@ _ROWS = (
         about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
         " which is set for each pair anew.",
         function="diff_pix_score",
+        formula="100 · area / image, of the filled outer contours (over 40 px) of 1 − SSIM above Otsu’s threshold",
+        source=_WU,
     ),
     Metric(
         metric="ssim_full",
@@ -191,6 +218,8 @@ _ROWS = (
         needs="pictures",
         symbol="SSIM, all pixels",
         function="ssim_full_score",
+        formula="mean of SSIM over all pixels; at the border the window sees the image mirrored",
+        source=_WU,
         optional=True,
     ),
     Metric(
@@ -205,13 +234,19 @@ _ROWS = (
         unit="%",
         least_delta=2.0,
         function="diff_pix_scaled_score",
+        formula="as `diff_pix`, with contours over 40 px of an image of 512 × 512, in proportion for other sizes",
+        source=_WU,
         optional=True,
     ),
-    Metric("resnet50", "resnet50/1", "features", "ResNet"),
-    Metric("resnet50_logits", "resnet50_logits/1", "features", "ResNet logits", site=""),
-    Metric("clip", "clip/1", "features", "CLIP"),
-    Metric("dino", "dino/1", "features", "DINO"),
-    Metric("split_product", "split_product/1", "features", "Split-Product"),
+    _of_features("resnet50", "ResNet", "the mean of ResNet-50’s last feature map"),
+    _of_features("resnet50_logits", "ResNet logits", "ResNet-50’s 1000 outputs", site=""),
+    _of_features("clip", "CLIP", "CLIP’s image embeddings"),
+    _of_features("dino", "DINO", "DINO’s class tokens"),
+    replace(
+        _of_features("split_product", "Split-Product", ""),
+        formula="largest cosine of corresponding patches, of DINO’s patch tokens",
+        source=f"Somepalli et al. 2023; {_WU}",
+    ),
     Metric(
         metric="cooccurrence",
         version="cooccurrence/1",
@@ -220,6 +255,8 @@ _ROWS = (
         site="",
         low=0.0,
         noun="objects in images generated from",
+        formula=f"{_COSINE} of how often each object was detected in an image",
+        source="Wu et al. 2025, Eq. 4",
     ),
 )
 METRICS: Mapping[str, Metric] = {row.metric: row for row in _ROWS}

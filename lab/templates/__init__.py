@@ -84,6 +84,20 @@ def thousands(value: int) -> str:
     return f"{value:,}"
 
 
+def cell(text: str) -> str:
+    """Write a text as code in a cell of a table; nothing where it is empty.
+
+    Examples
+    --------
+    >>> cell("a | b"), cell("one of `x`"), cell("")
+    ('`a \\\\| b`', '`` one of `x` ``', '')
+    """
+    if not text:
+        return ""
+    text = text.replace("|", "\\|")
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
     undefined=jinja2.StrictUndefined,
@@ -94,6 +108,7 @@ ENVIRONMENT = jinja2.Environment(
 ENVIRONMENT.filters |= {
     function.__name__: function
     for function in (
+        cell,
         counted,
         fixed,
         listed,

@@ -111,4 +111,7 @@ def test_its_workers_work_all_the_same(tmp_path):
         "generate: {workers: 2, part_triplets: 1, batch_triplets: 1, device: cpu}\n"
     )
     status, out, err = python("-m", "triptych", "two.yaml", "--stage", "generate", "--quiet", cwd=tmp_path)
-    assert (status, out) == (0, "generate: done in runs/two\n"), err
+    assert (status, out) == (
+        0,
+        "generate: done in runs/two; next: triptych run runs/two --stage observe\n",
+    ), err

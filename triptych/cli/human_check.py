@@ -85,4 +85,4 @@ def work(options: argparse.Namespace) -> None:
     print(noun_summary(of_nouns))
     if AGREED in set(table["annotator"]):
         print(f"“{AGREED}”: only what every annotator answered, with equal answers")
-    print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")
+    print(f"wrote {run.path / 'tables' / 'human_check.csv'}; triptych report {run.path} puts it on the page")

@@ -81,7 +81,7 @@ def _features(run: Run, wanted: str | None) -> list[str]:
 def lines(made: dict[str, pd.DataFrame]) -> list[str]:
     """Return what tables say of all images together, a line each."""
     printed = []
-    for row in _all(made, "alignment_retrieval"):
+    for row in of_all_images(made, "alignment_retrieval"):
         ends = interval(row["low"], row["high"])
         why = f" ({row['reason']})" if row["reason"] else ""
         printed.append(
@@ -89,10 +89,10 @@ def lines(made: dict[str, pd.DataFrame]) -> list[str]:
             f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
             f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
         )
-    for row in _all(made, "alignment_captions"):
+    for row in of_all_images(made, "alignment_captions"):
         value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
         printed.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
-    for row in _all(made, "alignment_quality"):
+    for row in of_all_images(made, "alignment_quality"):
         why = f": {row['reason']}" if row["reason"] else ""
         printed.append(
             f"{row['measure']} on {row['features']} against {row['reference']}: {number(row['value'])}"
@@ -101,7 +101,8 @@ def lines(made: dict[str, pd.DataFrame]) -> list[str]:
     return printed
 
 
-def _all(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
+def of_all_images(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
+    """Return the rows of a table that are of all words together; none where it was not made."""
     table = made.get(name)
     return [] if table is None else table[table["indicator"] == ALL].to_dict("records")
 
@@ -109,4 +110,4 @@ def _all(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     print("\n".join(lines(measure(options))))
-    print(f"tables: {options.run / 'tables'}; python -m probes.run --stage report shows them")
+    print(f"tables: {options.run / 'tables'}; triptych report {options.run} shows them")

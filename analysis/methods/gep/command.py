@@ -69,7 +69,10 @@ def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
     agreed = f", Krippendorff's alpha {number(alpha)}" if people > 1 else ""
     undecided = int(said["value"].isna().sum())
     ties = f"; {undecided} undecided" if undecided else ""
-    return f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {path / 'tables'}"
+    return (
+        f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {path / 'tables'};"
+        f" next: triptych report {path}"
+    )
 
 
 def _added(stored: pd.DataFrame, given: pd.DataFrame, file: Path, *, replace: bool) -> pd.DataFrame:
@@ -206,6 +209,7 @@ def work(options: argparse.Namespace) -> None:
         source = next(name for name in ORDER if name in set(scores["source"]))
         own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]
         print("\n".join(_line({**row, "run": options.out.name}, source) for row in own.to_dict("records")))
+        print(f"report: {options.out / 'report.html'}")
         return
     command_line.writable(options.out, folder=True)
     print(compare(options.runs, options.out, source=options.source))

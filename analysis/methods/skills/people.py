@@ -291,7 +291,7 @@ def _agreement(run: Run, files: Sequence[Path]) -> Iterator[str]:
     write(run, "skills_people", table)
     shown = table.drop(columns=["version", "people_low", "people_high", "same_low", "same_high"])
     yield shown.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="–")
-    yield f"wrote {run.path / 'tables' / 'skills_people.csv'}; `--stage report` puts it on the page"
+    yield f"wrote {run.path / 'tables' / 'skills_people.csv'}; triptych report {run.path} puts it on the page"
 
 
 CHECK = PeopleCheck(alone=asks_for_skills, sample=_sample, agreement=_agreement)

@@ -33,6 +33,6 @@ def label(path: Path, files: Sequence[Path]) -> str:
     answers = human_answers(run)
     people, undecided = table["annotator"].nunique(), int(answers["reading"].isna().sum())
     return (
-        f"{len(answers)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided: "
-        f"run --stage measure on {path}"
+        f"{len(answers)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided; "
+        f"next: triptych run {path} --stage measure, and triptych report {path}"
     )

@@ -1,5 +1,6 @@
 """One table of metrics: what runs hold, what the paper's Table 5 shows, and what the schema lets one ask for."""
 
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from analysis.metrics.registry import (
 )
 from analysis.tables.similarities.pictures import OPTIONAL_METRICS
 from hooks.records import METRICS_OF_TEXT
+from lab.pages import metric_list
 from probes.config.schema import Measure
 from probes.errors import UserError
 
@@ -24,6 +26,14 @@ def test_versions_name_their_metric():
     assert all(row.version.partition("/")[0] == row.metric for row in METRICS.values())
     assert all(definition(row.metric) is row for row in METRICS.values())
     assert all(row.low < row.high and row.space in registry.SPACES for row in METRICS.values())
+
+
+def test_the_page_of_metrics_is_that_of_the_registry():
+    page = Path(__file__).parents[3] / "docs/reference/metrics.md"
+    assert page.read_text("utf-8") == metric_list.page(), (
+        "run: python -m lab.pages.metric_list > docs/reference/metrics.md"
+    )
+    assert all(row.formula and row.source for row in METRICS.values())
 
 
 @pytest.mark.parametrize("name", ["lpips", "", "Cosine"])

@@ -5,8 +5,8 @@ That each has its place in a report that is written now, `tests/analysis/report/
 
 import re
 
+from lab.pages.blocks import ROOT
 from lab.pages.report_picture import MARKS, main
-from tests.pages import ROOT
 
 PAGE = (ROOT / "docs/start/reading_the_report.md").read_text("utf-8")
 

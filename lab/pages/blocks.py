@@ -1,10 +1,12 @@
 """The pages of the documentation, and the code on them."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = ("docs/validation/", "docs/reference/")  # figures of the laboratory, lists of options
 FENCE = re.compile(r"(?ms)^(?:<!-- not run: ([^\n]*) -->\n)?(`{3,})(\w*)[^\n]*\n(.*?)^\2\s*$")
@@ -21,6 +23,9 @@ class Block:
     why: str
 
 
+CODE = ("bash", "python")  # what is run
+
+
 def name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -32,6 +37,11 @@ def blocks(page: Path) -> list[Block]:
         Block(name(page), text.count("\n", 0, found.start(2)) + 1, found[3], found[4], found[1] or "")
         for found in FENCE.finditer(text)
     ]
+
+
+def runnable(page: Path) -> list[Block]:
+    """Return the blocks of commands and of Python, those that are not run among them."""
+    return [block for block in blocks(page) if block.language in CODE]
 
 
 def commands(text: str) -> list[str]:
