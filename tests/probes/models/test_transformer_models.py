@@ -14,7 +14,7 @@ from scipy.spatial.distance import cosine
 
 import probes.models.tokenizers
 from hooks.architectures.registry import drawing_pipelines
-from hooks.architectures.transformer_layouts import LAYOUTS
+from hooks.architectures.transformer_rows import ROWS as KNOWN
 from hooks.architectures.unread import why_unread
 from probes.errors import UserError
 from probes.models import estimate, hub, loading
@@ -116,13 +116,17 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
 
 
-@pytest.mark.parametrize("kind", ["flux-dev", "pixart-sigma", "sana"])
+@pytest.mark.parametrize(
+    "kind", ["flux-dev", "pixart-sigma", "sana", "chroma", "qwen-image", "lumina2", "z-image", "auraflow"]
+)
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
     generated(tmp_path / "run", small(model, kind))
     samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
     pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
-    options = {key: value for key, value in call_options(kind).items() if key != "negative_prompt"}
+    options = call_options(kind)
+    if kind == "qwen-image":
+        options["true_cfg_scale"] = loading.default_guidance(loading.resolve(str(model), weights=False))
     images = pipe(
         list(samples["prompt"]),
         generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
@@ -250,8 +254,7 @@ def test_layouts_that_are_known_and_not_read(pipeline, missing, copied, tmp_path
 
 
 def test_no_layout_that_is_drawn_with_counts_as_unread():
-    names = {layout.pipeline for layout in LAYOUTS} & set(drawing_pipelines())
-    assert {"StableDiffusion3Pipeline", "FluxPipeline", "PixArtSigmaPipeline", "SanaPipeline"} <= names
+    assert {row.layout.pipeline for row in KNOWN} <= set(drawing_pipelines())
     assert why_unread("StableDiffusion3Pipeline") is None
 
 
