@@ -165,7 +165,7 @@ class Probe(HookedBlock):
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._branches: dict[str, Any] = {}
-        scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
+        scheduler = self._pipe.scheduler if self._architecture.transformer else None
         self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}

@@ -54,11 +54,10 @@ class Architecture(ABC):
         What its denoiser may have been trained to predict; the first holds where a scheduler says nothing.
     scheduler_methods : tuple of str
         What its pipelines call of a scheduler.
-    steps_at_scheduler : bool
-        Whether a step is what lies between two calls of the scheduler's `step`, however many calls of the denoiser that
-        are, and predictions are read there; else every call of the denoiser is a step.
-    final_attention : bool
-        Whether word maps are read off the final queries and keys (`hooks.attention.final`), not off projections.
+    transformer : bool
+        Whether it is read as a diffusion transformer: a step is what lies between two calls of the scheduler's `step`,
+        however many calls of the denoiser that are, and predictions are read there; word maps are read off the final
+        queries and keys (`hooks.attention.final`). Of others every call is a step, and maps are read off projections.
     word_maps : str
         The definition of word maps where none is named.
     """
@@ -72,8 +71,7 @@ class Architecture(ABC):
     layouts: tuple[Layout, ...] = ()
     predicts: tuple[str, ...] = ("epsilon",)
     scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
-    steps_at_scheduler: bool = False
-    final_attention: bool = False
+    transformer: bool = False
     word_maps: str = "daam"
 
     # What it is made of

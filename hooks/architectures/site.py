@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from hooks.architectures.batch import Batch
 
+BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"  # of the latents
+
 
 @dataclass(frozen=True)
 class Site:

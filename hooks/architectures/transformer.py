@@ -11,7 +11,7 @@ from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.places import Place
-from hooks.architectures.site import Site, children, tensor_of
+from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from hooks.sampler import Step
 
-_BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _PADDED = "rows are padded to one length: write at the text encoder, or at the streams of a block"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
@@ -34,8 +33,7 @@ class Transformer(Architecture):
 
     denoiser_name = "transformer"
     denoiser_part = PART
-    steps_at_scheduler = True
-    final_attention = True
+    transformer = True
     word_maps = "joint-mass"
     scheduler_methods = ("set_timesteps", "step")
 
@@ -106,7 +104,7 @@ class Transformer(Architecture):
         yield from text_sites(pipe, PART, place)
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
-        yield _made("latent", _BY_STEP)
+        yield _made("latent", BY_STEP)
         for address, path in self.row.entrances.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length

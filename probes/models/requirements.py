@@ -76,18 +76,18 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
             f" false), got {scale:g}: take it out"
         )
     definition = config.capture.definition
-    if config.capture.words and architecture.final_attention and definition != "default":
+    if config.capture.words and architecture.transformer and definition != "default":
         raise UserError(
             f"capture.definition: expected default for {architecture.models}, whose word maps are"
             f" {architecture.word_maps}, got {definition}, which is of U-Nets: set it to default, or take it out"
         )
     pooled = config.capture.pool
-    if pooled and layout.lengths:
+    if pooled and architecture.transformer:
         raise UserError(
             f"capture.pool: expected none for {architecture.models}, whose text encoders number a word's tokens each in"
             f" its own way, got {pooled[0]!r}: take it out, or name sites in capture.keep"
         )
-    if config.edit is not None and layout.lengths:
+    if config.edit is not None and architecture.transformer:
         raise UserError(
             f"edit: expected a Stable Diffusion 1, 2 or XL, got {source.name} ({layout.pipeline}), a diffusion"
             " transformer, whose weights are not edited here: take `edit` out"

@@ -359,7 +359,7 @@ def _draw(
         position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
-        prompts=[sample.prompt for sample in members] if architecture.final_attention else None,
+        prompts=[sample.prompt for sample in members] if architecture.transformer else None,
     )
     negative = config.sampler.negative_prompt
     height, width = requirements.image_size(pipe, config)
@@ -387,7 +387,7 @@ def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -
     """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
     first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
     encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
-    if not architecture_of(pipe).final_attention or not first:
+    if not architecture_of(pipe).transformer or not first:
         return first
     last = first
     if len(encoders) > 1:
