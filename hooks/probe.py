@@ -169,7 +169,7 @@ class Probe(HookedBlock):
         self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
-        wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps)
+        wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps[0])
         for kind, definition, kept_sums in wanted_sums:
             self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [

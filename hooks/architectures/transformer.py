@@ -34,12 +34,13 @@ class Transformer(Architecture):
     denoiser_name = "transformer"
     denoiser_part = PART
     transformer = True
-    word_maps = "joint-mass"
     scheduler_methods = ("set_timesteps", "step")
 
     def __init__(self, row: TransformerRow) -> None:
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
+        double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
+        self.word_maps = ("joint-mass", "joint-share", *(("output-space",) if double else ()))
         self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 
@@ -304,21 +305,30 @@ class Transformer(Architecture):
         name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
         return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
-    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one."""
-        return scale > self.row.layout.unguided and self.row.layout.guidance != "distilled"
+    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
+        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one at the scale itself."""
+        if self.row.layout.guidance == "distilled":
+            return true_scale is not None and true_scale > 1
+        return scale > self.row.layout.unguided
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
         """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
         return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
 
-    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+    def call_arguments(
+        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
+    ) -> dict[str, Any]:
         """See `Architecture.call_arguments`."""
         layout, found = self.row.layout, dict(self.row.layout.fixed)
         if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
-            return {**found, "true_cfg_scale": scale, "negative_prompt": negative or ""}
+            return {**found, "true_cfg_scale": scale, "negative_prompt": list(negative)}
+        found["guidance_scale"] = scale
+        if true_scale is not None:
+            found["true_cfg_scale"] = true_scale
         # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
-        return {**found, "guidance_scale": scale, **({"negative_prompt": negative} if negative else {})}
+        if any(negative) or true_scale is not None:
+            found["negative_prompt"] = list(negative)
+        return found
 
     # Sizes
 

@@ -166,7 +166,7 @@ class UNet(Architecture):
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
         return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
 
-    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
+    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """See `Architecture.guided`; a distilled UNet takes the scale as an input, and is called once."""
         return scale > 1 and config.get("time_cond_proj_dim") is None
 

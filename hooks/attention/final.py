@@ -76,7 +76,7 @@ class FinalSums(AttentionSums):
         if self.reading == "probability":
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
-                f"{type(pipe).__name__} has attentions of its own kind: choose {self._architecture.word_maps}"
+                f"{type(pipe).__name__} has attentions of its own kind: choose {self._architecture.word_maps[0]}"
             )
         if choice is not None and (choice.tokens is not None or choice.resolutions is not None):
             raise HookError(

@@ -356,19 +356,20 @@ def _draw(
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
-        position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
+        position_groups=None
+        if architecture.transformer
+        else [rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.transformer else None,
     )
-    negative = config.sampler.negative_prompt
+    sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
     with probe:
         output = pipe(
             prompt=[sample.prompt for sample in members],
-            # SDXL tells an empty negative prompt from none
             **architecture.call_arguments(
-                pipe, config.sampler.guidance_scale, [negative] * len(members) if negative else None
+                pipe, sampler.guidance_scale, [sampler.negative_prompt] * len(members), sampler.true_cfg_scale
             ),
             # one generator an image, made on the CPU so that every device starts from the same noise
             generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
