@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.transformer_rows import TransformerRow
+from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,11 +20,24 @@ def named(row: TransformerRow, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 def text_lengths(row: TransformerRow, given: Mapping[str, Any]) -> tuple[int, ...]:
-    """Positions that each row's text takes in the attention; empty where all rows have the same number."""
+    """Positions that each row's text takes in the attention; empty where all rows have the same number.
+
+    Raises
+    ------
+    HookError
+        Images of one prompt are given masks of different prompts, as Lumina2's pipeline of diffusers does.
+    """
     if row.listed:
         return tuple(map(len, given["encoder_hidden_states"]))
     if row.own_lengths:
-        return tuple(given[row.masks[0]].sum(dim=1).tolist())
+        lengths, states = given[row.masks[0]].sum(dim=1).tolist(), given["encoder_hidden_states"]
+        for one in range(1, len(lengths)):
+            if lengths[one] != lengths[one - 1] and bool((states[one] == states[one - 1]).all()):
+                raise HookError(
+                    "transformer: expected one mask for all images of a prompt, but the pipeline gives image"
+                    f" {one} that of another prompt: repeat the prompts instead of num_images_per_prompt"
+                )
+        return tuple(lengths)
     return ()
 
 

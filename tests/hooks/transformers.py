@@ -27,6 +27,8 @@ def draw(pipe: Any, kind: str, prompts: list[str] | None = PROMPTS, **call: Any)
     rows *= call.get("num_images_per_prompt", 1)
     call.setdefault("generator", [torch.Generator().manual_seed(5) for _ in range(rows)])
     call = {"num_inference_steps": STEPS, "output_type": "np", **call_options(kind), **call}
+    if call.get("negative_prompt") == "" and prompts is not None:  # Qwen's pipeline repeats one for no other
+        call["negative_prompt"] = [""] * len(prompts)
     return pipe(prompt=prompts and list(prompts), **call).images  # Z-Image's pipeline alters the list
 
 
