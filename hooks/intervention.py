@@ -134,12 +134,12 @@ class Intervention(HookedBlock):
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
         self._branches: dict[str, Any] = {}
-        scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
+        scheduler = self._pipe.scheduler if self._architecture.transformer else None
         self._sampler = StepCounter(scheduler)
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
-        watched = self._architecture.steps_at_scheduler  # texts may tell which rows are the prompts'
+        watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, part)
             for name, part in TEXT_ENCODERS.items()

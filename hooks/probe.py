@@ -165,11 +165,11 @@ class Probe(HookedBlock):
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._branches: dict[str, Any] = {}
-        scheduler = self._pipe.scheduler if self._architecture.steps_at_scheduler else None
+        scheduler = self._pipe.scheduler if self._architecture.transformer else None
         self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
-        wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps)
+        wanted_sums = settle(self._word_maps, self._self_attention, self._architecture.word_maps[0])
         for kind, definition, kept_sums in wanted_sums:
             self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [

@@ -22,10 +22,18 @@ CONFIG = {
 SITES = {
     "sd3": ["text.layers.0", "text_2.layers.0", "text_3.layers.0", "dit.block.1.joint", "dit.block.1.image"],
     "flux-dev": ["text.layers.0", "text_2.layers.0", "dit.block.1.joint", "dit.single.2.image"],
+    "qwen-image": ["text.layers.0", "dit.block.1.joint", "dit.block.1.text"],
+    "lumina2": ["text.layers.0", "dit.in.text", "dit.single.1.joint", "dit.single.1.text"],
+    "z-image": ["text.layers.0", "dit.in.text", "dit.single.1.joint", "dit.single.1.text"],
+    "auraflow": ["text.layers.0", "dit.block.1.text", "dit.single.1.joint"],
+    "chroma": ["text.layers.0", "dit.block.1.joint", "dit.single.1.image"],
 }
+SLOW = ("auraflow", "chroma")  # what they have of their own, the others have too
 
 
-@pytest.mark.parametrize("kind", SITES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SITES]
+)
 def test_from_a_folder_to_the_report(kind, tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)
     model, run, file = tmp_path / "model", tmp_path / "run", tmp_path / "triplets.yaml"
@@ -35,8 +43,9 @@ def test_from_a_folder_to_the_report(kind, tmp_path, capsys, monkeypatch):
     meta = json.loads((run / "run.json").read_text())
     assert meta["status"] == "complete" and meta["model"]["prediction_type"] == "flow_prediction"
     gap = pq.read_table(run / "tables" / "gap.parquet").to_pandas()
-    expected = {*SITES[kind], "text.final", "text.pooled", "latent", "x0_pred", "latent.final", "image"}
+    expected = {*SITES[kind], "text.final", "latent", "x0_pred", "latent.final", "image"}
     assert expected <= set(gap["site"])
+    assert ("text.pooled" in set(gap["site"])) == (kind in ("sd3", "flux-dev"))
     assert np.isfinite(gap.loc[gap["site"].isin(SITES[kind]), "gap"]).all()
     report = (run / "report.html").read_text(encoding="utf-8")
     assert "<code>joint-mass</code>" in report and "DAAM (Tang" not in report

@@ -303,6 +303,25 @@ def _flux(distilled: bool, **transformer: Any) -> dict[str, Any]:
     )
 
 
+def _ovis_image(**transformer: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(
+        in_channels=16,
+        out_channels=16,
+        num_layers=2,
+        num_single_layers=3,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=48,
+        axes_dims_rope=(4, 6, 6),
+    )
+    return dict(
+        clips=[_qwen3()],
+        transformer=diffusers.OvisImageTransformer2DModel(**(settings | transformer)),
+        vae=_shifted_vae(),
+        scheduler=_flow(shift=3.0, use_dynamic_shifting=True),
+    )
+
+
 def _chroma(**transformer: Any) -> dict[str, Any]:
     settings: dict[str, Any] = dict(
         in_channels=16,
@@ -486,6 +505,7 @@ ROWS = {
     "z-image": Kind("ZImagePipeline", _z_image),
     "auraflow": Kind("AuraFlowPipeline", _auraflow),
     "chroma": Kind("ChromaPipeline", _chroma),
+    "ovis-image": Kind("OvisImagePipeline", _ovis_image, {"guidance_scale": 8.0}),
 }
 KINDS = tuple(ROWS)
 

@@ -54,13 +54,12 @@ class Architecture(ABC):
         What its denoiser may have been trained to predict; the first holds where a scheduler says nothing.
     scheduler_methods : tuple of str
         What its pipelines call of a scheduler.
-    steps_at_scheduler : bool
-        Whether a step is what lies between two calls of the scheduler's `step`, however many calls of the denoiser that
-        are, and predictions are read there; else every call of the denoiser is a step.
-    final_attention : bool
-        Whether word maps are read off the final queries and keys (`hooks.attention.final`), not off projections.
-    word_maps : str
-        The definition of word maps where none is named.
+    transformer : bool
+        Whether it is read as a diffusion transformer: a step is what lies between two calls of the scheduler's `step`,
+        however many calls of the denoiser that are, and predictions are read there; word maps are read off the final
+        queries and keys (`hooks.attention.final`). Of others every call is a step, and maps are read off projections.
+    word_maps : tuple of str
+        The definitions of word maps that it takes (`hooks.attention.definitions`); the first where none is named.
     """
 
     name: str
@@ -72,9 +71,8 @@ class Architecture(ABC):
     layouts: tuple[Layout, ...] = ()
     predicts: tuple[str, ...] = ("epsilon",)
     scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
-    steps_at_scheduler: bool = False
-    final_attention: bool = False
-    word_maps: str = "daam"
+    transformer: bool = False
+    word_maps: tuple[str, ...] = ("daam", "decoder-product", "self-refined")
 
     # What it is made of
 
@@ -259,24 +257,32 @@ class Architecture(ABC):
         """The guidance scale that a class of pipelines takes where none is given."""
         return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
 
-    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """Return whether a denoiser of this configuration is called without the prompt, too, at this guidance scale."""
+    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
+        """Return whether a denoiser of this configuration is called without the prompt, too, at these guidance scales.
+
+        `true_scale` is that beside guidance that was distilled into the denoiser.
+        """
         return scale > 1
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
         """Return whether a guidance scale alters anything with a denoiser of this configuration."""
         return True
 
-    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+    def call_arguments(
+        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
+    ) -> dict[str, Any]:
         """Arguments of the pipeline's call that say how it guides, and those that a run always passes.
 
         Parameters
         ----------
         scale : float
-        negative : sequence of str, or None
-            A negative prompt for each image.
+        negative : sequence of str
+            A negative prompt for each image, or an empty text.
+        true_scale : float, optional
+            See `guided`.
         """
-        return {"guidance_scale": scale, "negative_prompt": negative}
+        # SDXL tells an empty negative prompt from none
+        return {"guidance_scale": scale, "negative_prompt": list(negative) if any(negative) else None}
 
     def step_callback(
         self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]

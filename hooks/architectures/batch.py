@@ -26,6 +26,11 @@ class Batch:
         Side of the square of the latent that a token of the image stands for, in transformers.
     text_tokens : int
         Positions of the text beside those of the image, where both run through one attention.
+    lengths : tuple of int
+        Of every row of the batch the positions of its own text in that attention, where they differ by row; empty where
+        all have `text_tokens`.
+    multiple : int
+        Each stream is padded to a multiple of so many positions.
     """
 
     rows: int
@@ -34,21 +39,65 @@ class Batch:
     width: int
     patch: int = 1
     text_tokens: int = 0
+    lengths: tuple[int, ...] = ()
+    multiple: int = 1
 
     @property
     def grid(self) -> tuple[int, int]:
         """Height and width of the image in tokens."""
         return self.height // self.patch, self.width // self.patch
 
-    def span(self, stream: str, sequence: tuple[str | int, ...]) -> slice:
-        """Positions of a stream ("image" or "text") among those of a sequence that joins streams in this order."""
-        start = self.length(sequence[: sequence.index(stream)])
-        return slice(start, start + self.length((stream,)))
+    def spans(self, stream: str, sequence: tuple[str | int, ...]) -> list[slice]:
+        """Positions of a stream ("image", "text") in a sequence, by row of the prompts.
+
+        A number in `sequence` stands for so many positions of neither.
+
+        Examples
+        --------
+        >>> Batch(2, ("conditional",), 4, 4, lengths=(3, 5)).spans("image", ("text", "image"))
+        [slice(3, 19, None), slice(5, 21, None)]
+        >>> Batch(1, ("conditional",), 4, 4, patch=2, text_tokens=7, multiple=32).spans(
+        ...     "text", ("image", "text")
+        ... )
+        [slice(32, 39, None)]
+        """
+        found, first = [], self.branches.index("conditional") * self.rows
+        for text in self.lengths[first : first + self.rows] or (self.text_tokens,) * self.rows:
+            start = sum(self._padded(one, text) for one in sequence[: sequence.index(stream)])
+            found.append(slice(start, start + self._length(stream, text)))
+        return found
 
     def length(self, sequence: tuple[str | int, ...]) -> int:
-        """Positions of a sequence that joins these streams; a number stands for so many of neither."""
-        lengths = {"image": self.grid[0] * self.grid[1], "text": self.text_tokens}
-        return sum(one if isinstance(one, int) else lengths[one] for one in sequence)
+        """Positions of a sequence that joins these streams: as many as the longest row of the batch has."""
+        longest = max(self.lengths, default=self.text_tokens)
+        return sum(self._padded(one, longest) for one in sequence)
+
+    def of_stream(self, values: Tensor, stream: str, sequence: tuple[str | int, ...], dim: int = 1) -> Tensor:
+        """Positions of a stream in values of the prompts' rows; of shorter texts 0 stands at the end.
+
+        Parameters
+        ----------
+        values : Tensor
+            Rows first, the positions of `sequence` along `dim`.
+        """
+        spans, dim = self.spans(stream, sequence), dim % values.ndim
+        if all(span == spans[0] for span in spans):
+            return values.narrow(dim, spans[0].start, spans[0].stop - spans[0].start)
+        from torch.nn.utils.rnn import pad_sequence
+
+        rows = [
+            row.narrow(dim - 1, span.start, span.stop - span.start).movedim(dim - 1, 0)
+            for row, span in zip(values, spans, strict=True)
+        ]
+        return pad_sequence(rows, batch_first=True).movedim(1, dim)
+
+    def _length(self, one: str | int, text: int) -> int:
+        if isinstance(one, int):
+            return one
+        return text if one == "text" else self.grid[0] * self.grid[1]
+
+    def _padded(self, one: str | int, text: int) -> int:
+        return -(-self._length(one, text) // self.multiple) * self.multiple
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
         """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...).

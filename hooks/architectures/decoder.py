@@ -30,8 +30,15 @@ def widest(vae: Any) -> int:
 
 
 def _levels(config: Any) -> Sequence[int]:
-    """Channels by level; an AutoencoderDC names those of its decoder apart."""
+    """Channels by level; an AutoencoderDC names those of its decoder apart, Qwen's VAE multiples of the first."""
+    if getattr(config, "dim_mult", None) is not None:
+        return [config.base_dim * multiple for multiple in config.dim_mult]
     return getattr(config, "block_out_channels", None) or config.decoder_block_out_channels
+
+
+def _channels(config: Any) -> int:
+    """Channels of the latent."""
+    return int(config.z_dim if hasattr(config, "z_dim") else config.latent_channels)
 
 
 def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
@@ -79,19 +86,28 @@ def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
         Whether the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
     """
     config = vae.config
+    given = given.squeeze(2) if given.ndim == 5 else given  # a video of one frame
     mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
-    if normalized and mean is not None and std is not None:
+    factor = getattr(config, "scaling_factor", None)
+    if (normalized or factor is None) and mean is not None and std is not None:
         mean, std = (given.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
-        return (given - mean) * config.scaling_factor / std
+        return (given - mean) * (1.0 if factor is None else factor) / std
     shift = getattr(config, "shift_factor", None)
-    return (given if shift is None else given - shift) * config.scaling_factor
+    return (given if shift is None else given - shift) * factor
+
+
+def decode(vae: Any, latent: Tensor) -> Tensor:
+    """Image of a VAE, shape (rows, 3, height, width), from what it is given as (rows, channels, h, w)."""
+    given = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
+    image = vae.decode(given).sample
+    return image.squeeze(2) if image.ndim == 5 else image
 
 
 def decode_once(vae: Any, size: tuple[int, int]) -> None:
     """Decode one latent of this height and width with a VAE on the meta device."""
     import torch
 
-    vae.decode(torch.zeros(1, vae.config.latent_channels, *size, device="meta"))
+    decode(vae, torch.zeros(1, _channels(vae.config), *size, device="meta"))
 
 
 def check(part: str, config: Any) -> None:
@@ -106,12 +122,13 @@ def check(part: str, config: Any) -> None:
     ------
     MisfitError
     """
-    factor = config.scaling_factor
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
+    factor = getattr(config, "scaling_factor", None)
+    number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
+    if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
         raise MisfitError(part, "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
     for key in ("latents_mean", "latents_std"):
         values = getattr(config, key, None)
-        whole = isinstance(values, (list, tuple)) and len(values) == config.latent_channels
+        whole = isinstance(values, (list, tuple)) and len(values) == _channels(config)
         if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
-            expected = f"`{key}`, {config.latent_channels} numbers or null"
+            expected = f"`{key}`, {_channels(config)} numbers or null"
             raise MisfitError(part, expected, f"{values!r:.40}", "mend it")

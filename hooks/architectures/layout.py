@@ -52,6 +52,10 @@ class Layout:
     guidance : {"classifier-free", "distilled", "true"}
         What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two,
         or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
+    template : str
+        What the pipeline puts around prompts, one of `hooks.prompt.given.TEMPLATES`; "" where it is nothing.
+    unguided : float
+        The largest scale at which the denoiser is not called without the prompt, too.
     """
 
     pipeline: str
@@ -64,6 +68,8 @@ class Layout:
     lengths: tuple[int, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     guidance: str = "classifier-free"
+    unguided: float = 1.0
+    template: str = ""
 
     @property
     def networks(self) -> tuple[Component, ...]:

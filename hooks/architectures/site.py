@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from hooks.architectures.batch import Batch
 
+BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"  # of the latents
+
 
 @dataclass(frozen=True)
 class Site:
@@ -39,7 +41,7 @@ class Site:
         Number of a slice and number of slices of the last dimension, where projections are fused.
     heads : int or None
         Heads that the last dimension is divided into.
-    stream, sequence : str or None, tuple of str
+    stream, sequence : str or None, tuple of str or int
         Where its module runs over a sequence of both streams, the one that is read, and their order
         (`hooks.architectures.batch.Batch.span`).
     read_only : str or None
@@ -55,7 +57,7 @@ class Site:
     part: tuple[int, int] | None = None
     heads: int | None = None
     stream: str | None = None
-    sequence: tuple[str, ...] = ()
+    sequence: tuple[str | int, ...] = ()
     read_only: str | None = None
 
     @property
@@ -90,7 +92,7 @@ class Site:
 
     def of_stream(self, values: Tensor, batch: Batch) -> Tensor:
         """The rows' tokens of this site's stream, of values `take` gave; all where its module has one stream."""
-        return values if self.stream is None else values[:, batch.span(self.stream, self.sequence)]
+        return values if self.stream is None else batch.of_stream(values, self.stream, self.sequence)
 
     def give(self, whole: Any, values: Tensor) -> Any:
         """Return what the module was given or gave, with `values` here; `whole` itself stays as it is.
@@ -127,6 +129,8 @@ class Site:
             raise HookError(f"{self.address}: cannot be written: {self.read_only}")
 
     def _view(self, tensor: Tensor) -> Tensor:
+        if tensor.ndim == 5 and tensor.shape[2] == 1:  # a video of one frame
+            tensor = tensor.squeeze(2)
         if self.part is not None:
             index, parts = self.part
             tensor = tensor.chunk(parts, dim=-1)[index]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
+from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.places import Place
-from hooks.architectures.site import Site, children, tensor_of
+from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from hooks.sampler import Step
 
-_BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
+_PADDED = "rows are padded to one length: write at the text encoder, or at the streams of a block"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
@@ -32,14 +33,14 @@ class Transformer(Architecture):
 
     denoiser_name = "transformer"
     denoiser_part = PART
-    steps_at_scheduler = True
-    final_attention = True
-    word_maps = "joint-mass"
+    transformer = True
     scheduler_methods = ("set_timesteps", "step")
 
     def __init__(self, row: TransformerRow) -> None:
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
+        double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
+        self.word_maps = ("joint-mass", "joint-share", *(("output-space",) if double else ()))
         self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 
@@ -76,8 +77,8 @@ class Transformer(Architecture):
         self._require_shared_noise(pipe)
 
     def check(self, pipe: Any) -> None:
-        """See `Architecture.check`; a transformer of packed latents has no size of its own."""
-        if self.row.packed:
+        """See `Architecture.check`; some transformers have no size of their own."""
+        if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
             decoder.check(self.decoder_part, self.decoder(pipe).config)
         else:
             super().check(pipe)
@@ -104,9 +105,12 @@ class Transformer(Architecture):
         yield from text_sites(pipe, PART, place)
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
-        yield _made("latent", _BY_STEP)
+        yield _made("latent", BY_STEP)
         for address, path in self.row.entrances.items():
-            yield Site(address, f"{PART}.{path}", place(address))
+            stream, more = address.rpartition(".")[2], {}
+            if self.row.listed:  # rows are padded to one length
+                more = {"read": "input", "stream": stream, "sequence": (stream,), "read_only": _PADDED}
+            yield Site(address, f"{PART}.{path}", place(address), **more)
         yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):
             yield _made(f"noise_pred.{branch}", _AFTER)
@@ -166,16 +170,17 @@ class Transformer(Architecture):
         branches: tuple[str, ...] | None = None,
     ) -> Inputs:
         """Return what the transformer is given; latents are unpacked."""
-        row, given = self.row, _named(args, kwargs)
-        latent, states = given["hidden_states"], given["encoder_hidden_states"]
+        row, given = self.row, calls.named(self.row, args, kwargs)
+        lengths = calls.text_lengths(row, given)
+        latent, states = calls.stacked(given["hidden_states"]), calls.stacked(given["encoder_hidden_states"])
         branches = branches or self._branches(pipe)
         if latent.shape[0] % len(branches):
             raise HookError(
                 f"transformer: expected a multiple of {len(branches)} rows under guidance, but got {latent.shape[0]}"
             )
         rows = latent.shape[0] // len(branches)
-        size = self._size(pipe, given)
-        batch = Batch(rows, branches, *size, patch=self.patch(pipe), text_tokens=states.shape[1])
+        size = self._size(pipe, {**given, "hidden_states": latent})
+        batch = Batch(rows, branches, *size, self.patch(pipe), states.shape[1], lengths, row.multiple)
         pooled = None if row.pooled is None else batch.conditional(given[row.pooled[0]], "text.pooled")
         return Inputs(
             batch,
@@ -197,10 +202,8 @@ class Transformer(Architecture):
         """See `Architecture.branches`."""
         if self.row.branches != "text":
             return None
-        states = _named(args, kwargs)["encoder_hidden_states"]
-        half = len(states) // 2
-        own = states[:half] if self.row.prompts_first else states[half:]
-        guided = len(states) % 2 == 0 and of_prompts(own)
+        states = calls.named(self.row, args, kwargs)["encoder_hidden_states"]
+        guided = len(states) % 2 == 0 and of_prompts(states[len(states) // 2 :])
         if guided and runs > 1:
             return self._order(guided=True)
         if guided or of_prompts(states):  # negative states may have been passed in
@@ -211,7 +214,11 @@ class Transformer(Architecture):
         )
 
     def _branches(self, pipe: Any) -> tuple[str, ...]:
-        guided = self.row.branches == "pipeline" and getattr(pipe, "do_classifier_free_guidance", False)
+        if self.row.branches != "pipeline":
+            return self._order(guided=False)
+        guided = getattr(pipe, "do_classifier_free_guidance", None)
+        if guided is None:
+            guided = getattr(pipe, "guidance_scale", 0.0) > self.row.layout.unguided
         return self._order(bool(guided))
 
     def _order(self, guided: bool) -> tuple[str, ...]:
@@ -224,6 +231,8 @@ class Transformer(Architecture):
         """Height and width of the latent."""
         if not self.row.packed:
             return tuple(given["hidden_states"].shape[-2:])
+        if "img_shapes" in given:
+            return tuple(self.patch(pipe) * side for side in given["img_shapes"][0][0][-2:])
         if hasattr(pipe, "blank_size"):  # without weights, positions have no values
             return pipe.blank_size
         last = given["img_ids"].flatten(0, -2)[-1].tolist()
@@ -244,16 +253,15 @@ class Transformer(Architecture):
     def with_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """States of the tokens, masks and pooled text of the rows named; all else stays each row's own."""
-        names = ("encoder_hidden_states", *self.row.masks, *(self.row.pooled or ())[:1])
-        swapped = {name: kwargs[name][list(rows)] for name in names if kwargs.get(name) is not None}
-        return tuple(args), {**kwargs, **swapped}
+        """See `Architecture.with_texts`."""
+        return calls.with_texts(self.row, args, kwargs, rows)
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
-        """See `Architecture.prediction`; without the variance behind it."""
-        values = self.unpacked(tensor_of(output), inputs.batch)
+        """See `Architecture.prediction`; without the variance behind it, in the sign that the scheduler is given."""
+        values = self.unpacked(calls.stacked(tensor_of(output)), inputs.batch)
         channels = inputs.latent.shape[1]
-        return values[:, :channels] if self.row.variance else values
+        values = values[:, :channels] if self.row.variance else values
+        return -values if self.row.negated else values
 
     def predictions(
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
@@ -297,21 +305,30 @@ class Transformer(Architecture):
         name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
         return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
-    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
-        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one."""
-        return scale > 1 and self.row.layout.guidance != "distilled"
+    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
+        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one at the scale itself."""
+        if self.row.layout.guidance == "distilled":
+            return true_scale is not None and true_scale > 1
+        return scale > self.row.layout.unguided
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
         """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
         return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
 
-    def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
+    def call_arguments(
+        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
+    ) -> dict[str, Any]:
         """See `Architecture.call_arguments`."""
         layout, found = self.row.layout, dict(self.row.layout.fixed)
         if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
-            return {**found, "true_cfg_scale": scale, "negative_prompt": negative or ""}
+            return {**found, "true_cfg_scale": scale, "negative_prompt": list(negative)}
+        found["guidance_scale"] = scale
+        if true_scale is not None:
+            found["true_cfg_scale"] = true_scale
         # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
-        return {**found, "guidance_scale": scale, **({"negative_prompt": negative} if negative else {})}
+        if any(negative) or true_scale is not None:
+            found["negative_prompt"] = list(negative)
+        return found
 
     # Sizes
 
@@ -337,58 +354,21 @@ class Transformer(Architecture):
     # Without weights
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """The last encoder's last states; before them those of two encoders of CLIP, and the pooled text of CLIP's."""
-        import torch
-
-        *clip, last = outputs
-        states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
-        if len(clip) > 1:
-            joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
-            missing = states.shape[-1] - joined.shape[-1]
-            states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
-        given = {"encoder_hidden_states": states}
-        if self.row.pooled is not None:
-            pooled = [getattr(one, "text_embeds", getattr(one, "pooler_output", None)) for one in clip]
-            given[self.row.pooled[0]] = torch.cat(pooled, -1)
-        return given
+        """See `Architecture.text_arguments`."""
+        return calls.text_arguments(self.row, outputs)
 
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
         """See `Architecture.blank_text`."""
-        import torch
-
-        config = self.denoiser(pipe).config
-        widths = {"encoder_hidden_states": (1, tokens, config[self.row.text_width])}
-        if self.row.pooled is not None:
-            widths[self.row.pooled[0]] = (1, config[self.row.pooled[1]])
-        return {name: torch.zeros(shape, device="meta") for name, shape in widths.items()}
+        return calls.blank_text(self.row, self.denoiser(pipe).config, tokens)
 
     def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
         """See `Architecture.blank_call`."""
-        import torch
-
-        config, row = self.denoiser(pipe).config, self.row
-        shape: tuple[int, ...] = (1, config.in_channels, *size)
-        given = {"timestep": torch.zeros(1, device="meta"), **text}
-        for argument, shapes in row.blank.items():
-            given[argument] = {key: torch.zeros(of, device="meta") for key, of in shapes.items()}
-        if row.packed:
-            grid = [side // self.patch(pipe) for side in size]
-            shape = (1, grid[0] * grid[1], config.in_channels)
-            given["img_ids"] = torch.zeros(shape[1], 3, device="meta")
-            given["txt_ids"] = torch.zeros(text["encoder_hidden_states"].shape[1], 3, device="meta")
-        if config.get("guidance_embeds"):
-            given["guidance"] = torch.zeros(1, device="meta")
-        return {"hidden_states": torch.zeros(shape, device="meta"), **given}
+        return calls.blank_call(self.row, self.denoiser(pipe), size, self.patch(pipe), text)
 
     def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
         """See `Architecture.call_once`."""
         bare.blank_size = size
         super().call_once(bare, size, tokens)
-
-
-def _named(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a transformer's call by name; the latents may come first."""
-    return {**dict(zip(("hidden_states",), args)), **kwargs}
 
 
 def _made(address: str, read_only: str) -> Site:

@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hooks.architectures import transformer_layouts as layouts
 from hooks.architectures.layout import Layout
+from hooks.architectures.transformer_layouts import (
+    CLIP,
+    CLIP_POOLED,
+    GEMMA,
+    GEMMA_MODELS,
+    LLAMA,
+    QWEN,
+    QWEN3_MODELS,
+    T5,
+    layout,
+)
 from hooks.architectures.transformer_sites import Stack
 
 
@@ -27,7 +37,7 @@ class TransformerRow:
     stacks : tuple of Stack
         In the order in which they run.
     entrances : mapping of str to str
-        Modules that embed the image and the text.
+        Modules that embed the image and the text; where these join all rows, the modules behind, which are given rows.
     text_tokens : int
         Positions of the text that the published model is given.
     text_width : str
@@ -42,11 +52,21 @@ class TransformerRow:
         Side of a patch of the latent; None: the transformer's own setting.
     packed : bool
         Whether pipelines pass latents as a sequence of patches.
+    listed : bool
+        Whether pipelines pass latents (of one frame) and states as lists, a tensor for each row.
+    arguments : mapping of str to str
+        What the transformer calls latents, time and states, in this order, where it calls them otherwise than others.
+    own_lengths : bool
+        Whether the text of each row takes as many positions of the attention as its mask, the first of `masks`, leaves.
+    multiple : int
+        Each stream is padded to a multiple of so many positions.
     branches : {"pipeline", "text", "calls"}
         How guidance runs: its branches in one batch where the pipeline says so; the same, but the pipeline does not say
         and the texts tell; in a second call.
     prompts_first : bool
         Whether the prompts' rows come first in the batch.
+    negated : bool
+        Whether pipelines change the sign of what the transformer returns before the scheduler is given it.
     predicts : tuple of str
         As those of `Architecture`.
     variance : bool
@@ -72,8 +92,13 @@ class TransformerRow:
     masks: tuple[str, ...] = ()
     patch: int | None = None
     packed: bool = False
+    listed: bool = False
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    own_lengths: bool = False
+    multiple: int = 1
     branches: str = "pipeline"
     prompts_first: bool = False
+    negated: bool = False
     predicts: tuple[str, ...] = ("flow_prediction",)
     variance: bool = False
     own_generator: bool = False
@@ -81,6 +106,11 @@ class TransformerRow:
     blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
+_T5 = ("T5EncoderModel",)
+# the published folders of PixArt name the class that diffusers replaces by its successor
+_PIXART_MODELS = ("PixArtTransformer2DModel", "Transformer2DModel")
+_UNBINNED = {"use_resolution_binning": False}
+_PLAIN = {"fixed": _UNBINNED, "template": "lower case"}
 _MODULATED = {"mod": "norm1.linear", "mod.text": "norm1_context.linear", "ff": "ff", "ff.text": "ff_context"}
 _JOINT = Stack(
     "dit.block",
@@ -91,6 +121,16 @@ _JOINT = Stack(
     streams={"text": 0, "image": 1},
     modules=_MODULATED,
 )
+_FLUX_LAYERS = (((19, False), (18, 17, 12, 14, 11)),)
+_SINGLE = replace(
+    _JOINT,
+    address="dit.single",
+    path="single_transformer_blocks",
+    modules={"mod": "norm.linear"},
+    single=True,
+)
+_JOINED = {"text": None, "image": None}
+_REGISTERED = (8, "text", "image")
 _CROSS = Stack(
     "dit.block",
     "transformer_blocks",
@@ -116,10 +156,15 @@ ROWS = (
     TransformerRow(
         name="Stable Diffusion 3",
         models="Stable Diffusion 3 or 3.5",
-        layout=layouts.SD3,
+        layout=layout(
+            "StableDiffusion3Pipeline",
+            "SD3Transformer2DModel",
+            ((CLIP, CLIP_POOLED, 77), (CLIP, CLIP_POOLED, 77), (T5, _T5, 256)),
+            pooled=True,
+        ),
         stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_tokens=layouts.SD3.lengths[0] + layouts.SD3.lengths[2],  # CLIP's two side by side, then T5's
+        text_tokens=77 + 256,  # CLIP's two side by side, then T5's
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         word_layers=(
@@ -131,49 +176,170 @@ ROWS = (
     TransformerRow(
         name="FLUX",
         models="FLUX.1",
-        layout=layouts.FLUX,
-        stacks=(
-            _JOINT,
-            replace(
-                _JOINT,
-                address="dit.single",
-                path="single_transformer_blocks",
-                modules={"mod": "norm.linear"},
-                single=True,
-            ),
+        layout=layout(
+            "FluxPipeline",
+            "FluxTransformer2DModel",
+            ((CLIP, ("CLIPTextModel",), 77), (T5, _T5, 512)),
+            pooled=True,
+            guidance="distilled",
         ),
+        stacks=(_JOINT, _SINGLE),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_tokens=layouts.FLUX.lengths[1],
+        text_tokens=512,
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         patch=2,
         packed=True,
         branches="calls",
-        word_layers=(((19, False), (18, 17, 12, 14, 11)),),
+        word_layers=_FLUX_LAYERS,
+    ),
+    TransformerRow(
+        name="Chroma",
+        models="Chroma",
+        layout=layout("ChromaPipeline", "ChromaTransformer2DModel", ((T5, _T5, 512),)),
+        stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
+        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
+        text_tokens=512,
+        text_width="joint_attention_dim",
+        masks=("attention_mask",),
+        patch=2,
+        packed=True,
+        branches="calls",
+        word_layers=_FLUX_LAYERS,  # Chroma was trained from FLUX.1-schnell
     ),
     TransformerRow(
         name="PixArt-α",
         models="PixArt-α",
-        layout=layouts.PIXART_ALPHA,
-        text_tokens=layouts.PIXART_ALPHA.lengths[0],
+        layout=layout("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
+        text_tokens=120,
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
         models="PixArt-Σ",
-        layout=layouts.PIXART_SIGMA,
-        text_tokens=layouts.PIXART_SIGMA.lengths[0],
+        layout=layout("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
+        text_tokens=300,
         **_PIXART,
     ),
     TransformerRow(
         name="Sana",
         models="Sana",
-        layout=layouts.SANA,
+        layout=layout(  # of instruction and prompt together the denoiser is given 300: the first, and the last 299
+            "SanaPipeline",
+            "SanaTransformer2DModel",
+            ((GEMMA, GEMMA_MODELS, 300),),
+            "AutoencoderDC",
+            fixed=_UNBINNED,
+            template="instruction",
+        ),
         stacks=(_CROSS,),
         entrances={"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-        text_tokens=layouts.SANA.lengths[0],
+        text_tokens=300,
         text_width="caption_channels",
         masks=("encoder_attention_mask",),
         own_generator=True,
+    ),
+    TransformerRow(
+        name="Ovis-Image",
+        models="Ovis-Image",
+        layout=layout(
+            "OvisImagePipeline",
+            "OvisImageTransformer2DModel",
+            ((QWEN, QWEN3_MODELS, 256),),
+            template="conversation",
+        ),
+        stacks=(_JOINT, _SINGLE),
+        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
+        text_tokens=256,
+        text_width="joint_attention_dim",
+        patch=2,
+        packed=True,
+        branches="calls",
+    ),
+    TransformerRow(
+        name="Qwen-Image",
+        models="Qwen-Image",
+        layout=layout(
+            "QwenImagePipeline",
+            "QwenImageTransformer2DModel",
+            ((QWEN, ("Qwen2_5_VLForConditionalGeneration",), 512),),
+            "AutoencoderKLQwenImage",
+            guidance="true",
+            template="format",
+        ),
+        stacks=(
+            replace(
+                _JOINT,
+                modules={"mod": "img_mod.1", "mod.text": "txt_mod.1", "ff": "img_mlp", "ff.text": "txt_mlp"},
+            ),
+        ),
+        entrances={"dit.in.image": "img_in", "dit.in.text": "txt_in"},
+        text_tokens=512,
+        text_width="joint_attention_dim",
+        masks=("encoder_hidden_states_mask",),
+        packed=True,
+        branches="calls",
+    ),
+    TransformerRow(
+        name="Lumina-Image 2",
+        models="Lumina-Image 2",
+        layout=layout(
+            "Lumina2Pipeline",
+            "Lumina2Transformer2DModel",
+            ((GEMMA, GEMMA_MODELS, 256),),
+            template="system prompt",
+        ),
+        stacks=(replace(_SINGLE, path="layers", streams=_JOINED, modules={"mod": "norm1.linear"}),),
+        entrances={"dit.in.image": "x_embedder", "dit.in.text": "time_caption_embed.caption_embedder"},
+        text_tokens=256,
+        text_width="cap_feat_dim",
+        masks=("encoder_attention_mask",),
+        own_lengths=True,
+        branches="calls",
+        negated=True,
+    ),
+    TransformerRow(
+        name="Z-Image",
+        models="Z-Image",
+        layout=layout(
+            "ZImagePipeline",
+            "ZImageTransformer2DModel",
+            ((QWEN, QWEN3_MODELS, 512),),
+            unguided=0.0,  # the scale counts from the prompt's prediction, not from the one without a prompt
+            template="conversation",
+        ),
+        stacks=(
+            replace(
+                _SINGLE,
+                path="layers",
+                attention="attention",
+                sequence=("image", "text"),
+                streams=_JOINED,
+                modules={"mod": "adaLN_modulation.0"},
+            ),
+        ),
+        entrances={"dit.in.image": "noise_refiner.0", "dit.in.text": "context_refiner.0"},
+        text_tokens=512,
+        text_width="cap_feat_dim",
+        patch=2,
+        listed=True,
+        arguments={"x": "hidden_states", "t": "timestep", "cap_feats": "encoder_hidden_states"},
+        multiple=32,
+        prompts_first=True,
+        negated=True,
+    ),
+    TransformerRow(
+        name="AuraFlow",
+        models="AuraFlow",
+        layout=layout(
+            "AuraFlowPipeline", "AuraFlowTransformer2DModel", ((LLAMA, ("UMT5EncoderModel",), 256),)
+        ),
+        stacks=(
+            replace(_JOINT, path="joint_transformer_blocks", sequence=_REGISTERED),
+            replace(_SINGLE, sequence=_REGISTERED, streams=_JOINED, modules={"mod": "norm1.linear"}),
+        ),
+        entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
+        text_tokens=256,
+        text_width="joint_attention_dim",
     ),
 )

@@ -61,10 +61,11 @@ class Stack:
         Within a block, the attention by which the image reads the text.
     role : {"joint", "cross"}
         Whether both streams attend to both, or the image to the text alone.
-    sequence : tuple of str
-        Order of the streams in the joint attention; of cross-attention that of its keys, ("text",).
-    streams : mapping of str to int
-        Element of the block's output by stream.
+    sequence : tuple of str or int
+        Order of the streams in the joint attention, a number for so many positions of neither (register tokens); of
+        cross-attention that of its keys, ("text",).
+    streams : mapping of str to int or None
+        Element of the block's output by stream; None: the output is the sequence of both.
     modules : mapping of str to str
         Other modules of a block by what their address ends in.
     single : bool
@@ -75,10 +76,19 @@ class Stack:
     path: str
     attention: str
     role: str
-    sequence: tuple[str, ...]
-    streams: Mapping[str, int]
+    sequence: tuple[str | int, ...]
+    streams: Mapping[str, int | None]
     modules: Mapping[str, str]
     single: bool = False
+
+    def beside(self, stream: str) -> dict[str, Any]:
+        """What a site says of its stream, where one module runs over both or other positions stand before the text."""
+        if self.single:
+            return {"stream": stream, "sequence": self.sequence, "read_only": _SHARED}
+        own = tuple(one for one in self.sequence if one != "image")
+        if stream == "image" or own == ("text",):
+            return {}
+        return {"stream": stream, "sequence": own, "read_only": _SHARED}
 
 
 def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
@@ -100,7 +110,9 @@ def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
             for stream, element in stack.streams.items():
                 if stream == "text" and _is_last_of_text(block):
                     continue
-                yield Site(f"{address}.{stream}", path, place(f"{address}.{stream}"), element=element)
+                where, whole = f"{address}.{stream}", element is None
+                more = stack.beside(stream) if whole or not stack.single else {}
+                yield Site(where, path, place(where), element=0 if whole else element, **more)
 
 
 def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Iterator[Site]:
@@ -114,14 +126,15 @@ def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Itera
     text = f"{image}.text"
     if stack.single:
         for name, stream in ((image, "image"), (text, "text")):
-            more = {"stream": stream, "sequence": stack.sequence, "read_only": _SHARED}
+            more = stack.beside(stream)
             yield from _projections(name, where, module, more)
             yield Site(name, where, place(name), default=stream == "image", **more)
         return
+    more = stack.beside("text")
     yield from _projections(image, where, module, {})
-    yield from _projections(text, where, module, {}, ("add_{}_proj", "to_add_out"))
+    yield from _projections(text, where, module, more, ("add_{}_proj", "to_add_out"))
     if not _is_last_of_text(block):
-        yield Site(text, where, place(text), default=False, element=1)
+        yield Site(text, where, place(text), default=False, element=1, **more)
     yield Site(image, where, place(image))
 
 
@@ -141,7 +154,8 @@ def _projections(
     if has_module(module, names[1]):
         where = f"{address}.heads"
         heads = int(module.heads)
-        yield Site(where, f"{path}.{names[1]}", place(where), default=False, read="input", heads=heads)
+        end = f"{path}.{names[1]}"
+        yield Site(where, end, place(where), default=False, read="input", heads=heads, **more)
 
 
 def _is_last_of_text(block: Any) -> bool:

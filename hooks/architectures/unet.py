@@ -12,7 +12,7 @@ from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Inputs
 from hooks.architectures.layout import Component, Layout, MisfitError, SingleFile
 from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
-from hooks.architectures.site import Site, children, module_at, tensor_of
+from hooks.architectures.site import BY_STEP, Site, children, module_at, tensor_of
 from hooks.architectures.text_encoders import text_core, text_sites
 from hooks.architectures.unet_batch import batch_of, three_way
 from hooks.architectures.unet_single_file import single_file
@@ -33,7 +33,6 @@ PROJECTIONS = ("query", "key", "value")
 TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
-_BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _UNREAD = (
     "the pipeline takes the states before the last layer of this text encoder, so that nothing written here reaches an "
     "image: write at the layer before it"
@@ -97,7 +96,7 @@ class UNet(Architecture):
         """All sites, in the order in which they run."""
         for site in text_sites(pipe, "unet", place):
             yield replace(site, read_only=_UNREAD) if _is_xl(pipe) and _unread(pipe, site) else site
-        yield _site("latent", "unet", read="pipeline", read_only=_BY_STEP)
+        yield _site("latent", "unet", read="pipeline", read_only=BY_STEP)
         yield from _unet_sites(pipe.unet)
         branches = ["unconditional", "conditional", "guided"]
         if three_way(pipe):
@@ -167,7 +166,7 @@ class UNet(Architecture):
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
         return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
 
-    def guided(self, config: Mapping[str, Any], scale: float) -> bool:
+    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """See `Architecture.guided`; a distilled UNet takes the scale as an input, and is called once."""
         return scale > 1 and config.get("time_cond_proj_dim") is None
 

@@ -76,7 +76,7 @@ class FinalSums(AttentionSums):
         if self.reading == "probability":
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
-                f"{type(pipe).__name__} has attentions of its own kind: choose {self._architecture.word_maps}"
+                f"{type(pipe).__name__} has attentions of its own kind: choose {self._architecture.word_maps[0]}"
             )
         if choice is not None and (choice.tokens is not None or choice.resolutions is not None):
             raise HookError(
@@ -167,15 +167,18 @@ class FinalSums(AttentionSums):
         expected = batch.length(sequence)
         if keys != expected:
             raise HookError(f"{layer.address}: expected {expected} keys ({sequence}), but got {keys}")
-        asking = batch.span("image", sequence) if joint else slice(None)
-        text = batch.span("text", sequence)
+        text = batch.spans("text", sequence)
+
+        def of_image(values: Tensor, dim: int) -> Tensor:
+            return batch.of_stream(values, "image", sequence, dim) if joint else values
+
         width = max(map(len, self.columns)) + self.has_text_mass
         takers = self._takers(layer, call, width)
         if not takers:
             return
         for sums in takers:
             sums.prepare(layer, batch.rows, width, result.device, call.planned)
-        query = batch.conditional(given["query"], layer.address)[..., asking, :]
+        query = of_image(batch.conditional(given["query"], layer.address), -2)
         pixels = batch.grid[0] * batch.grid[1]
         if query.shape[-2] != pixels:
             raise HookError(
@@ -183,9 +186,10 @@ class FinalSums(AttentionSums):
             )
         where = (slice(0, batch.rows), slice(0, layer.heads), slice(0, pixels))
         if self.reading == "output":
-            values = self._outputs(batch.conditional(result, layer.address), asking, text)
+            whole = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
+            values = self._outputs(of_image(whole, 1), whole, text)
         else:
-            values = self._masses(query, given, batch, asking, text, layer)
+            values = self._masses(query, given, batch, of_image, text, layer)
         for sums in takers:
             sums.add(layer, where, values, call.number, call.planned)
 
@@ -194,8 +198,8 @@ class FinalSums(AttentionSums):
         query: Tensor,
         given: dict[str, Any],
         batch: Batch,
-        asking: slice,
-        text: slice,
+        of_image: Callable[[Tensor, int], Tensor],
+        text: list[slice],
         layer: AttentionLayer,
     ) -> Tensor:
         """What is paid each column, shape (rows, heads, pixels, columns)."""
@@ -203,7 +207,7 @@ class FinalSums(AttentionSums):
         mask = given.get("attn_mask")
         if mask is not None:
             mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
-            mask = mask if mask.shape[-2] == 1 else mask[..., asking, :]
+            mask = mask if mask.shape[-2] == 1 else of_image(mask, -2)
         more = {name: given[name] for name in ("scale", "enable_gqa") if name in given}
         parts = []
         for columns in self._indicators(key, text):
@@ -215,7 +219,7 @@ class FinalSums(AttentionSums):
             paid = torch.cat([paid[..., :-1] / paid[..., -1:], paid[..., -1:]], dim=-1)
         return paid
 
-    def _indicators(self, key: Tensor, text: slice) -> Iterator[Tensor]:
+    def _indicators(self, key: Tensor, text: list[slice]) -> Iterator[Tensor]:
         """Values (rows, heads, keys, width of a head) whose columns stand for tokens, and the last for all of the text.
 
         As wide as the keys, which every kernel takes; several where there are more columns.
@@ -224,22 +228,22 @@ class FinalSums(AttentionSums):
         size = key.shape[-1]
         room = -(-(width + 1) // size) * size
         one = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
-        for row, positions in enumerate(self.columns):
+        for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
             if positions:
-                places = torch.tensor(positions, device=key.device) + text.start
+                places = torch.tensor(positions, device=key.device) + span.start
                 one[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
-        one[:, 0, text, width] = 1
+            one[row, 0, span, width] = 1
         for start in range(0, room, size):
             yield one[..., start : start + size].expand(-1, key.shape[1], -1, -1)
 
-    def _outputs(self, result: Tensor, asking: slice, text: slice) -> Tensor:
+    def _outputs(self, image: Tensor, whole: Tensor, text: list[slice]) -> Tensor:
         """Softmax over the tokens of products of outputs, shape (rows, 1, pixels, columns)."""
-        whole = result.transpose(1, 2).flatten(2).float()  # (rows, positions, heads * width)
-        image, words = whole[:, asking], whole[:, text]
         width = max(map(len, self.columns))
         found = torch.zeros((len(whole), 1, image.shape[1], width), device=whole.device)
-        for row, positions in enumerate(self.columns):
+        for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
             if positions:
-                scores = image[row] @ words[row, list(positions)].T
+                words = whole[row, span][list(positions)]
+                # what the words have in common cancels in the softmax, and would cost digits
+                scores = image[row] @ (words - words.mean(0)).T
                 found[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
         return found

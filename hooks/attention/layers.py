@@ -76,7 +76,7 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     for site, factor in architecture.attentions(pipe, kind):
         module = module_at(pipe, site.module)
         layer = AttentionLayer(site.address, factor, int(module.heads), module)
-        if not architecture.final_attention:
+        if not architecture.transformer:
             _require_readable(layer)
         layers.append(layer)
     return layers

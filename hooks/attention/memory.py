@@ -54,14 +54,14 @@ def estimate_memory(
         If the choice matches no layer, or the pipeline is not supported.
     """
     architecture, total = architecture_of(pipe), 0
-    named = architecture.word_maps
+    named = architecture.word_maps[0]
     chosen = settle(choice, None, named) if kind == "cross" else settle(False, choice, named)
     size = architecture.latent_size(pipe, height, width)
     size = tuple(side // architecture.patch(pipe) for side in size)
     for attention, definition, kept in chosen:
         sums = sums_of(pipe, lambda: None, definition, kept, attention)
         tokens = architecture.prompt_tokens(pipe) if attention == "cross" else None
-        if architecture.final_attention:
+        if architecture.transformer:
             tokens = WORDS + 1
         calls = architecture.calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
         total += 4 * sums.elements(rows, *size, tokens, calls)
@@ -77,11 +77,11 @@ def sums_of(
 ) -> AttentionSums:
     """The sums of a pipeline's attentions, read as its architecture is read; arguments are those of `AttentionSums`."""
     architecture = architecture_of(pipe)
-    if not architecture.final_attention:
+    if not architecture.transformer:
         if definition is not None and definition.reading != "probability":
             raise HookError(
                 f"definition {definition.name!r}: is of transformers, but {type(pipe).__name__} draws with a U-Net: "
-                f"choose {architecture.word_maps}"
+                f"choose {architecture.word_maps[0]}"
             )
         return AttentionSums(pipe, call, definition, kept, kind)
     if kind == "self":

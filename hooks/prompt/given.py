@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from hooks.architectures.layout import Layout
@@ -123,8 +124,7 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
 
 
 def _template(layout: Layout, tokenizer: Any) -> Template:
-    read = _TEMPLATES.get(layout.pipeline)
-    return Template() if read is None else read(layout, tokenizer)
+    return TEMPLATES[layout.template](layout, tokenizer) if layout.template else Template()
 
 
 @cache
@@ -156,24 +156,29 @@ def _formatted(layout: Layout, tokenizer: Any) -> Template:
 
 
 def _conversation(layout: Layout, tokenizer: Any) -> Template:
-    messages = [{"role": "user", "content": _MARK}]
+    kind, spared = layout.pipeline_class(), 0
     try:
-        whole = tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
-        )
+        if hasattr(kind, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
+            bare = _bare(kind)
+            own = SimpleNamespace(tokenizer=tokenizer, system_prompt=bare.system_prompt)
+            (whole,), spared = kind._get_messages(own, _MARK), bare.user_prompt_begin_id
+        else:
+            messages = [{"role": "user", "content": _MARK}]
+            whole = tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
+            )
     except ValueError as error:
         raise HookError(
             f"{layout.tokenizers[0].name}: expected a chat_template, but got none: add it"
         ) from error
     before, _, after = whole.partition(_MARK)
-    return Template(before, after)
+    return Template(before, after, spared=spared)
 
 
-_TEMPLATES: Mapping[str, Callable[[Layout, Any], Template]] = {
-    "PixArtAlphaPipeline": _plain,
-    "PixArtSigmaPipeline": _plain,
-    "SanaPipeline": _instructed,
-    "Lumina2Pipeline": _of_system,
-    "QwenImagePipeline": _formatted,
-    "ZImagePipeline": _conversation,
+TEMPLATES: Mapping[str, Callable[[Layout, Any], Template]] = {
+    "lower case": _plain,
+    "instruction": _instructed,
+    "system prompt": _of_system,
+    "format": _formatted,
+    "conversation": _conversation,
 }

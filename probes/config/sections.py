@@ -90,6 +90,17 @@ class Sampler(Section):
             example=7.5,
         ),
     ] = None
+    true_cfg_scale: Annotated[
+        Annotated[float, Field(ge=0)] | None,
+        option(
+            "Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the"
+            " negative prompt or an empty one. Each step then calls the model twice. Other models take"
+            " `guidance_scale` alone.",
+            unit="factor",
+            null="none",
+            example=4,
+        ),
+    ] = None
     scheduler: Annotated[
         str | None,
         option(
@@ -159,8 +170,9 @@ class Capture(Section):
         Definition,
         option(
             "How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of"
-            " Tang et al. 2023; the others trade coverage for sharpness. All are of U-Nets. `default`: `daam` for a"
-            " U-Net, `joint-mass` for a diffusion transformer, which takes no other.",
+            " Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of"
+            " U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what"
+            " is paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`.",
             example="self-refined",
         ),
     ] = "default"

@@ -271,7 +271,7 @@ def _definition(value: Any) -> Any:
 
 
 def _definitions() -> list[str]:
-    return [*definitions.names("probability"), "default"]
+    return [*definitions.names(), "default"]
 
 
 def _window(steps: list[int]) -> list[int]:

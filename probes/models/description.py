@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+from hooks.architectures import decoder
 from hooks.architectures.base import Architecture, build_blank
 from hooks.architectures.layout import Component, Layout, MisfitError
-from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines, drawn_by
+from hooks.architectures.registry import drawing_pipelines, drawn_by
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.architectures.unread import why_unread
 from probes.errors import UserError, first_line
@@ -54,20 +55,7 @@ class Description:
 
 def supported() -> str:
     """The remedy for a model that cannot be drawn with."""
-    models = one_of([architecture.models for architecture in ARCHITECTURES if architecture.layouts])
-    return f"choose a text-to-image model of {models}"
-
-
-def one_of(names: Sequence[str]) -> str:
-    """Names in running text: commas between them, and *or* before the last.
-
-    Examples
-    --------
-    >>> one_of(["a", "b"]), one_of(["a", "b", "c"])
-    ('a or b', 'a, b or c')
-    """
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
+    return "choose a text-to-image model of a pipeline that `triptych models` lists"
 
 
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
@@ -337,7 +325,7 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
         raise fault(source, file, "a prediction of the latents' shape", shapes, "mend it")
     file = f"{layout.decoder.name}/config.json"
     with readable(source, file, "a decoder that runs"):
-        image = architecture.decoder(model).decode(drawn).sample
+        image = decoder.decode(architecture.decoder(model), drawn)
     wanted = (3, *architecture.image_size(model))
     if image.shape != (1, *wanted):
         got = f"{tuple(image.shape[1:])}"

@@ -86,7 +86,7 @@ def layouts() -> list[Entry]:
             tested = (
                 f"random weights in the layouts of {', '.join(known)}" if known else "no published layout"
             )
-            if layout.lengths:  # diffusion transformers
+            if architecture.transformer:
                 tested = "tiny random weights in the published folder layout"
             made.append(Entry(layout.pipeline, parts, tested))
     return made

@@ -314,7 +314,7 @@ def load(
     else:
         description.check_weights(source, described)
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
-        pipe = read_pipeline(source, dtype if layout.lengths else None)
+        pipe = read_pipeline(source, dtype if architecture.transformer else None)
     index = description.read_index(source)
     if scheduler is not None:
         pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, architecture, steps)

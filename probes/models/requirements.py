@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hooks import sites
+from hooks import pooling, sites
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.config.schema import Config
@@ -25,7 +25,7 @@ def guided(config: Config, source: loading.Source) -> bool:
     """Tell whether the denoiser is called without the prompt, too; no weights are loaded."""
     architecture, layout = description.read_kind(source)
     denoiser = description.read_object(source, f"{layout.denoiser.name}/config.json")
-    return architecture.guided(denoiser, guidance_scale(config, source))
+    return architecture.guided(denoiser, guidance_scale(config, source), config.sampler.true_cfg_scale)
 
 
 def check_negative_prompt(config: Config, source: loading.Source, place: str) -> None:
@@ -47,7 +47,7 @@ def check_negative_prompt(config: Config, source: loading.Source, place: str) ->
     if layout.guidance == "distilled":
         raise UserError(
             f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"
-            f" {config.sampler.negative_prompt!r:.60}: take the negative prompt out"
+            f" {config.sampler.negative_prompt!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
         )
     scale = guidance_scale(config, source)
     whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
@@ -75,19 +75,19 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
             f"sampler.guidance_scale: expected none for this model, which was distilled without one (guidance_embeds is"
             f" false), got {scale:g}: take it out"
         )
+    true_scale = config.sampler.true_cfg_scale
+    if true_scale is not None and layout.guidance != "distilled":
+        raise UserError(
+            f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
+            f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
+        )
     definition = config.capture.definition
-    if config.capture.words and architecture.final_attention and definition != "default":
+    if config.capture.words and definition not in ("default", *architecture.word_maps):
         raise UserError(
-            f"capture.definition: expected default for {architecture.models}, whose word maps are"
-            f" {architecture.word_maps}, got {definition}, which is of U-Nets: set it to default, or take it out"
+            f"capture.definition: expected one of {', '.join(architecture.word_maps)} for {architecture.models}, got"
+            f" {definition}, which is made of other attentions: set it to default, or take it out"
         )
-    pooled = config.capture.pool
-    if pooled and layout.lengths:
-        raise UserError(
-            f"capture.pool: expected none for {architecture.models}, whose text encoders number a word's tokens each in"
-            f" its own way, got {pooled[0]!r}: take it out, or name sites in capture.keep"
-        )
-    if config.edit is not None and layout.lengths:
+    if config.edit is not None and architecture.transformer:
         raise UserError(
             f"edit: expected a Stable Diffusion 1, 2 or XL, got {source.name} ({layout.pipeline}), a diffusion"
             " transformer, whose weights are not edited here: take `edit` out"
@@ -148,12 +148,21 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
         raise UserError(f"model {config.model}: {error}") from None
     architecture, scale = architecture_of(pipe), config.sampler.guidance_scale
     guided = architecture.guided(
-        architecture.denoiser(pipe).config, default_guidance if scale is None else scale
+        architecture.denoiser(pipe).config,
+        default_guidance if scale is None else scale,
+        config.sampler.true_cfg_scale,
     )
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         if patterns and patterns != "default":
             _check_sites(pipe, f"capture.{field}", patterns, guided)
+    if architecture.transformer and capture.pool:
+        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if pooling.of_tokens(site)]
+        if of_tokens:
+            raise UserError(
+                f"capture.pool: expected sites of the image for {architecture.models}, whose text encoders number a"
+                f" word's tokens each in its own way, got {of_tokens[0]}: leave it out, or name it in capture.keep"
+            )
 
 
 def _check_sites(pipe: Any, field: str, patterns: Sequence[str], guided: bool) -> None:

@@ -32,7 +32,10 @@ def tokenizer(model: Source, component: Component) -> Any:
     """
     import transformers
 
-    folder, kind = component.name, getattr(transformers, component.classes[0])
+    folder, index = component.name, description.read_index(model)
+    kind = getattr(
+        transformers, index[folder][1].removesuffix("Fast")
+    )  # there is one of each in transformers 5
     settings: dict[str, Any] = {}
     if model.described(f"{folder}/tokenizer_config.json").exists():
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")

@@ -87,6 +87,7 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
+    fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")
     if fields.get("capture.definition") == "default":  # former versions named that of U-Nets
         fields["capture.definition"] = definitions.DAAM.name
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
@@ -102,8 +103,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `drawn_fields` that all parts of a run have in common."""
     fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
-    # parts of earlier versions knew neither
-    return {name: value for name, value in fields.items() if value or name not in ("edit", "capture.pool")}
+    later = ("edit", "capture.pool", "sampler.true_cfg_scale")  # parts of earlier versions knew none of them
+    return {name: value for name, value in fields.items() if value or name not in later}
 
 
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:

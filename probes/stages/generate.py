@@ -356,19 +356,20 @@ def _draw(
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
-        position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
+        position_groups=None
+        if architecture.transformer
+        else [rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
-        prompts=[sample.prompt for sample in members] if architecture.final_attention else None,
+        prompts=[sample.prompt for sample in members] if architecture.transformer else None,
     )
-    negative = config.sampler.negative_prompt
+    sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
     with probe:
         output = pipe(
             prompt=[sample.prompt for sample in members],
-            # SDXL tells an empty negative prompt from none
             **architecture.call_arguments(
-                pipe, config.sampler.guidance_scale, [negative] * len(members) if negative else None
+                pipe, sampler.guidance_scale, [sampler.negative_prompt] * len(members), sampler.true_cfg_scale
             ),
             # one generator an image, made on the CPU so that every device starts from the same noise
             generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
@@ -387,7 +388,7 @@ def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -
     """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
     first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
     encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
-    if not architecture_of(pipe).final_attention or not first:
+    if not architecture_of(pipe).transformer or not first:
         return first
     last = first
     if len(encoders) > 1:

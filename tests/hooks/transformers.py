@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hooks.architectures.registry import architecture_of
 from hooks.sites import attention_sites, module_at
-from tests.tiny_transformers import call_options
+from tests.tiny_transformers import KINDS, call_options
 
-READ = ("sd3", "sd35", "flux-dev", "flux-schnell", "pixart-alpha", "pixart-sigma", "sana")
+READ = KINDS
 # of different lengths, so that padding and masks differ by row
 PROMPTS = [
     "a person holding an umbrella",
@@ -28,11 +27,13 @@ def draw(pipe: Any, kind: str, prompts: list[str] | None = PROMPTS, **call: Any)
     rows *= call.get("num_images_per_prompt", 1)
     call.setdefault("generator", [torch.Generator().manual_seed(5) for _ in range(rows)])
     call = {"num_inference_steps": STEPS, "output_type": "np", **call_options(kind), **call}
-    return pipe(prompt=prompts, **call).images
+    if call.get("negative_prompt") == "" and prompts is not None:  # Qwen's pipeline repeats one for no other
+        call["negative_prompt"] = [""] * len(prompts)
+    return pipe(prompt=prompts and list(prompts), **call).images  # Z-Image's pipeline alters the list
 
 
 def heard(pipe: Any, run: Callable[[], Any], monkeypatch: Any) -> dict[str, list[dict[str, Tensor]]]:
-    """Final queries, keys, values and masks of each attention to the text by address, one entry per call, in float64.
+    """Final queries, keys, values, masks and results of each attention to the text by address, an entry a call.
 
     Torch's function itself is replaced while `run` draws; rows of all branches are there.
     """
@@ -44,12 +45,15 @@ def heard(pipe: Any, run: Callable[[], Any], monkeypatch: Any) -> dict[str, list
         query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, **more: Any
     ) -> Tensor:
         if now:
-            mask = None if attn_mask is None else attn_mask.detach().double()
             named = {"query": query, "key": key, "value": value}
             entry = {name: one.detach().double() for name, one in named.items()}
-            assert more.get("scale") is None, "the oracle takes the usual scale"
-            found.setdefault(now[-1], []).append({**entry, "mask": mask})
-        return plain(query, key, value, attn_mask=attn_mask, **more)
+            assert not more.get("enable_gqa") and not more.get("is_causal")
+            scale = more.get("scale") or query.shape[-1] ** -0.5
+            found.setdefault(now[-1], []).append({**entry, "mask": attn_mask, "scale": scale})
+        result = plain(query, key, value, attn_mask=attn_mask, **more)
+        if now:
+            found[now[-1]][-1]["result"] = result.detach().double()
+        return result
 
     handles = []
     for site in attention_sites(pipe, "cross"):
@@ -66,23 +70,49 @@ def heard(pipe: Any, run: Callable[[], Any], monkeypatch: Any) -> dict[str, list
 
 def probabilities(entry: dict[str, Tensor]) -> Tensor:
     """The eager softmax, shape (rows, heads, queries, keys)."""
-    scores = entry["query"] @ entry["key"].mT / entry["query"].shape[-1] ** 0.5
-    if entry["mask"] is not None:
-        scores = scores + entry["mask"]
+    scores, mask = entry["query"] @ entry["key"].mT * entry["scale"], entry["mask"]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.double()
     return scores.softmax(dim=-1)
 
 
-def streams(pipe: Any, address: str, entry: dict[str, Tensor], pixels: int) -> tuple[slice, slice]:
-    """Positions of the image among the queries, and of the text among the keys, as section 2 of the plan lists them."""
+def text_counts(pipe: Any, prompts: Sequence[str]) -> list[int]:
+    """Tokens of each prompt as its pipeline writes it, counted by the tokenizer itself."""
+    name, tokenizer = type(pipe).__name__, pipe.tokenizer
+    if name == "ZImagePipeline":
+        told = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        texts = [
+            tokenizer.apply_chat_template(one, tokenize=False, add_generation_prompt=True) for one in told
+        ]
+    else:
+        texts = [f"{pipe.system_prompt} <Prompt Start> {prompt}" for prompt in prompts]
+    return [len(tokenizer(text).input_ids) for text in texts]
+
+
+def streams(
+    pipe: Any, entry: dict[str, Tensor], pixels: int, prompts: Sequence[str]
+) -> list[tuple[slice, slice]]:
+    """By row, positions of the image among the queries and of the text among the keys, as each model joins them."""
     queries, keys = entry["query"].shape[-2], entry["key"].shape[-2]
-    if queries == pixels:  # cross-attention
-        return slice(None), slice(None)
-    if type(pipe).__name__.startswith("StableDiffusion3"):
-        return slice(0, pixels), slice(pixels, keys)
-    return slice(keys - pixels, keys), slice(0, keys - pixels)
+    name, found = type(pipe).__name__, []
+    own = name.startswith(("Lumina2", "ZImage"))
+    for count in text_counts(pipe, prompts) if own else [0] * len(prompts):
+        if queries == pixels:  # cross-attention
+            found.append((slice(None), slice(None)))
+        elif name.startswith("StableDiffusion3"):
+            found.append((slice(0, pixels), slice(pixels, keys)))
+        elif name.startswith("Lumina2"):  # the image follows the row's own text
+            found.append((slice(count, count + pixels), slice(0, count)))
+        elif name.startswith("ZImage"):  # both padded to 32
+            start = -(-pixels // 32) * 32
+            found.append((slice(0, pixels), slice(start, start + count)))
+        elif name.startswith("AuraFlow"):  # 8 register tokens come first
+            found.append((slice(keys - pixels, keys), slice(8, keys - pixels)))
+        else:
+            found.append((slice(keys - pixels, keys), slice(0, keys - pixels)))
+    return found
 
 
 def rows_of_prompts(pipe: Any, values: Tensor, rows: int) -> Tensor:
-    """Of a batch of all branches those of the prompts, which come last."""
-    assert architecture_of(pipe).steps_at_scheduler
-    return values[-rows:]
+    """Of a batch of all branches those of the prompts, which come last; in Z-Image first."""
+    return values[:rows] if type(pipe).__name__ == "ZImagePipeline" else values[-rows:]

@@ -55,8 +55,8 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
     trace = _trace(config)
     words = _words(config)
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    layout = description.read_kind(source)[1]
-    if layout.lengths:
+    architecture, layout = description.read_kind(source)
+    if architecture.transformer:
         raise UserError(
             f"trace: expected a Stable Diffusion 1 or 2, got {source.name} ({layout.pipeline}), a diffusion"
             " transformer: use hooks.Intervention, which writes there, too"

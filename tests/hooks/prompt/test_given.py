@@ -2,7 +2,7 @@
 
 import pytest
 
-from hooks.architectures.transformer_layouts import LAYOUTS
+from hooks.architectures.transformer_rows import ROWS as KNOWN
 from hooks.prompt.given import PromptTokenizer, Template, prompt_tokenizers
 from hooks.prompt.spans import encode, split_words, tokens_of_words
 from tests.tiny_transformers import KINDS, ROWS, call_options, tiny_transformer_pipeline
@@ -33,11 +33,11 @@ def given_by(pipe, kind, names):
 
 
 @pytest.mark.parametrize(
-    "kind", ["sd3", "pixart-sigma", "sana", "qwen-image", "lumina2", "z-image", "auraflow"]
+    "kind", ["sd3", "pixart-sigma", "sana", "qwen-image", "lumina2", "z-image", "auraflow", "ovis-image"]
 )
 def test_texts_and_positions_are_those_of_a_running_pipeline(kind):
     pipe = tiny_transformer_pipeline(kind)
-    layout = next(one for one in LAYOUTS if one.pipeline == ROWS[kind].pipeline)
+    layout = next(row.layout for row in KNOWN if row.layout.pipeline == ROWS[kind].pipeline)
     own = [getattr(pipe, one.name) for one in layout.tokenizers]
     made = prompt_tokenizers(layout, own)
     by_prompt = [encode(one, [PROMPT], "test")[0] for one in made]
@@ -64,7 +64,7 @@ def test_texts_and_positions_are_those_of_a_running_pipeline(kind):
 
 
 def test_every_layout_of_the_tests_is_known():
-    assert {ROWS[kind].pipeline for kind in KINDS} == {one.pipeline for one in LAYOUTS}
+    assert {ROWS[kind].pipeline for kind in KINDS} == {row.layout.pipeline for row in KNOWN}
 
 
 def test_letters_that_grow_in_lower_case():

@@ -25,6 +25,7 @@ FAMILIES = {
     "lumina2": ("Gemma 2",),
     "z-image": ("Qwen",),
     "auraflow": ("T5",),
+    "ovis-image": ("Qwen",),
 }
 
 
@@ -155,6 +156,9 @@ def expected_places(kind, pipe, name):
     if kind == "qwen-image":
         counts = [n - 34 for n in lengths(tokenizer, map(pipe.prompt_template_encode.format, PROMPTS))]
         return [list(range(34, 34 + n)) + [-1] * (max(counts) - n) for n in counts]
+    if kind == "ovis-image":  # 28 tokens of the template are dropped, padding is zeroed
+        counts = lengths(tokenizer, pipe._get_messages(PROMPTS))
+        return [[*range(28, n)] + [-1] * (256 + 28 - n) for n in counts]
     assert kind == "z-image"
     counts = [
         len(
@@ -183,7 +187,7 @@ def test_the_end_of_a_text(seen):
         eos = text_config(reader.encoder).eos_token_id
         for row, end in enumerate(ends):
             ids = run.ids[row].tolist()
-            if kind in ("sana", "lumina2", "qwen-image", "z-image"):
+            if kind in ("sana", "lumina2", "qwen-image", "z-image", "ovis-image"):
                 assert run.mask[row].nonzero().max() == end
             else:
                 assert ids.index(eos) == end

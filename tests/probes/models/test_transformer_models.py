@@ -13,8 +13,9 @@ from PIL import Image
 from scipy.spatial.distance import cosine
 
 import probes.models.tokenizers
+from hooks import Probe
 from hooks.architectures.registry import drawing_pipelines
-from hooks.architectures.transformer_layouts import LAYOUTS
+from hooks.architectures.transformer_rows import ROWS as KNOWN
 from hooks.architectures.unread import why_unread
 from probes.errors import UserError
 from probes.models import estimate, hub, loading
@@ -116,13 +117,17 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
 
 
-@pytest.mark.parametrize("kind", ["flux-dev", "pixart-sigma", "sana"])
+@pytest.mark.parametrize(
+    "kind", ["flux-dev", "pixart-sigma", "sana", "chroma", "qwen-image", "lumina2", "z-image", "auraflow"]
+)
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
     generated(tmp_path / "run", small(model, kind))
     samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
     pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
-    options = {key: value for key, value in call_options(kind).items() if key != "negative_prompt"}
+    options = call_options(kind)
+    if kind == "qwen-image":
+        options["true_cfg_scale"] = loading.default_guidance(loading.resolve(str(model), weights=False))
     images = pipe(
         list(samples["prompt"]),
         generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
@@ -186,6 +191,39 @@ def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
     assert loading.default_guidance(loading.resolve(str(saved_kind("flux-dev")), weights=False)) == 3.5
 
 
+def test_guidance_beside_the_distilled_one(saved_kind, tmp_path):
+    """With a negative prompt, and with an empty one; each step is reckoned as two calls."""
+    model = saved_kind("flux-dev")
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    for negative in ("a dog", ""):
+        sampler = {"steps": 2, "height": 32, "width": 32, "true_cfg_scale": 3.0, "negative_prompt": negative}
+        config = small(model, "flux-dev", sampler=sampler)
+        generated(tmp_path / f"run {negative}", config)
+        samples = pq.read_table(tmp_path / f"run {negative}" / "samples").to_pandas()
+        captures = pq.read_table(tmp_path / f"run {negative}" / "captures").to_pandas()
+        assert len(captures["noise_pred.unconditional:cosine"][0]) == 2
+        images = pipe(
+            list(samples["prompt"]),
+            negative_prompt=[negative] * 3,
+            true_cfg_scale=3.0,
+            generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
+            num_inference_steps=2,
+            height=32,
+            width=32,
+            output_type="np",
+        ).images
+        for stored, image in zip(samples["image"], images, strict=True):
+            assert np.array_equal(np.asarray(Image.open(io.BytesIO(stored["bytes"]))), eight_bits(image))
+    source = loading.resolve(str(model), weights=False)
+    alone = estimate.cost(small(model, "flux-dev"), source)
+    assert estimate.cost(config, source).per_image - alone.per_image == pytest.approx(2 * alone.per_call)
+    other = loading.resolve(str(saved_kind("sd3")), weights=False)
+    with pytest.raises(
+        UserError, match=r"sampler\.true_cfg_scale: expected none for Stable Diffusion 3 or 3\.5"
+    ):
+        check_before_weights(small(model, "sd3", sampler={"true_cfg_scale": 3.0}), other)
+
+
 def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys):
     line = refused(saved_kind("flux-dev"), tmp_path, capsys, "--negative-prompt", "blurry")
     assert "expected none for FLUX.1, whose guidance was distilled into one branch, got 'blurry'" in line
@@ -212,16 +250,68 @@ def test_what_is_done_with_u_nets_alone(kind, section, expected, saved_kind, tmp
     assert expected in line and "a diffusion transformer" in line
 
 
+DEFINITIONS = (
+    ("joint-mass", "sd3"),
+    ("joint-share", "lumina2"),
+    ("output-space", "qwen-image"),
+)
+
+
+@pytest.mark.parametrize(("definition", "kind"), DEFINITIONS)
+def test_word_maps_of_a_run_are_those_of_the_definition_that_is_named(definition, kind, saved_kind, tmp_path):
+    model = saved_kind(kind)
+    generated(tmp_path / "run", small(model, kind, capture={"definition": definition}))
+    samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
+    words = pq.read_table(tmp_path / "run" / "words").to_pandas()
+    assert set(words["definition"]) == {definition}
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    prompts = list(samples["prompt"])
+    options = {key: value for key, value in call_options(kind).items() if key != "true_cfg_scale"}
+    with Probe(pipe, word_maps=definition, prompts=prompts) as probe:
+        pipe(
+            list(prompts),
+            generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
+            num_inference_steps=2,
+            output_type="latent",
+            **options,
+        )
+    for row, sample in samples.iterrows():
+        stored = words[(words["sample_id"] == sample["sample_id"]) & (words["word"] == "dog")]["heat"].item()
+        np.testing.assert_allclose(stored, probe.word_map("dog", row=row).values.ravel(), rtol=1e-5)
+
+
+def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
+    model = saved_kind("sd3")
+    sections = {"pool": ["dit.block.1.image"], "keep": ["dit.block.1.image"]}
+    generated(tmp_path / "made", small(model, "sd3", capture=sections))
+    pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
+    kept = pq.read_table(tmp_path / "made" / "kept").to_pandas()
+    assert len(pooled) == len(kept) == 3 and pooled["group"].isna().all()
+    for _, row in pooled.iterrows():
+        (whole,) = (one for one in kept.itertuples() if one.sample_id == row["sample_id"])
+        values = np.asarray(whole.values).reshape(whole.shape)
+        np.testing.assert_allclose(row["values"], values.mean(1).ravel(), rtol=1e-5, atol=1e-6)
+    line = refused(model, tmp_path, capsys, "--steps", "1", capture={"pool": ["dit.block.1.text"]})
+    assert "capture.pool: expected sites of the image for Stable Diffusion 3 or 3.5" in line
+
+
 @pytest.mark.parametrize("over", [{"capture": {"definition": "daam"}}, {"preset": "wu2025"}])
 def test_word_maps_of_unets_are_refused_by_name(over, saved_kind):
     """Those of the transformer itself are taken where none are named, not in place of others."""
     model = saved_kind("sd3")
     source = loading.resolve(str(model), weights=False)
-    expected = "capture.definition: expected default for Stable Diffusion 3 or 3.5, whose word maps are joint-mass, got"
+    expected = (
+        "capture.definition: expected one of joint-mass, joint-share, output-space for Stable Diffusion 3 or"
+    )
     with pytest.raises(UserError, match=expected):
         check_before_weights(small(model, "sd3", **over), source)
     check_before_weights(small(model, "sd3", capture={"definition": "daam", "words": False}), source)
     check_before_weights(small(model, "sd3"), source)
+    pixart = loading.resolve(str(saved_kind("pixart-sigma")), weights=False)
+    with pytest.raises(
+        UserError, match="expected one of joint-mass, joint-share for PixArt-Σ, got output-space"
+    ):
+        check_before_weights(small(model, "sd3", capture={"definition": "output-space"}), pixart)
 
 
 def test_steps_that_draw_noise_of_their_own(copied, tmp_path, capsys):
@@ -250,8 +340,7 @@ def test_layouts_that_are_known_and_not_read(pipeline, missing, copied, tmp_path
 
 
 def test_no_layout_that_is_drawn_with_counts_as_unread():
-    names = {layout.pipeline for layout in LAYOUTS} & set(drawing_pipelines())
-    assert {"StableDiffusion3Pipeline", "FluxPipeline", "PixArtSigmaPipeline", "SanaPipeline"} <= names
+    assert {row.layout.pipeline for row in KNOWN} <= set(drawing_pipelines())
     assert why_unread("StableDiffusion3Pipeline") is None
 
 

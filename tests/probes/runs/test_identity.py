@@ -47,6 +47,7 @@ CHANGES = {
     "out": ({"out": "elsewhere"}, SAME),
     "sampler.steps": ({"sampler": {"steps": 2}}, REFUSED),
     "sampler.guidance_scale": ({"sampler": {"guidance_scale": 3.0}}, REFUSED),
+    "sampler.true_cfg_scale": ({"sampler": {"true_cfg_scale": 2.0}}, REFUSED),
     "sampler.scheduler": ({"sampler": {"scheduler": "euler"}}, REFUSED),
     "sampler.negative_prompt": ({"sampler": {"negative_prompt": "tie"}}, REFUSED),
     "sampler.noise": ({"sampler": {"noise": "shared"}}, REFUSED),

@@ -1,0 +1,82 @@
+"""Probes beside what moves, rounds and repeats: offloading, bfloat16, several images a prompt, on every layout."""
+
+import accelerate.hooks
+import numpy as np
+import pytest
+import torch
+
+from hooks import HookError, Probe
+from tests.hooks.attention.test_final import expected_maps
+from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, heard
+from tests.tiny_transformers import tiny_transformer_pipeline
+
+PAIRS = [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_beside_offloading(dit, kind):
+    """As `enable_model_cpu_offload` wraps each model; here both devices are the CPU."""
+    expected = draw(dit(kind), kind)
+    with Probe(dit(kind), sites="*", pairs=PAIRS, word_maps=True, prompts=PROMPTS) as plain:
+        draw(dit(kind), kind)
+    pipe, previous = tiny_transformer_pipeline(kind), None
+    for component in pipe.components.values():
+        if isinstance(component, torch.nn.Module):
+            _, previous = accelerate.cpu_offload_with_hook(component, "cpu", previous)
+    assert hasattr(pipe.transformer, "_hf_hook")
+    with Probe(pipe, sites="*", pairs=PAIRS, word_maps=True, prompts=PROMPTS) as probe:
+        images = draw(pipe, kind)
+    assert np.array_equal(images, expected)
+    for key, similarity in plain.similarity.items():
+        np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
+    np.testing.assert_array_equal(probe.maps.values, plain.maps.values)
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_in_bfloat16(kind, monkeypatch, bfloat16_attention):
+    """Probabilities and their products with indicators are rounded to 8 bits: two roundings of at most 1/256 each."""
+    pipe = tiny_transformer_pipeline(kind).to(torch.bfloat16)
+    without = draw(pipe, kind)
+    entries = heard(pipe, lambda: draw(pipe, kind), monkeypatch)
+    with Probe(pipe, pairs=PAIRS, word_maps=True, prompts=PROMPTS) as probe:
+        images = draw(pipe, kind)
+    assert np.array_equal(images, without)
+    values, text = expected_maps(pipe, kind, probe, entries, "mass")
+    np.testing.assert_allclose(probe.maps.values, values, rtol=2 / 256, atol=1e-5)
+    np.testing.assert_allclose(probe.maps.text, text, rtol=2 / 256)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READ if kind != "lumina2"])
+def test_several_images_of_prompts_of_unlike_length(dit, kind, monkeypatch):
+    pipe, call = dit(kind), {"num_images_per_prompt": 2}
+    prompts = [PROMPTS[0], PROMPTS[0], PROMPTS[1], PROMPTS[1]]
+
+    def drawn():
+        seeds = [torch.Generator().manual_seed(seed) for seed in range(4)]
+        return draw(pipe, kind, PROMPTS[:2], **call, generator=seeds)
+
+    without = drawn()
+    entries = heard(pipe, drawn, monkeypatch)
+    with Probe(pipe, pairs=[(0, 1), (0, 2)], word_maps=True, prompts=PROMPTS[:2]) as probe:
+        images = drawn()
+    assert np.array_equal(images, without)
+    values, text = expected_maps(pipe, kind, probe, entries, "mass", prompts)
+    np.testing.assert_allclose(probe.maps.values, values, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(probe.maps.text, text, atol=1e-6, rtol=1e-5)
+    assert probe.word_map("park", row=3).values.sum() > 0
+    image = probe.similarity["latent:cosine"].values
+    assert len(image) == STEPS and not np.allclose(image[0, 0], 1), "each image has its own noise"
+
+
+def test_a_pipeline_that_gives_images_the_masks_of_other_prompts_is_refused(dit):
+    """Lumina2's repeats masks in another order than states; of prompts of one length, both are the same."""
+    pipe, seeds = dit("lumina2"), [torch.Generator().manual_seed(seed) for seed in range(4)]
+    call = {"num_images_per_prompt": 2, "generator": seeds}
+    with (
+        pytest.raises(HookError, match="expected one mask for all images of a prompt, but the pipeline"),
+        Probe(pipe, word_maps=True),
+    ):
+        draw(pipe, "lumina2", PROMPTS[:2], **call)
+    with Probe(pipe, word_maps=True, prompts=[PROMPTS[0], PROMPTS[2]]) as probe:
+        draw(pipe, "lumina2", [PROMPTS[0], PROMPTS[2]], **call)
+    assert probe.word_map("umbrella", row=3).values.sum() > 0
