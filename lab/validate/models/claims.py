@@ -19,6 +19,13 @@ from analysis.methods.dalleval import section as professions
 from analysis.methods.dalleval.figures import gender_rows, not_even
 from analysis.methods.dalleval.names import attributes as asked_of
 from analysis.methods.dalleval.names import first_source
+from analysis.methods.dalleval.page_tests import (
+    even_refuted,
+    said_attributes,
+    said_between,
+    said_mads,
+    uneven,
+)
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
@@ -297,21 +304,20 @@ def _unless_named(row: dict, true: int) -> int | None:
 
 
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
-    table, between = work.table("dalleval_professions"), work.table("dalleval_between")
-    for row in professions.said_mads(work, reference):
-        if row["question"] == GENDER and professions.beyond_even(row):
+    table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
+    for row in said_mads(mad, reference).to_dict("records"):
+        if row["question"] == GENDER and uneven(row):
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
-        one = professions.tests_between(between, row)
-        if one is not None and not one["reason"]:
+        for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
-            told = int(one["p_adjusted"] < DALLEVAL_LEVEL) + int(one["different"])
+            told = 1 + int(one["different"]) if one["p_page"] < DALLEVAL_LEVEL else 0
             yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
-    for row in professions.said_attributes(between).to_dict("records"):
-        if row["p_adjusted"] < DALLEVAL_LEVEL:
+    for row in said_attributes(between).to_dict("records"):
+        if row["p_page"] < DALLEVAL_LEVEL:
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
-    for row in dots[not_even(dots)].to_dict("records"):
+    for row in dots[not_even(dots, even_refuted(mad, reference))].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
     yield from _between_words(work, truth)
