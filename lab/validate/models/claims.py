@@ -2,7 +2,9 @@
 
 Every claim is read by the function that words or draws it: cards (`analysis.report.findings`), filled dots of the atlas
 and of the lines, the section on objects, attributes, professions, and the trace. A claim is false where it contradicts
-what was planted: a difference where the words mean the same, or the other direction. Where nothing was planted (which
+what was planted: a difference where the words mean the same, or the other direction. A dot of the atlas speaks of a
+place inside the network, which may lean the other way than the images: where a large run says which way, it is held
+against that (`lab.validate.models.places`). Where nothing was planted (which
 place of a model that was trained decides; how often a model leaves out what a prompt names) it is neither true nor
 false.
 """
@@ -43,6 +45,7 @@ from analysis.report.objects import SCORES, Objects, read_objects, scored, secti
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
+from lab.validate.models.places import stored_places
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
@@ -95,6 +98,8 @@ class Claim:
         Whether the report calls it a hint, or speaks of two words alone.
     primary : bool
         Whether it is the card of the run's primary measure.
+    images : int or None
+        Of a dot: the side that was planted in the images; its own place's may be known (`lab.validate.models.places`).
     """
 
     kind: str
@@ -103,6 +108,7 @@ class Claim:
     planted: int | None
     hedged: bool = False
     primary: bool = False
+    images: int | None = None
 
     @property
     def false(self) -> bool:
@@ -246,14 +252,19 @@ def of_cards(found: list[Finding], kind: str, config: Config, truth: Truth) -> I
 
 
 def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
-    """Filled dots of the atlas and of the lines."""
+    """Filled dots of the atlas, each beside its place in a large run where there is one, and of the lines."""
+    places = stored_places(config)
     for contrast in contrasts(config):
         lean = truth.nearer(contrast, config.reference)
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
             for row in rows[beyond_words(rows["p_control_adjusted"])].itertuples(index=False):
-                yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
+                there = lean
+                if kind == ATLAS and places is not None:
+                    there = places.direction(row.site, int(row.step))
+                about = f"{row.site} {row.metric} {row.step}"
+                yield Claim(kind, about, int(np.sign(row.word_gap)), there, images=lean)
 
 
 def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
