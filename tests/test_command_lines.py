@@ -44,6 +44,7 @@ MODULES = {
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
+    "lab.validate.models.atlas_dots",
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment"),

@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 ONE_GROUP = "fewer than two groups with images"
 ONE_DRAW = "one image of each group: any arrangement is as the observed one"
 CONSTANT = "the same in every image"
 GROUP_STREAM = 33  # one seed draws nothing twice
 _BLOCK = 250  # arrangements at a time
+_CELLS = 40_000  # values of arrangements, groups and columns at a time: they stay in the cache
 _ROUNDING = 1e-9
 
 
@@ -101,34 +103,27 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
         middle = np.where(known, kept, 0.0).sum(axis=(0, 1)) / units
     away = np.where(known, kept - middle, 0.0)
     total = (away**2).sum(axis=(0, 1))
-    weight = None if known.all() else known.astype(float)
-    observed, means = _between(
-        *(away[None].sum(axis=2), (away[None] ** 2).sum(axis=2)),
-        *(None if weight is None else weight[None].sum(axis=2), kept.shape[1]),
-    )
+    units_of = _Units(away, known)
+    everyone = np.arange(len(kept))[None, :, None]
+    observed, means = units_of.statistics(np.broadcast_to(everyone, (1, len(kept), kept.shape[1])))
     reason = np.full(width, "", dtype=object)
     reason[total <= _ROUNDING * np.maximum(units, 1)] = CONSTANT
     if kept.shape[1] < 2:
         reason[:] = ONE_DRAW
     reason[groups < 2] = ONE_GROUP
-    reached, of_groups = np.zeros(width), np.zeros((len(kept), width))
+    of_groups = np.zeros((len(kept), width))
     drawn = np.zeros((draws, width))
     rng = np.random.default_rng([seed, GROUP_STREAM])
     for start in range(0, draws, _BLOCK):
         size = min(_BLOCK, draws - start)
-        sums, squares = np.zeros((2, size, *kept.shape[::2]))
-        counts = None if weight is None else np.zeros_like(sums)
-        for draw in range(kept.shape[1]):
-            places = rng.permuted(np.tile(np.arange(len(kept)), (size, 1)), axis=1)
-            drawn_units = away[places, draw]
-            sums += drawn_units
-            squares += drawn_units**2
-            if counts is not None:
-                counts += weight[places, draw]
-        between, own = _between(sums, squares, counts, kept.shape[1])
-        drawn[start : start + size] = between
-        reached += (between >= observed - _ROUNDING * total).sum(axis=0)
-        of_groups += (own >= means - _ROUNDING).sum(axis=0)
+        order = np.tile(np.arange(len(kept)), (size, 1))
+        places = np.stack([rng.permuted(order, axis=1) for _ in range(kept.shape[1])], axis=2)
+        step = max(1, _CELLS // max(1, len(kept) * width))
+        for first in range(0, size, step):
+            between, own = units_of.statistics(places[first : first + step])
+            drawn[start + first : start + first + len(between)] = between
+            of_groups += (own >= means - _ROUNDING).sum(axis=0)
+    reached = (drawn >= observed - _ROUNDING * total).sum(axis=0)
     told = reason == ""
     with np.errstate(invalid="ignore", divide="ignore"):
         centre, spread = drawn.mean(axis=0), drawn.std(axis=0)
@@ -146,31 +141,69 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     )
 
 
-def _between(
-    sums: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    counts: NDArray[np.float64] | None,
-    n_draws: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sum of squares between groups, (arrangements, columns), and how many errors each group is off the others."""
-    counts = np.full((1, sums.shape[1], 1), float(n_draws)) if counts is None else counts
-    units = np.maximum(counts, 1.0)
-    means = sums / units
-    others = np.maximum(counts.sum(axis=1, keepdims=True) - counts, 1.0)
-    all_squares = squares.sum(axis=1, keepdims=True)
-    of_others = -sums / others  # all deviations add up to 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        least = all_squares / (units + others - 1)
-        own = (squares - sums * means) / (units - 1)
-        rest = (all_squares - squares + sums * of_others) / (others - 1)
-        errors = np.fmax(own, least) / units, np.fmax(rest, least) / others
+class _Units:
+    """What was read of each group and draw, to be summed over the draws that an arrangement gives to a group.
+
+    Parameters
+    ----------
+    away : ndarray of float64, shape (n_groups, n_draws, n_columns)
+        Less the mean of the column; 0 where nothing is known.
+    known : ndarray of bool, same shape
+    """
+
+    def __init__(self, away: NDArray[np.float64], known: NDArray[np.bool_]):
+        self._shape = away.shape
+        flat = [away, away**2] if known.all() else [away, away**2, known.astype(float)]
+        self._rows = np.concatenate([one.reshape(-1, away.shape[2]) for one in flat], axis=1)
+        self._firsts = [number * away.shape[2] for number in range(len(flat))]
+        self._all = known.sum(axis=(0, 1)).astype(float)
+        self._squares = (away**2).sum(axis=(0, 1))
+
+    def statistics(self, places: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sum of squares between groups, and how many standard errors each group is off the others.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (n_arrangements, n_groups, n_draws)
+            The group whose unit of a draw each group gets.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_arrangements, n_columns)
+        ndarray of float64, shape (n_arrangements, n_groups, n_columns)
+            Welch's t as a normal deviate, without its sign.
+        """
+        n_groups, n_draws, width = self._shape
+        columns = (places * n_draws + np.arange(n_draws)).ravel()
+        starts = np.arange(0, len(columns) + 1, n_draws)
+        chosen = sparse.csr_array(
+            (np.ones(len(columns)), columns, starts), shape=(len(starts) - 1, n_groups * n_draws)
+        )
+        found = (chosen @ self._rows).reshape(len(places), n_groups, self._rows.shape[1])
+        sums, squares, *counts = (found[..., first : first + width] for first in self._firsts)
+        return self._welch(sums, squares, counts[0] if counts else np.full((1, 1, 1), float(n_draws)))
+
+    def _welch(
+        self, sums: NDArray[np.float64], squares: NDArray[np.float64], counts: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        units, others = np.maximum(counts, 1.0), np.maximum(self._all - counts, 1.0)
         everyone = units + others - 1
-        freedom = [
-            np.where(variance > least, size - 1, everyone)
-            for variance, size in ((own, units), (rest, others))
-        ]
-        error = errors[0] + errors[1]
-        freedom = error**2 / sum(one**2 / free for one, free in zip(errors, freedom, strict=True))
-        t = np.where(error > 0, (means - of_others) ** 2 / error, 0.0)
-        off = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t / freedom))
-    return (sums * means).sum(axis=1), np.nan_to_num(off)
+        least = self._squares / everyone  # no variance is taken to be smaller
+        products = sums**2
+        own = _variances(squares - products / units, units - 1)
+        rest = _variances(self._squares - squares - products / others, others - 1)
+        first, second = np.fmax(own, least) / units, np.fmax(rest, least) / others
+        error = first + second
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = error**2 / (
+                first**2 / np.where(own > least, units - 1, everyone)
+                + second**2 / np.where(rest > least, others - 1, everyone)
+            )
+            t = products * (1 / units + 1 / others) ** 2 / error
+            off = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t / freedom))
+        return (products / units).sum(axis=1), np.where(error > 0, off, 0.0)
+
+
+def _variances(squares: NDArray[np.float64], freedom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums of squares over their degrees of freedom; NaN where there are none."""
+    return squares / np.where(freedom > 0, freedom, np.nan)

@@ -16,7 +16,7 @@ from analysis.stats.multiplicity import adjust_p_values
 from probes.config.schema import Measure
 
 COLUMNS = (
-    *("source", "question", "indicator", "explained", "floor", "p_value", "p_adjusted"),
+    *("source", "question", "indicator", "explained", "floor", "p_value", "p_adjusted", "p_page"),
     *("different", "tested", "professions", "images", "draws", "reason"),
 )
 
@@ -41,7 +41,8 @@ def between_table(
         A row for each reader, question and word, and one of all words: ``explained``, the share of the variance of what
         was read that lies between professions (eta squared; of tones, of their numbers), beside its ``floor``, the mean
         where whole noises change places between professions (`analysis.stats.group_swaps`), with a p-value, adjusted
-        over the words, and of attributes over all attributes of the reader and all words. ``different``: professions
+        over the words, and of attributes over all attributes of the reader and all words. ``p_page`` is
+        filled by `analysis.methods.dalleval.page_tests.adjust_page`. ``different``: professions
         that differ from all together, adjusted over professions (Benjamini–Hochberg), of those ``tested``. ``images``
         counts decided images, in rows of all words noises.
     """
@@ -67,6 +68,7 @@ def _of_family(family: Sequence[Reading], main: Sequence[str], measure: Measure)
             "floor": found.floor,
             "p_value": found.p_value,
             "p_adjusted": found.p_adjusted,
+            "p_page": np.nan,
             "different": (adjusted < LEVEL).sum(axis=0),
             "tested": (~np.isnan(adjusted)).sum(axis=0),
             "professions": found.groups,

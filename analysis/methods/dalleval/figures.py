@@ -29,7 +29,7 @@ def _figure(height: float) -> Figure:
     return figure
 
 
-def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
+def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
     Parameters
@@ -38,6 +38,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
         ``tables/dalleval_professions``.
     words : sequence of str
         Indicators; the first has intervals and orders the rows.
+    told : bool
+        Whether the professions together deviate from half and half; only then dots are filled.
     """
     source = first_source(table, GENDER)
     own = table[(table["source"] == source) & (table["question"] == GENDER)]
@@ -52,7 +54,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
         panels = figure.subplots(1, columns, squeeze=False)[0]
         for number, axes in enumerate(panels):  # the highest on top of the first column
             last = len(main) - number * deep
-            _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep)
+            _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told)
         handles = [
             Line2D([], [], color=PALETTE[0], marker="o", ms=4, label=label(words[0])),
             *(
@@ -66,7 +68,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
     caption = (
         f"Average gender of images generated from {label(words[0])} prompts of each profession, read by "
         f"{named(source)}, with intervals over images; a filled dot: not half and half (exact binomial test, adjusted "
-        f"p < {LEVEL:g}). Grey: how far from 0 chance alone gets on average with so many images. Ticks: other words."
+        f"p < {LEVEL:g}), where all together deviate by more than chance. Grey: how far from 0 chance alone gets on "
+        "average with so many images. Ticks: other words."
     )
     return Drawn("dalleval-gender", figure, "Average gender by profession", caption, wide=True)
 
@@ -78,12 +81,15 @@ def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     return main.sort_values("average", kind="stable", na_position="first")
 
 
-def not_even(rows: pd.DataFrame) -> np.ndarray:
-    """Tell which dots are filled: of professions whose images are not read as female in half of them."""
-    return (rows["p_adjusted"] < LEVEL).to_numpy() & rows["low"].notna().to_numpy()
+def not_even(rows: pd.DataFrame, told: bool) -> np.ndarray:
+    """Tell which dots are filled: of professions whose images are not read as female in half of them.
+
+    None is where the professions together do not deviate (`analysis.methods.dalleval.page_tests.even_refuted`).
+    """
+    return told & (rows["p_adjusted"] < LEVEL).to_numpy() & rows["low"].notna().to_numpy()
 
 
-def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int) -> None:
+def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int, told: bool) -> None:
     """One column of professions, from the bottom up."""
     places = np.arange(len(rows)) + deep - len(rows)
     floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
@@ -95,7 +101,7 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
             axes.plot(values[known], places[known], "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
     read = rows["low"].notna().to_numpy()
     axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
-    sure = not_even(rows)
+    sure = not_even(rows, told)
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
     for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
         if (

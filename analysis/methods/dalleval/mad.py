@@ -32,7 +32,16 @@ MAD_COLUMNS = (
         "chance_high",
         "excess",
     ),
-    *("excess_low", "excess_high", "p_value", "p_adjusted", "debiased", "images_low", "images_high"),
+    *(
+        "excess_low",
+        "excess_high",
+        "p_value",
+        "p_adjusted",
+        "p_page",
+        "debiased",
+        "images_low",
+        "images_high",
+    ),
     *(
         "corrected",
         "corrected_least",
@@ -86,6 +95,7 @@ def mad_table(
         ``p_value``: whether the MAD is above its floor; of tones no finding about professions: a model may draw few.
         ``different``: professions with an adjusted p-value below 0.05, of those ``tested`` (the rows of `professions`
         say of what). ``p_adjusted``: of attributes, over the attributes of a reader and word.
+        ``p_page`` is filled by `analysis.methods.dalleval.page_tests.adjust_page`.
     """
     rows = []
     for one in with_pooled(readings, main):
@@ -106,7 +116,7 @@ def mad_table(
     adjusted = table.groupby(["source", "indicator", families, alone], sort=False)["p_value"].transform(
         lambda column: adjust_p_values(column.to_numpy())
     )
-    return table.assign(p_adjusted=adjusted)[list(MAD_COLUMNS)]
+    return table.assign(p_adjusted=adjusted, p_page=np.nan)[list(MAD_COLUMNS)]
 
 
 def _of(table: pd.DataFrame, reading: Reading) -> pd.Series:

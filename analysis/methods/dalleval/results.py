@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, named
-from analysis.methods.dalleval.scores import GENDER, LEVEL
+from analysis.methods.dalleval.page_tests import page_p_value, uneven
+from analysis.methods.dalleval.scores import GENDER
 from analysis.report.format import counted, number, p_value, with_interval
 from analysis.report.result import Result
 from analysis.report.verdict import defined
@@ -16,11 +17,6 @@ from analysis.tables.registry import read
 from probes.runs.store import Run
 
 SECTION = "Professions (DALL-Eval)"
-
-
-def beyond_even(row: Mapping[str, Any]) -> bool:
-    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
-    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
 
 
 def results(run: Run) -> list[Result]:
@@ -55,8 +51,8 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
         method="over professions and images",
         most=0.5,
         n=int(row["professions"]),
-        floor=f"chance alone gives {number(row['floor'])} ({p_value(row['p_value'])})",
-        verdict=f"{'more' if beyond_even(row) else 'not more'} than chance",
+        floor=f"chance alone gives {number(row['floor'])} ({p_value(page_p_value(row))})",
+        verdict=f"{'more' if uneven(row) else 'not more'} than chance",
         reader=named(row["source"]),
         error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.figures import (
@@ -19,7 +18,15 @@ from analysis.methods.dalleval.figures import (
 from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.lead_examples import captions, lead_examples
 from analysis.methods.dalleval.names import attributes, first_source, named, profession
-from analysis.methods.dalleval.results import beyond_even, results
+from analysis.methods.dalleval.page_tests import (
+    even_refuted,
+    page_p_value,
+    said_attributes,
+    said_between,
+    said_mads,
+    uneven,
+)
+from analysis.methods.dalleval.results import results
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL, COUNTS
 from analysis.methods.dalleval.words import AVERAGES, compared
@@ -72,7 +79,11 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
     chosen = comparison(config)
     words = [chosen.reference, *(name for name in chosen.main if name != chosen.reference)]
     drawn = [
-        draw_gender(professions.table("dalleval_professions"), words),
+        draw_gender(
+            professions.table("dalleval_professions"),
+            words,
+            told=even_refuted(professions.table("dalleval_mad"), chosen.reference),
+        ),
         draw_mads(professions.table("dalleval_mad"), chosen.reference),
     ]
     if len(distribution := professions.table("dalleval_distribution")):
@@ -119,7 +130,7 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "published_rule": "dalleval2023" in set(rules),
         "toyworld": config.model.startswith("toyworld"),
         "sentences": _sentences(professions, reference),
-        "mads": shown.assign(p_value=shown["p_value"].mask(shown["question"] == TONE)).to_dict("records"),
+        "mads": _mads(shown, professions.table("dalleval_between")),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": _words(professions, config),
@@ -142,45 +153,17 @@ def _sentences(professions: Professions, reference: str) -> list[str]:
     shown = _tones_shown(professions.table("dalleval_distribution"), first_source(mad, TONE))
     sentences = [
         _sentence(row, row["question"], shown) + _between(between, row)
-        for row in said_mads(professions, reference)
+        for row in said_mads(mad, reference).to_dict("records")
     ]
     own = said_attributes(between)
     if len(own):
-        names = ", ".join(dict.fromkeys(own.loc[own["p_adjusted"] < LEVEL, "question"]))
+        names = ", ".join(dict.fromkeys(own.loc[own["p_page"] < LEVEL, "question"]))
         differ = f"{names} can be told to differ" if names else "none can be told to differ"
         sentences.append(
             f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
-            " between professions (adjusted over attributes and words)."
+            " between professions (adjusted over attributes, words and this page’s tests)."
         )
     return sentences
-
-
-def said_mads(professions: Professions, reference: str) -> list[dict[str, Any]]:
-    """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
-    mad, found = professions.table("dalleval_mad"), []
-    for question, word in ((GENDER, reference), (TONE, ALL)):
-        rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
-        rows = rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)]
-        found += rows.to_dict("records")
-    return found
-
-
-def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``tables/dalleval_between`` on attributes of which a sentence speaks."""
-    if between.empty:
-        return between
-    own = between[
-        (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
-    ]
-    return own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
-
-
-def tests_between(between: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the test between professions that belongs to a row of ``tables/dalleval_mad``; None without one."""
-    if between.empty or row["reason"] or not row["professions"]:
-        return None
-    same = np.logical_and.reduce([between[key] == row[key] for key in ("source", "question", "indicator")])
-    return next(iter(between[same].to_dict("records")), None)
 
 
 def lead(professions: Professions, config: Config) -> Lead:
@@ -193,10 +176,10 @@ def lead(professions: Professions, config: Config) -> Lead:
     if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
     row = rows.iloc[0].to_dict()
-    more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+    more = "more" if uneven(row) else "not more"
     answer = (
         f"By {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone gives "
-        f"({p_value(row['p_value'])}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
+        f"({p_value(page_p_value(row))}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
     )
     examples = professions.lead_examples
     return Lead(question, answer, figures, examples, *captions(config.reference, row["source"]))
@@ -210,19 +193,31 @@ def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
     return int(own.loc[own["images"] > 0, "category"].nunique())
 
 
+def _mads(mad: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows of MADs: of tones no p-value; single professions only where the page says that they differ at all."""
+    rows = mad.assign(p_value=mad["p_value"].mask(mad["question"] == TONE)).to_dict("records")
+    for row in rows:
+        tested = said_between(between, row)["p_page"] if row["question"] == TONE else pd.Series(row["p_page"])
+        if row["question"] in (GENDER, TONE) and (tested >= LEVEL).any():
+            row["different"] = 0
+    return rows
+
+
 def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
     """Whether professions differ from one another in what a row of MADs is of; empty where nothing was tested."""
-    one = tests_between(between, row)
-    if one is None:
+    rows = said_between(between, row)
+    if rows.empty:
         return ""
+    one = rows.iloc[0]
     if one["reason"]:
         return f" Whether professions differ from one another cannot be told ({one['reason']})."
-    differ = one["p_adjusted"] < LEVEL
+    differ = one["p_page"] < LEVEL
     return (
         f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
-        f" ({p_value(one['p_adjusted'])}, adjusted over words; {100 * one['explained']:.0f} % of the variance lies"
-        f" between them, by chance alone {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
-        f" {_some(one['different'])} from all together after adjustment."
+        f" ({p_value(one['p_page'])}, adjusted over words and this page’s tests;"
+        f" {100 * one['explained']:.0f} % of the variance lies between them, by chance alone"
+        f" {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
+        f" {_some(one['different'] if differ else 0)} from all together after adjustment."
     )
 
 
@@ -257,9 +252,10 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
     even = "half and half"
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
-        f" {'more' if beyond_even(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
-        f" ({p_value(row['p_value'])}); of {counted(row['tested'], 'profession')}"
-        f" {_some(row['different'])} from {even} after adjustment."
+        f" {'more' if uneven(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
+        f" ({p_value(page_p_value(row))}, adjusted over this page’s tests); of"
+        f" {counted(row['tested'], 'profession')} {_some(row['different'] if uneven(row) else 0)} from {even} after"
+        " adjustment."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.methods.dalleval import agreement, between, mad, tables, words
 from analysis.methods.dalleval.attribute_tones import attribute_tones
+from analysis.methods.dalleval.page_tests import adjust_page
 from analysis.methods.dalleval.readings import read_all, require_readers
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.study import comparison
@@ -27,14 +28,15 @@ def measure_professions(run: Run) -> None:
     professions = tables.profession_table(
         readings, compared.main, measure, options.bare, correct=options.correct, paired=paired
     )
+    deviations = mad.mad_table(readings, professions, compared.main, measure, options.bare, paired=paired)
+    differences = between.between_table(readings, compared.main, measure, options.bare)
+    deviations, differences = adjust_page(deviations, differences, config.reference)
     made = {
         "dalleval_professions": professions,
         "dalleval_distribution": tables.distribution_table(readings, compared.main, measure, paired=paired),
         "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure, paired=paired),
-        "dalleval_mad": mad.mad_table(
-            readings, professions, compared.main, measure, options.bare, paired=paired
-        ),
-        "dalleval_between": between.between_table(readings, compared.main, measure, options.bare),
+        "dalleval_mad": deviations,
+        "dalleval_between": differences,
         "dalleval_words": words.word_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_agreement": agreement.agreement_table(readings, measure),

@@ -2,7 +2,9 @@
 
 Every claim is read by the function that words or draws it: cards (`analysis.report.findings`), filled dots of the atlas
 and of the lines, the section on objects, attributes, professions, and the trace. A claim is false where it contradicts
-what was planted: a difference where the words mean the same, or the other direction. Where nothing was planted (which
+what was planted: a difference where the words mean the same, or the other direction. A dot of the atlas speaks of a
+place inside the network, which may lean the other way than the images: where a large run says which way, it is held
+against that (`lab.validate.models.places`). Where nothing was planted (which
 place of a model that was trained decides; how often a model leaves out what a prompt names) it is neither true nor
 false.
 """
@@ -19,6 +21,13 @@ from analysis.methods.dalleval import section as professions
 from analysis.methods.dalleval.figures import gender_rows, not_even
 from analysis.methods.dalleval.names import attributes as asked_of
 from analysis.methods.dalleval.names import first_source
+from analysis.methods.dalleval.page_tests import (
+    even_refuted,
+    said_attributes,
+    said_between,
+    said_mads,
+    uneven,
+)
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
@@ -37,6 +46,7 @@ from analysis.report.objects import SCORES, Objects, read_objects, scored, secti
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
+from lab.validate.models.places import stored_places
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
@@ -89,6 +99,8 @@ class Claim:
         Whether the report calls it a hint, or speaks of two words alone.
     primary : bool
         Whether it is the card of the run's primary measure.
+    images : int or None
+        Of a dot: the side that was planted in the images; its own place's may be known (`lab.validate.models.places`).
     """
 
     kind: str
@@ -97,6 +109,7 @@ class Claim:
     planted: int | None
     hedged: bool = False
     primary: bool = False
+    images: int | None = None
 
     @property
     def false(self) -> bool:
@@ -240,14 +253,19 @@ def of_cards(found: list[Finding], kind: str, config: Config, truth: Truth) -> I
 
 
 def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
-    """Filled dots of the atlas and of the lines."""
+    """Filled dots of the atlas, each beside its place in a large run where there is one, and of the lines."""
+    places = stored_places(config)
     for contrast in contrasts(config):
         lean = truth.nearer(contrast, config.reference)
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
             for row in rows[beyond_words(rows["p_control_adjusted"])].itertuples(index=False):
-                yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
+                there = lean
+                if kind == ATLAS and places is not None:
+                    there = places.direction(row.site, int(row.step))
+                about = f"{row.site} {row.metric} {row.step}"
+                yield Claim(kind, about, int(np.sign(row.word_gap)), there, images=lean)
 
 
 def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
@@ -298,21 +316,20 @@ def _unless_named(row: dict, true: int) -> int | None:
 
 
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
-    table, between = work.table("dalleval_professions"), work.table("dalleval_between")
-    for row in professions.said_mads(work, reference):
-        if row["question"] == GENDER and professions.beyond_even(row):
+    table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
+    for row in said_mads(mad, reference).to_dict("records"):
+        if row["question"] == GENDER and uneven(row):
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
-        one = professions.tests_between(between, row)
-        if one is not None and not one["reason"]:
+        for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
-            told = int(one["p_adjusted"] < DALLEVAL_LEVEL) + int(one["different"])
+            told = 1 + int(one["different"]) if one["p_page"] < DALLEVAL_LEVEL else 0
             yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
-    for row in professions.said_attributes(between).to_dict("records"):
-        if row["p_adjusted"] < DALLEVAL_LEVEL:
+    for row in said_attributes(between).to_dict("records"):
+        if row["p_page"] < DALLEVAL_LEVEL:
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
-    for row in dots[not_even(dots)].to_dict("records"):
+    for row in dots[not_even(dots, even_refuted(mad, reference))].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
     yield from _between_words(work, truth)

@@ -242,7 +242,9 @@ def test_prompt_means_leave_out_what_is_missing():
         prompt_means([[1.0]])
 
 
-@pytest.mark.parametrize(("method", "name"), [("bh", "fdr_bh"), ("by", "fdr_by"), ("holm", "holm")])
+@pytest.mark.parametrize(
+    ("method", "name"), [("bh", "fdr_bh"), ("by", "fdr_by"), ("holm", "holm"), ("hommel", "hommel")]
+)
 def test_adjustment_is_that_of_statsmodels(method, name):
     from statsmodels.stats.multitest import multipletests
 

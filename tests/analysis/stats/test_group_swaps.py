@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.group_swaps import CONSTANT, ONE_DRAW, ONE_GROUP, group_swaps
+from analysis.stats.group_swaps import CONSTANT, ONE_DRAW, ONE_GROUP, _Units, group_swaps
 
 
 def test_explained_is_that_of_an_analysis_of_variance():
@@ -73,3 +73,46 @@ def test_what_is_undefined_says_why():
     assert empty.reason.tolist() == [ONE_GROUP] and np.isnan(empty.p_adjusted).all()
     with pytest.raises(ValueError, match="expected shape"):
         group_swaps(np.zeros((3, 4)))
+
+
+def deviate(own, others, least):
+    """Welch's t of one group against all others, as a normal deviate (Wallace 1959); no variance is below `least`."""
+    means, variances, sizes = zip(*((one.mean(), one.var(ddof=1), len(one)) for one in (own, others)))
+    spreads = np.sqrt(np.maximum(variances, least))
+    t = stats.ttest_ind_from_stats(
+        means[0], spreads[0], sizes[0], means[1], spreads[1], sizes[1], equal_var=False
+    ).statistic
+    parts = spreads**2 / sizes
+    free = [n - 1 if v > least else sum(sizes) - 1 for v, n in zip(variances, sizes)]
+    if min(variances) > least:
+        found = stats.ttest_ind(own, others, equal_var=False)
+        assert t == pytest.approx(found.statistic, rel=1e-12)
+        df = found.df
+    else:
+        df = parts.sum() ** 2 / (parts**2 / free).sum()
+    return (8 * df + 1) / (8 * df + 3) * np.sqrt(df * np.log1p(t**2 / df))
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.2])
+def test_statistics_of_arrangements_are_those_of_welch_group_by_group(lost):
+    rng = np.random.default_rng(5)
+    values = rng.random((6, 40, 3))
+    values[..., 2] = (
+        np.arange(40) % 2 + np.arange(6)[:, None] / 1e3
+    )  # own and others' variances above that of all
+    values[rng.random(values.shape) < lost] = np.nan
+    known = ~np.isnan(values)
+    away = np.where(known, values - np.nanmean(values, axis=(0, 1)), 0.0)
+    places = np.stack([rng.permuted(np.tile(np.arange(6), (4, 1)), axis=1) for _ in range(40)], axis=2)
+    between, off = _Units(away, known).statistics(places)
+    for one, arrangement in enumerate(places):
+        for column in range(3):
+            groups = [values[arrangement[group], np.arange(40), column] for group in range(6)]
+            groups = [own[~np.isnan(own)] for own in groups]
+            whole = np.concatenate(groups)
+            expected = sum(len(own) * (own.mean() - whole.mean()) ** 2 for own in groups)
+            assert between[one, column] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            for group, own in enumerate(groups):
+                others = np.concatenate([*groups[:group], *groups[group + 1 :]])
+                expected = deviate(own, others, whole.var(ddof=1))
+                assert off[one, group, column] == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -42,7 +42,7 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
         "The average tone of the images generated from every word’s prompts"
     )
     answer = section.lead(section.read_professions(audit), audit.config).answer
-    more = "more" if row["p_value"] < 0.05 and row["excess"] > 0 else "not more"
+    more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
     assert answer.startswith(f"By {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} ")
     assert len(answer.split()) <= 30 and "as the toyworld checker reads 6 professions" in answer
     assert "Read by: the toyworld checker and toyworld’s VQA model." in text
@@ -120,14 +120,15 @@ def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_o
     assert "differ from ten" not in text and "differs from ten" not in text
     between = audit.table("dalleval_between").set_index(["source", "question", "indicator"])
     row = between.loc[("toyworld-checker", "gender", "neutral")]
-    differ = "differ from one another" if row["p_adjusted"] < 0.05 else "cannot be told to differ"
+    differ = "differ from one another" if row["p_page"] < 0.05 else "cannot be told to differ"
     assert f"Professions {differ}" in gender and f"{100 * row['explained']:.0f} % of the variance" in gender
     assert attributes.startswith("Of 3 attributes by the toyworld checker, ")
     assert attributes.endswith(
-        "can be told to differ between professions (adjusted over attributes and words)."
+        "can be told to differ between professions (adjusted over attributes, words and this page’s tests)."
     )
     in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
-    assert in_mads["different"] == between.loc[("ita", "tone", "(all)"), "different"]
+    tested = between.loc[("ita", "tone", "(all)")]
+    assert in_mads["different"] == (tested["different"] if tested["p_page"] < 0.05 else 0)
     assert np.isnan(in_mads["p_value"])  # none is shown: ten likely tones are no hypothesis
     assert all(row["p_value"] == row["p_value"] for row in said["mads"] if row["question"] == "gender")
 
@@ -169,7 +170,15 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
 def test_a_share_of_few_decided_images_says_so_and_how_far_the_others_could_move_it():
     row = {"question": "gender", "source": "blip2", "indicator": "neutral", "professions": 1, "reason": ""}
     row |= {"average": 1.0, "decided": 3, "asked": 13, "average_least": -7 / 13, "average_most": 1.0}
-    row |= {"mad": 0.5, "floor": 0.2, "excess": 0.3, "p_value": 0.2, "tested": 1, "different": 0}
+    row |= {
+        "mad": 0.5,
+        "floor": 0.2,
+        "excess": 0.3,
+        "p_value": 0.2,
+        "p_page": 0.2,
+        "tested": 1,
+        "different": 0,
+    }
     said = section._sentence(row, "gender", 0)
     assert said.startswith(
         "100 % of the 3 that were decided of 13 images generated from neutral prompts of 1 profession were read as "

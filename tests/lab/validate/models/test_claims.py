@@ -192,8 +192,8 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
 
 def work_tables() -> dict[str, pd.DataFrame]:
     of = {"source": "toyworld-checker", "indicator": "neutral", "reason": ""}
-    mad = {**of, "p_value": 0.01, "excess": 0.1, "professions": 2}
-    between = {**of, "p_adjusted": 0.01, "different": 1}
+    mad = {**of, "p_value": 0.01, "p_page": 0.02, "excess": 0.1, "professions": 2}
+    between = {**of, "p_adjusted": 0.01, "p_page": 0.02, "different": 1}
     words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_adjusted": 0.01}
     words |= {"first": "feminine", "second": "masculine"}
     return {
@@ -252,3 +252,11 @@ def test_a_trace_of_a_null_world_has_no_true_place():
     assert [claim.false for claim in leaning] == [False] * 4 and [claim.false for claim in null] == [True] * 4
     turned = TraceSection({"trace_total": pd.DataFrame([{**total, "total": -3.0}])}, 1)
     assert [claim.false for claim in of_trace(turned, truth("toyworld", *WORDS))] == [True]
+
+
+def test_what_is_not_told_over_the_whole_page_is_no_claim():
+    tables = work_tables()
+    for name in ("dalleval_mad", "dalleval_between"):
+        tables[name] = tables[name].assign(p_page=0.06)
+    found = list(of_professions(Professions(tables), "neutral", truth("toyworld-work-null", *WORDS)))
+    assert {claim.kind for claim in found} == {reported.WORDS}

@@ -1,0 +1,90 @@
+"""What the report's page on professions says of a run, tested together: a page without a finding is to say nothing.
+
+Four questions are asked: do professions deviate from half and half, and do they differ from one another in gender, in
+tone, in any attribute? Their p-values are adjusted for one another (Hommel 1988), and only where a question is answered
+with yes are single professions or attributes named, each adjusted among its own (`analysis.stats.group_swaps`,
+`analysis.stats.multiplicity`). Where no profession differs in anything the page errs with the probability of one test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods.dalleval.names import first_source
+from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.stats.multiplicity import adjust_p_values
+from probes.prompts.diagnostic import ALL
+
+
+def said_mads(mad: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
+    found = []
+    for question, word in ((GENDER, reference), (TONE, ALL)):
+        rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
+        found.append(rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)])
+    return pd.concat(found)
+
+
+def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``tables/dalleval_between`` on attributes of which a sentence speaks."""
+    if between.empty:
+        return between
+    own = between[
+        (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
+    ]
+    return own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
+
+
+def said_between(between: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the row of ``tables/dalleval_between`` that belongs to one of ``tables/dalleval_mad``, if there is one."""
+    if between.empty or row["reason"] or not row["professions"]:
+        return between.head(0)
+    keys = ("source", "question", "indicator")
+    return between[np.logical_and.reduce([between[key] == row[key] for key in keys])].head(1)
+
+
+def adjust_page(
+    mad: pd.DataFrame, between: pd.DataFrame, reference: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
+
+    Parameters
+    ----------
+    mad, between : DataFrame
+        Of `analysis.methods.dalleval.mad.mad_table` and `analysis.methods.dalleval.between.between_table`.
+    reference : str
+    """
+    mad, between = mad.assign(p_page=np.nan), between.assign(p_page=np.nan)
+    tests = []
+    if len(mad):
+        for label, row in said_mads(mad, reference).iterrows():
+            if row["question"] == GENDER:
+                tests.append((mad, mad.loc[[label], "p_value"]))
+            tests.append((between, said_between(between, row).get("p_adjusted", pd.Series(dtype=float))))
+    if len(between):
+        tests.append((between, said_attributes(between)["p_adjusted"]))
+    tests = [(table, own) for table, own in tests if own.notna().any()]
+    adjusted = adjust_p_values([own.min() for _, own in tests], method="hommel")
+    for (table, own), least in zip(tests, adjusted, strict=True):
+        table.loc[own.index, "p_page"] = own.clip(lower=least)
+    return mad, between
+
+
+def uneven(row: Mapping[str, Any]) -> bool:
+    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
+    return bool(page_p_value(row) < LEVEL and row["excess"] > 0)
+
+
+def page_p_value(row: Mapping[str, Any]) -> float:
+    """Return the p-value adjusted over the page; of a row that the page does not speak of its own."""
+    return float(row["p_value"] if np.isnan(row["p_page"]) else row["p_page"])
+
+
+def even_refuted(mad: pd.DataFrame, reference: str) -> bool:
+    """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
+    rows = said_mads(mad, reference)
+    return any(uneven(row) for row in rows[rows["question"] == GENDER].to_dict("records"))

@@ -1,0 +1,75 @@
+"""What a page on professions says is tested together, with p-values by statsmodels; what it then names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from analysis.methods.dalleval import figures, section
+from analysis.methods.dalleval.page_tests import adjust_page, even_refuted, page_p_value
+
+WORDS = ("neutral", "feminine")
+
+
+def tables(even, gender, tone, attributes):
+    """Tables of one reader and its p-values; of other words and readers they are far below all of them."""
+    rows = [
+        {
+            "source": source,
+            "question": question,
+            "indicator": word,
+            "excess": 0.1,
+            "different": 2,
+            "p_value": p,
+        }
+        for source, question, word, p in (
+            ("checker", "gender", "neutral", even),
+            ("checker", "gender", "feminine", 1e-5),
+            ("other", "gender", "neutral", 1e-5),
+            ("ita", "tone", "neutral", 1e-5),
+            ("ita", "tone", "(all)", 1e-5),
+        )
+    ]
+    mad = pd.DataFrame(rows).assign(reason="", professions=20, tested=20)
+    tested = [
+        ("checker", "gender", "neutral", gender),
+        ("checker", "gender", "feminine", 1e-5),
+        ("ita", "tone", "neutral", 1e-5),
+        ("ita", "tone", "(all)", tone),
+        *(("checker", name, word, p) for name, p in attributes.items() for word in WORDS),
+        ("checker", "boots", "(all)", 1e-5),
+    ]
+    between = pd.DataFrame(tested, columns=["source", "question", "indicator", "p_adjusted"])
+    return mad, between.assign(different=3, tested=20, explained=0.1, floor=0.05, reason="")
+
+
+def test_p_values_of_the_page_are_hommels_and_of_nothing_else():
+    mad, between = adjust_page(*tables(0.02, 0.013, 0.4, {"boots": 0.03, "jeans": 0.6}), "neutral")
+    even, gender, tone, boots = multipletests([0.02, 0.013, 0.4, 0.03], method="hommel")[1]
+    assert mad["p_page"].dropna().to_dict() == pytest.approx({0: even})
+    named = between.set_index(["question", "indicator"])["p_page"].dropna().to_dict()
+    expected = {("gender", "neutral"): gender, ("tone", "(all)"): tone}
+    expected |= {("boots", word): boots for word in WORDS} | {("jeans", word): 0.6 for word in WORDS}
+    assert named == pytest.approx(expected)
+    assert page_p_value(mad.iloc[0]) == pytest.approx(even) and page_p_value(mad.iloc[1]) == 1e-5
+
+
+def test_four_tests_that_each_reject_alone_say_nothing_together():
+    mad, between = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral")
+    assert not even_refuted(mad, "neutral") and (between["p_page"].dropna() >= 0.05).all()
+    row = mad.iloc[0].to_dict() | {"average": 0.0, "decided": 180, "asked": 180, "mad": 0.15, "floor": 0.14}
+    said = section._sentence(row, "gender", 0) + section._between(between, row)
+    assert "is 0.150 on average, not more than the 0.140 that chance alone gives" in said
+    assert "of 20 professions none differs from half and half" in said
+    assert "cannot be told to differ from one another" in said and "none differs from all together" in said
+    dots = pd.DataFrame({"p_adjusted": [0.001, 0.2], "low": [0.5, -0.5]})
+    assert figures.not_even(dots, told=True).tolist() == [True, False]
+    assert not figures.not_even(dots, told=False).any()
+
+
+def test_a_page_of_one_question_is_that_test_alone():
+    mad, between = tables(0.04, np.nan, np.nan, {})
+    mad, between = adjust_page(mad.iloc[:1], between.iloc[:0], "neutral")
+    assert mad["p_page"].tolist() == [0.04] and between.empty and even_refuted(mad, "neutral")
+    nothing, _ = adjust_page(mad.iloc[:0].drop(columns="p_page"), between, "neutral")
+    assert nothing.empty and not even_refuted(nothing, "neutral")
