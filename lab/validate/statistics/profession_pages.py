@@ -31,7 +31,7 @@ METHODS = (ALONE, HOLM, PAGE)
 
 
 @dataclass(frozen=True)
-class World:
+class PageWorld:
     """Frequencies from which readings are drawn.
 
     Attributes
@@ -49,18 +49,18 @@ class World:
     attributes: NDArray[np.float64]
     nothing: bool = False
 
-    def first(self, number: int) -> World:
+    def first(self, number: int) -> PageWorld:
         """Return the world of so many professions."""
-        return World(self.female[:number], self.tone[:number], self.attributes[:number], self.nothing)
+        return PageWorld(self.female[:number], self.tone[:number], self.attributes[:number], self.nothing)
 
 
-def worlds() -> dict[str, World]:
+def worlds() -> dict[str, PageWorld]:
     """Return the worlds by name: nothing differs; the papers' frequencies; toyworld-work's; one profession apart."""
     share = np.random.default_rng(1).uniform(0.02, 0.4, (WORDS, ATTRIBUTES))
 
-    def alike(number: int) -> World:
+    def alike(number: int) -> PageWorld:
         attributes = np.broadcast_to(share, (number, *share.shape))
-        return World(np.full(number, 0.5), np.full(number, 5.5), attributes, nothing=True)
+        return PageWorld(np.full(number, 0.5), np.full(number, 5.5), attributes, nothing=True)
 
     found = {f"nothing, {number} professions": alike(number) for number in (3, 20, 83)}
     found |= {f"as printed, {model}": printed(model) for model in MODELS}
@@ -68,15 +68,15 @@ def worlds() -> dict[str, World]:
     planted = load_world(WORK).professions.values()
     leans = np.array([1 - one.lean for one in planted])
     skins = np.array([one.skins for one in planted]) @ SKINS
-    work = World(leans, skins, alike(len(leans)).attributes)
+    work = PageWorld(leans, skins, alike(len(leans)).attributes)
     found |= {"toyworld-work, 20 professions": work, "toyworld-work, 3 professions": work.first(3)}
     apart = alike(20)
     tone = np.where(np.arange(20) == 0, 7.5, 5.5)
-    found["one tone of 20 apart"] = World(apart.female, tone, apart.attributes)
+    found["one tone of 20 apart"] = PageWorld(apart.female, tone, apart.attributes)
     return found
 
 
-def printed(model: str) -> World:
+def printed(model: str) -> PageWorld:
     """Return the frequencies of Cho et al. 2023 for a model (Tables 16, 17, 20, 21 and 23 to 31)."""
     gender = _of("table16_17_gender", model, "average_gender").set_index("profession")["average_gender"]
     tone = _of("table20_21_skin_tone", model, "average_skin_tone").set_index("profession")[
@@ -89,7 +89,7 @@ def printed(model: str) -> World:
         for _, own in cells.groupby("gender", sort=False)
     ]
     female = (gender[names].to_numpy(float) + 1) / 2
-    return World(female, tone[names].to_numpy(float), np.stack(attributes, axis=1))
+    return PageWorld(female, tone[names].to_numpy(float), np.stack(attributes, axis=1))
 
 
 def _of(name: str, model: str, value: str, *keys: str) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def _of(name: str, model: str, value: str, *keys: str) -> pd.DataFrame:
     return table[table["model"] == model]
 
 
-def draw_page(world: World, rng: np.random.Generator) -> tuple[NDArray, NDArray, NDArray]:
+def draw_page(world: PageWorld, rng: np.random.Generator) -> tuple[NDArray, NDArray, NDArray]:
     """Draw gender, tone, (professions, draws, words), and attributes, (professions, draws, words, attributes).
 
     The readings of the images of a noise hang together, by question and over questions.
@@ -116,7 +116,9 @@ def draw_page(world: World, rng: np.random.Generator) -> tuple[NDArray, NDArray,
     return np.where(female, 1.0, -1.0), tone, (level[..., 2:] < world.attributes[:, None]).astype(float)
 
 
-def page_tests(world: World, rng: np.random.Generator, permutations: int, seed: int) -> dict[str, NDArray]:
+def page_tests(
+    world: PageWorld, rng: np.random.Generator, permutations: int, seed: int
+) -> dict[str, NDArray]:
     """Return p-values by question, and of single professions by question followed by ``, each``.
 
     As `analysis.methods.dalleval` has them: of attributes each adjusted over attributes and words, of single
