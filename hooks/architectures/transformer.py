@@ -11,7 +11,7 @@ from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.places import Place
 from hooks.architectures.site import Site, children, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
+from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
 from hooks.errors import HookError
@@ -115,10 +115,7 @@ class Transformer(Architecture):
         yield from decoder.decoder_sites(self.decoder(pipe), place)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """The attentions by which the image reads the text, on the grid of patches.
-
-        Those of the image alone are not listed: their maps are not read.
-        """
+        """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""
         if kind != "cross":
             return
         ends = tuple(f".{stack.role}" for stack in self.row.stacks)
@@ -252,8 +249,7 @@ class Transformer(Architecture):
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """See `Architecture.prediction`; without the variance behind it."""
         values = self.unpacked(tensor_of(output), inputs.batch)
-        channels = inputs.latent.shape[1]
-        return values[:, :channels] if self.row.variance else values
+        return values[:, : inputs.latent.shape[1]] if self.row.variance else values
 
     def predictions(
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
@@ -307,7 +303,7 @@ class Transformer(Architecture):
 
     def call_arguments(self, pipe: Any, scale: float, negative: Sequence[str] | None) -> dict[str, Any]:
         """See `Architecture.call_arguments`."""
-        layout, found = self.row.layout, dict(self.row.layout.fixed)
+        layout, found = self.row.layout, self.row.layout.fixed
         if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
             return {**found, "true_cfg_scale": scale, "negative_prompt": negative or ""}
         # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
@@ -328,11 +324,13 @@ class Transformer(Architecture):
 
     def prompt_tokens(self, pipe: Any) -> int:
         """See `Architecture.prompt_tokens`."""
-        return self.row.text_tokens
+        return sum(self.tokens(pipe, [*TEXT_ENCODERS][tower]) for tower in self.row.text_towers)
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """See `Architecture.tokens`."""
-        return self.row.layout.lengths[list(TEXT_ENCODERS).index(encoder)]
+        """See `Architecture.tokens`; as many as the pipeline gives it, or as it has positions."""
+        most = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
+        tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
+        return min(most, longest_text(tower) or most) if tower else most
 
     # Without weights
 

@@ -28,8 +28,8 @@ class TransformerRow:
         In the order in which they run.
     entrances : mapping of str to str
         Modules that embed the image and the text.
-    text_tokens : int
-        Positions of the text that the published model is given.
+    text_towers : tuple of int
+        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given.
     text_width : str
         Setting of the transformer that says how wide the states are.
     pooled : (str, str) or None
@@ -65,7 +65,7 @@ class TransformerRow:
     layout: Layout
     stacks: tuple[Stack, ...]
     entrances: Mapping[str, str]
-    text_tokens: int
+    text_towers: tuple[int, ...]
     text_width: str
     pooled: tuple[str, str] | None = None
     pooled_at: str = "time_text_embed.text_embedder"
@@ -119,7 +119,7 @@ ROWS = (
         layout=layouts.SD3,
         stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_tokens=layouts.SD3.lengths[0] + layouts.SD3.lengths[2],  # CLIP's two side by side, then T5's
+        text_towers=(0, 2),  # CLIP's two side by side, then T5's
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         word_layers=(
@@ -143,7 +143,7 @@ ROWS = (
             ),
         ),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_tokens=layouts.FLUX.lengths[1],
+        text_towers=(1,),
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         patch=2,
@@ -155,14 +155,14 @@ ROWS = (
         name="PixArt-α",
         models="PixArt-α",
         layout=layouts.PIXART_ALPHA,
-        text_tokens=layouts.PIXART_ALPHA.lengths[0],
+        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
         models="PixArt-Σ",
         layout=layouts.PIXART_SIGMA,
-        text_tokens=layouts.PIXART_SIGMA.lengths[0],
+        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
@@ -171,7 +171,7 @@ ROWS = (
         layout=layouts.SANA,
         stacks=(_CROSS,),
         entrances={"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-        text_tokens=layouts.SANA.lengths[0],
+        text_towers=(0,),
         text_width="caption_channels",
         masks=("encoder_attention_mask",),
         own_generator=True,

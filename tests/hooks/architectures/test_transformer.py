@@ -61,6 +61,21 @@ def test_shapes_are_known_before_it_runs(dit, kind):
         assert found[address] == tuple(kept.values.shape[2:]), address
 
 
+def test_shapes_of_towers_that_read_less_than_the_published_ones():
+    pipe = tiny_transformer_pipeline("sd3")
+    for tower in (pipe.text_encoder, pipe.text_encoder_2):
+        tower.config.max_position_embeddings = 16
+    pipe.text_encoder_3.config.max_position_embeddings = 20  # relative places: said for those who ask
+    pipe.tokenizer_max_length = 16
+    addresses = ["dit.block.0.text", "text.layers.1", "text_2.layers.1", "text_3.layers.1", "text.final"]
+    with Probe(pipe, keep=addresses) as probe:
+        draw(pipe, "sd3", PROMPTS[:1], max_sequence_length=20)
+    found = shapes(pipe, 32, 32)
+    assert found["dit.block.0.text"] == (36, 32) and probe.kept.keys() == set(addresses)
+    for address, kept in probe.kept.items():
+        assert found[address] == tuple(kept.values.shape[2:]), address
+
+
 @pytest.mark.parametrize("kind", FLOWS)
 def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     pipe = dit(kind)
@@ -254,7 +269,7 @@ CHROMA = TransformerRow(
         )
     ),
     entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-    text_tokens=layouts.CHROMA.lengths[0],
+    text_towers=(0,),
     text_width="joint_attention_dim",
     masks=("attention_mask",),
     patch=2,
