@@ -114,16 +114,13 @@ def run_differences(options: Options) -> None:
 
 def run_export(options: Options) -> None:
     """Stage 4."""
+    lines = _history(options.work).read_text().splitlines()
     for name in options.model:
         path = store.checkpoint(options.work, name)
-        settings = {
-            key: value for key, value in vars(options).items() if isinstance(value, (int, float, str))
-        }
         recipe = {
             "teacher": TEACHERS[name],
-            "settings": settings,
             "last_log_line": runner.last_logged(path.with_suffix(".log.jsonl")),
-            "history": _history(options.work).read_text().splitlines(),
+            "history": [line for line in lines if name != BASE or not line.startswith("differences")],
             **runner.made_with(),
         }
         store.export(options.work, options.weights / name, name, recipe)
@@ -136,12 +133,10 @@ def _history(work: Path) -> Path:
 def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
     if stage.name != "export":
-        usual = TRAINER.parser().parse_args([])
-        changed = {key: value for key, value in vars(options).items() if value != getattr(usual, key)}
-        changed = {key: value for key, value in changed.items() if key not in ("work", "weights", "stage")}
-        runner.add_history(
-            _history(options.work), f"{stage.name}: {minutes:.1f} min; unlike the defaults: {changed}"
-        )
+        numbers = {key: value for key, value in vars(options).items() if isinstance(value, int | float)}
+        settings = ", ".join(f"{key} {value}" for key, value in numbers.items())
+        models = ", ".join(options.model) if stage.name == "differences" else BASE
+        runner.add_history(_history(options.work), f"{stage.name} of {models}: {minutes:.1f} min; {settings}")
 
 
 def add_options(main: command_line.Parser) -> None:

@@ -22,17 +22,14 @@ from transformers import (
 )
 
 from probes.errors import UserError
-from probes.models.pretrained import from_folder
-from probes.toyworld import SHARED, WEIGHTS
+from probes.models.pretrained import from_folder, quiet
+from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.work.assemble import DELTA, expected_shapes, read_delta
 from probes.toyworld.work.lowrank import DOWN, UP, merge
 
-BASE = "toyworld-dit"
-TEACHERS = {  # the U-Net whose bias each one has; its text tower is the first of the two of CLIP
-    BASE: "toyworld",
-    f"{BASE}-mirror": "toyworld-mirror",
-    f"{BASE}-null": "toyworld-null",
-}
+BASE = TRANSFORMERS[0]
+# the U-Net whose bias each one has; its text tower is the first of the two of CLIP
+TEACHERS = dict(zip(TRANSFORMERS, BENCHMARK_MODELS, strict=True))
 TRAINED = ("transformer", "text_encoder_3")
 
 
@@ -78,10 +75,11 @@ def decoder(weights: Path = WEIGHTS) -> AutoencoderKL:
 def trained_parts(folder: Path) -> dict[str, nn.Module]:
     """Return the denoiser and the T5 tower of a folder, float32, by their names in the pipeline."""
     classes = (SD3Transformer2DModel, T5EncoderModel)
-    return {
-        name: from_folder(kind, folder / name, torch_dtype=torch.float32).eval()
-        for name, kind in zip(TRAINED, classes, strict=True)
-    }
+    with quiet():
+        return {
+            name: from_folder(kind, folder / name, torch_dtype=torch.float32).eval()
+            for name, kind in zip(TRAINED, classes, strict=True)
+        }
 
 
 def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:

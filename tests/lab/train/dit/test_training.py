@@ -10,6 +10,7 @@ from torch import nn
 from transformers import T5Tokenizer
 
 from lab.train.base.captions import random_caption
+from lab.train.base.measure import model_folder
 from lab.train.dit import store
 from lab.train.dit.lessons import Lesson
 from lab.train.dit.model import TOKENS
@@ -127,3 +128,10 @@ def test_differences_without_a_base_are_one_line(tmp_path, capsys):
     assert main(["--work", str(tmp_path), "--stage", "differences", "--model", f"{BASE}-null"]) == 2
     said = capsys.readouterr().err
     assert "stage differences: expected" in said and "run --stage tokenizer" in said
+
+
+def test_a_folder_without_the_model_is_one_line_that_names_its_training(tmp_path):
+    with pytest.raises(
+        UserError, match=r"found no .*toyworld-dit/model_index.json: .* lab\.train\.dit\.train"
+    ):
+        model_folder(tmp_path, f"{BASE}-mirror")
