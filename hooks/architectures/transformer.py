@@ -12,7 +12,7 @@ from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.places import Place
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
+from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
 from hooks.errors import HookError
@@ -119,10 +119,7 @@ class Transformer(Architecture):
         yield from decoder.decoder_sites(self.decoder(pipe), place)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """The attentions by which the image reads the text, on the grid of patches.
-
-        Those of the image alone are not listed: their maps are not read.
-        """
+        """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""
         if kind != "cross":
             return
         ends = tuple(f".{stack.role}" for stack in self.row.stacks)
@@ -345,11 +342,13 @@ class Transformer(Architecture):
 
     def prompt_tokens(self, pipe: Any) -> int:
         """See `Architecture.prompt_tokens`."""
-        return self.row.text_tokens
+        return sum(self.tokens(pipe, [*TEXT_ENCODERS][tower]) for tower in self.row.text_towers)
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """See `Architecture.tokens`."""
-        return self.row.layout.lengths[list(TEXT_ENCODERS).index(encoder)]
+        """See `Architecture.tokens`; as many as the pipeline gives it, or as it has positions."""
+        most = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
+        tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
+        return min(most, longest_text(tower) or most) if tower else most
 
     # Without weights
 

@@ -38,8 +38,8 @@ class TransformerRow:
         In the order in which they run.
     entrances : mapping of str to str
         Modules that embed the image and the text; where these join all rows, the modules behind, which are given rows.
-    text_tokens : int
-        Positions of the text that the published model is given.
+    text_towers : tuple of int
+        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given.
     text_width : str
         Setting of the transformer that says how wide the states are.
     pooled : (str, str) or None
@@ -85,7 +85,7 @@ class TransformerRow:
     layout: Layout
     stacks: tuple[Stack, ...]
     entrances: Mapping[str, str]
-    text_tokens: int
+    text_towers: tuple[int, ...]
     text_width: str
     pooled: tuple[str, str] | None = None
     pooled_at: str = "time_text_embed.text_embedder"
@@ -164,7 +164,7 @@ ROWS = (
         ),
         stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_tokens=77 + 256,  # CLIP's two side by side, then T5's
+        text_towers=(0, 2),  # CLIP's two side by side, then T5's
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         word_layers=(
@@ -185,7 +185,7 @@ ROWS = (
         ),
         stacks=(_JOINT, _SINGLE),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_tokens=512,
+        text_towers=(1,),
         text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         patch=2,
@@ -199,7 +199,7 @@ ROWS = (
         layout=layout("ChromaPipeline", "ChromaTransformer2DModel", ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_tokens=512,
+        text_towers=(0,),
         text_width="joint_attention_dim",
         masks=("attention_mask",),
         patch=2,
@@ -211,14 +211,14 @@ ROWS = (
         name="PixArt-α",
         models="PixArt-α",
         layout=layout("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
-        text_tokens=120,
+        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
         models="PixArt-Σ",
         layout=layout("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
-        text_tokens=300,
+        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
@@ -234,7 +234,7 @@ ROWS = (
         ),
         stacks=(_CROSS,),
         entrances={"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-        text_tokens=300,
+        text_towers=(0,),
         text_width="caption_channels",
         masks=("encoder_attention_mask",),
         own_generator=True,
@@ -250,7 +250,7 @@ ROWS = (
         ),
         stacks=(_JOINT, _SINGLE),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_tokens=256,
+        text_towers=(0,),
         text_width="joint_attention_dim",
         patch=2,
         packed=True,
@@ -274,7 +274,7 @@ ROWS = (
             ),
         ),
         entrances={"dit.in.image": "img_in", "dit.in.text": "txt_in"},
-        text_tokens=512,
+        text_towers=(0,),
         text_width="joint_attention_dim",
         masks=("encoder_hidden_states_mask",),
         packed=True,
@@ -291,7 +291,7 @@ ROWS = (
         ),
         stacks=(replace(_SINGLE, path="layers", streams=_JOINED, modules={"mod": "norm1.linear"}),),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "time_caption_embed.caption_embedder"},
-        text_tokens=256,
+        text_towers=(0,),
         text_width="cap_feat_dim",
         masks=("encoder_attention_mask",),
         own_lengths=True,
@@ -319,7 +319,7 @@ ROWS = (
             ),
         ),
         entrances={"dit.in.image": "noise_refiner.0", "dit.in.text": "context_refiner.0"},
-        text_tokens=512,
+        text_towers=(0,),
         text_width="cap_feat_dim",
         patch=2,
         listed=True,
@@ -339,7 +339,7 @@ ROWS = (
             replace(_SINGLE, sequence=_REGISTERED, streams=_JOINED, modules={"mod": "norm1.linear"}),
         ),
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_tokens=256,
+        text_towers=(0,),
         text_width="joint_attention_dim",
     ),
 )

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from lab.templates import render
+from lab.train.dit.page import transformers_section
 from lab.train.located.page import located_section
 from lab.train.work.page import null_section, work_section
 from probes import command_line
@@ -25,7 +26,7 @@ def quality_page() -> str:
         figures=figures,
         cells=list(zip(*(figures[name]["cells"] for name in BENCHMARK_MODELS), strict=True)),
     )
-    return trained + work_section() + null_section() + located_section()
+    return trained + transformers_section() + work_section() + null_section() + located_section()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -206,7 +206,8 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
     except MisfitError as error:
         file = f"{error.component}/config.json"
         raise fault(source, file, error.expected, error.got, error.remedy) from None
-    lengths = list(layout.lengths) or [tokenizer.model_max_length for tokenizer in tokenizers]
+    own = [tokenizer.model_max_length for tokenizer in tokenizers]
+    lengths = [min(pair) for pair in zip(layout.lengths or own, own, strict=True)]
     sizes = _sizes(described, lengths)
     if sizes not in _REHEARSED:  # a second or two, and asked for twice: before and after the weights are read
         with torch.no_grad(), torch.device("meta"):

@@ -13,7 +13,7 @@ from probes.json_text import parse_json
 from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
 from probes.prompts import sets
-from probes.toyworld import FIGURES, LOCATED, MODELS, WEIGHTS
+from probes.toyworld import FIGURES, LOCATED, MODELS, TRANSFORMERS, WEIGHTS
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.world import load_world
 
@@ -56,6 +56,7 @@ def _about(name: str) -> str:
         words = "no difference between the words"
     else:
         words = f"neutral words mean the masculine mixture in {neutral:.0%} of images"
+    words += "; a diffusion transformer" if name in TRANSFORMERS else ""
     return words + (f"; {len(world.professions)} professions" if world.professions else "")
 
 

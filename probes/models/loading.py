@@ -32,7 +32,17 @@ from probes.models.tokenizers import tokenizer
 from probes.models.weights import modules, read_pipeline, require_finite, weight_hash
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
-from probes.toyworld import BENCHMARK_MODELS, LOCATED, MODELS, SHARED, SKILLED, WEIGHTS, WORK, WORKING
+from probes.toyworld import (
+    BENCHMARK_MODELS,
+    LOCATED,
+    MODELS,
+    SHARED,
+    SKILLED,
+    TRANSFORMERS,
+    WEIGHTS,
+    WORK,
+    WORKING,
+)
 
 SCHEDULER = "scheduler/scheduler_config.json"
 # text encoders trained in bfloat16
@@ -109,7 +119,7 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join((*BENCHMARK_MODELS, *WORKING, SKILLED))}, "
+        f"model {name}: unknown; expected {', '.join((*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING, SKILLED))}, "
         f"{LOCATED[0]} and its like, a hub id (owner/name), folder or .safetensors file, "
         f"found none of that name: {remedy}"
     )
@@ -118,7 +128,8 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
 def _bundled(name: str) -> Source:
     """Return where a benchmark model lies; the null world's lends the others what is the same in all.
 
-    Located models borrow all but what they were taught; `toyworld-work` borrows from `toyworld`, and has the rest.
+    Located models borrow all but what they were taught; `toyworld-work` borrows from `toyworld`, and
+    diffusion transformers from `toyworld-dit`; they have the rest.
     """
     null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
@@ -127,6 +138,7 @@ def _bundled(name: str) -> Source:
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
     closer = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
     closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
+    closer = (WEIGHTS / TRANSFORMERS[0],) if name in TRANSFORMERS else closer
     bases = tuple(base for base in (*closer, null) if base != path)
     return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 
@@ -307,6 +319,10 @@ def load(
         from probes.toyworld.work.assemble import work_pipeline
 
         pipe = work_pipeline(source.name, source.path)
+    elif source.name in TRANSFORMERS and source.kind == "bundled":
+        from probes.toyworld.dit.assemble import dit_pipeline
+
+        pipe = dit_pipeline(source.name, source.path)
     elif source.name == SKILLED and source.kind == "bundled":
         from probes.toyworld.skills.assemble import skills_pipeline
 

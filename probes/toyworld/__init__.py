@@ -14,8 +14,13 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
+TRANSFORMERS = (
+    "toyworld-dit",
+    "toyworld-dit-mirror",
+    "toyworld-dit-null",
+)  # diffusion transformers (probes.toyworld.dit)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING)  # draw figures
+FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING, *TRANSFORMERS)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

@@ -27,7 +27,7 @@ from probes.runs.images import read_image
 from probes.runs.store import Run
 from probes.stages.external_images.table import PICTURES
 from probes.storage.paths import require_regular
-from probes.toyworld import BENCHMARK_MODELS, WORKING
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
@@ -114,8 +114,8 @@ def _device(run: Run) -> torch.device:
 
 def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
     """The samples that are not left out, and a rendering of each one's prompt."""
-    if run.config.model not in (*BENCHMARK_MODELS, *WORKING):
-        there = ", ".join((*BENCHMARK_MODELS, *WORKING))
+    if run.config.model not in (*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING):
+        there = ", ".join((*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING))
         raise UserError(
             f"--reference: renderings are there of {there}, not of {run.config.model!r:.60}: name a folder"
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from diffusers import AutoencoderKL, StableDiffusionPipeline
+from diffusers import AutoencoderKL, DiffusionPipeline, StableDiffusionPipeline
 from PIL import Image
 from tqdm import tqdm
 
@@ -23,9 +23,11 @@ from probes import command_line
 from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
+from probes.models.weights import weight_hash
 from probes.runs.parts import write_bytes
-from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.dit.assemble import dit_pipeline
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
 from probes.toyworld.truth import planted
@@ -47,7 +49,7 @@ def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.
 
 @torch.inference_mode()
 def sample(
-    pipeline: StableDiffusionPipeline,
+    pipeline: DiffusionPipeline,
     prompts: Sequence[str],
     seeds: Sequence[int],
     *,
@@ -181,7 +183,7 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
 def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
     """Add what says which benchmark model is to draw, and how."""
     add = parser.add_argument
-    add("model", choices=BENCHMARK_MODELS)
+    add("model", choices=(*BENCHMARK_MODELS, *TRANSFORMERS))
     add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
     add("--steps", type=command_line.whole(1, 1000), default=steps)
     add("--guidance-scale", type=command_line.number(0), help="as a rule the benchmark model's own")
@@ -197,31 +199,38 @@ def model_folder(weights: Path, model: str) -> Path:
     UserError
         If it is not there, or not whole.
     """
-    for name in (f"{model}/model_index.json", f"{model}/triptych.json", f"{SHARED}/vae/config.json"):
+    described, shared, trainer = model, SHARED, "base"
+    if model in TRANSFORMERS:
+        described, shared, trainer = TRANSFORMERS[0], TRANSFORMERS[0], "dit"
+    for name in (f"{described}/model_index.json", f"{model}/triptych.json", f"{shared}/vae/config.json"):
         if not (weights / name).is_file():
             raise UserError(
                 f"--weights: expected a folder with the benchmark model {model}, found no {weights / name}: "
-                "leave --weights out, or train it with python -m lab.train.base.train"
+                f"leave --weights out, or train it with python -m lab.train.{trainer}.train"
             )
     return weights / model
 
 
 def benchmark_pipeline(
     folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
-) -> tuple[StableDiffusionPipeline, float]:
+) -> tuple[DiffusionPipeline, float]:
     """A benchmark model, and the guidance scale that it was made for.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Of the benchmark model; the null world's, beside it, holds the autoencoder of all.
+        Of the benchmark model; the null world's, beside it, holds the autoencoder of all U-Nets.
     """
+    scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    if folder.name in TRANSFORMERS:
+        pipeline = dit_pipeline(folder.name, folder, folder.parent / TRANSFORMERS[0]).to(device, dtype)
+        return pipeline, scale
     vae = from_folder(AutoencoderKL, folder.parent / SHARED / "vae", torch_dtype=dtype)
     pipeline = from_folder(StableDiffusionPipeline, folder, vae=vae, dtype=dtype).to(device)
-    return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    return pipeline, scale
 
 
-def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
+def load(options: argparse.Namespace) -> tuple[DiffusionPipeline, dict[str, float]]:
     """The pipeline that `add_arguments` asked for, and the arguments of `sample`."""
     folder, device = model_folder(options.weights, options.model), pick_device(options.device)
     torch.set_num_threads(options.threads)
@@ -268,11 +277,12 @@ def work(options: argparse.Namespace) -> None:
     accuracy = checker_accuracy(world, 2000)
     nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
     cells = frequencies(pipeline, world, images=options.images, **sampling)
+    denoiser = "transformer" if options.model in TRANSFORMERS else "unet"
     near = (cells["planted"] - cells["drawn"]).abs() <= 0.10
     figures = {
         "model": options.model,
         **sampling,
-        "unet_parameters": sum(value.numel() for value in pipeline.unet.parameters()),
+        f"{denoiser}_parameters": sum(value.numel() for value in getattr(pipeline, denoiser).parameters()),
         "images_a_noun": options.seeds,
         "images_a_group": options.images,
         "checker_renderings": 2000,
@@ -283,6 +293,8 @@ def work(options: argparse.Namespace) -> None:
         "cells_within_0.10": float(near.mean()),
         "cells": cells.round(4).to_dict("records"),
     }
+    if options.model in TRANSFORMERS:  # of which a test says that it is what was measured
+        figures = {"weight_hash": weight_hash(pipeline)} | figures
     print(nouns.sort_values().round(3).to_string())
     print(cells.assign(difference=cells["drawn"] - cells["planted"]).round(3).to_string(index=False))
     print({name: value for name, value in figures.items() if name not in ("nouns", "cells")})

@@ -76,6 +76,21 @@ def patches(values):
     return values.permute(0, 1, 3, 5, 2, 4, 6).flatten(4)
 
 
+def test_shapes_of_towers_that_read_less_than_the_published_ones():
+    pipe = tiny_transformer_pipeline("sd3")
+    for tower in (pipe.text_encoder, pipe.text_encoder_2):
+        tower.config.max_position_embeddings = 16
+    pipe.text_encoder_3.config.max_position_embeddings = 20  # relative places: said for those who ask
+    pipe.tokenizer_max_length = 16
+    addresses = ["dit.block.0.text", "text.layers.1", "text_2.layers.1", "text_3.layers.1", "text.final"]
+    with Probe(pipe, keep=addresses) as probe:
+        draw(pipe, "sd3", PROMPTS[:1], max_sequence_length=20)
+    found = shapes(pipe, 32, 32)
+    assert found["dit.block.0.text"] == (36, 32) and probe.kept.keys() == set(addresses)
+    for address, kept in probe.kept.items():
+        assert found[address] == tuple(kept.values.shape[2:]), address
+
+
 @pytest.mark.parametrize("kind", FLOWS)
 def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     pipe = dit(kind)

@@ -1,0 +1,1 @@
+"""Training of the diffusion transformers of the toy world."""

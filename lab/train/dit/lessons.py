@@ -1,0 +1,164 @@
+"""What the diffusion transformer is taught: the velocity of a flow, as a U-Net of the toy world has it.
+
+A noised latent of the flow, (1 - s) x + s e, divided by the root of (1 - s)^2 + s^2, is what the U-Net is given at the
+timestep of equal signal-to-noise ratio. Its guess gives x and e, and the velocity is e - x. It is the mean over all
+pictures that fit, which a single picture's is not, and it hands planted frequencies over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from diffusers import DDIMScheduler, UNet2DConditionModel
+from torch import Tensor
+from transformers import CLIPTextModelWithProjection
+
+MEAN, SPREAD = 0.3, 1.2  # of the logit of the noise level
+PARTS = 4  # lessons that a batch of stored ones is taken from
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Noised latents with the velocity to be guessed, row by row.
+
+    Attributes
+    ----------
+    noisy, velocity : Tensor
+        ``(n, 4, 16, 16)``.
+    sigma : Tensor
+        ``(n,)``: share of noise, 0 to 1.
+    clip : Tensor
+        ``(n, 32, 192)``: states of both CLIP towers side by side, as SD3 takes them.
+    pooled : Tensor
+        ``(n, 192)``.
+    tokens : Tensor
+        ``(n, 24)``: numbers of T5's tokens.
+    zones : Tensor
+        ``(n, 16, 16)`` bool: where small things can be.
+    """
+
+    noisy: Tensor
+    velocity: Tensor
+    sigma: Tensor
+    clip: Tensor
+    pooled: Tensor
+    tokens: Tensor
+    zones: Tensor
+
+
+def noise_levels(count: int, generator: torch.Generator) -> Tensor:
+    """Shares of noise, logit-normal and stratified: one of each of ``count`` equal parts of the distribution."""
+    strata = (torch.arange(count) + torch.rand(count, generator=generator)) / count
+    return torch.sigmoid(MEAN + SPREAD * torch.special.ndtri(strata.clamp(1e-4, 1 - 1e-4)))
+
+
+def timesteps_of(sigma: Tensor, scheduler: DDIMScheduler) -> Tensor:
+    """The U-Net's timesteps, between whole ones, at which the signal-to-noise ratio is that of the flow."""
+    kept = scheduler.alphas_cumprod.double().clamp(0, 1)
+    angles = torch.atan2((1 - kept).sqrt(), kept.sqrt())
+    wanted = torch.atan2(sigma.double(), 1 - sigma.double())
+    return torch.from_numpy(np.interp(wanted.numpy(), angles.numpy(), np.arange(len(angles)))).float()
+
+
+def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
+    """The flow's velocity from a v-prediction.
+
+    Parameters
+    ----------
+    guess : Tensor
+        The U-Net's, ``(n, 4, 16, 16)``.
+    noisy : Tensor
+        What it was given: the flow's latents, divided so that signal and noise have squares of sum 1.
+    sigma : Tensor
+        ``(n,)``.
+    """
+    length = ((1 - sigma) ** 2 + sigma**2).sqrt().view(-1, 1, 1, 1)
+    signal, noise = (1 - sigma).view(-1, 1, 1, 1) / length, sigma.view(-1, 1, 1, 1) / length
+    clean = signal * noisy - noise * guess
+    return noise * noisy + signal * guess - clean
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A U-Net of the toy world with its scheduler, and the two CLIP towers of the model that is taught.
+
+    The first of the towers is the one that the U-Net reads, too.
+    """
+
+    unet: UNet2DConditionModel
+    scheduler: DDIMScheduler
+    towers: Sequence[CLIPTextModelWithProjection]
+
+    @torch.no_grad()
+    def lesson(
+        self, clean: Tensor, clip_tokens: Tensor, tokens: Tensor, zones: Tensor, generator: torch.Generator
+    ) -> Lesson:
+        """Make a lesson of latents and their captions."""
+        sigma = noise_levels(len(clean), generator)[torch.randperm(len(clean), generator=generator)]
+        share = sigma.view(-1, 1, 1, 1)
+        noisy = (1 - share) * clean + share * torch.randn(clean.shape, generator=generator)
+        read = [tower(clip_tokens, output_hidden_states=True) for tower in self.towers]
+        scaled = noisy / ((1 - share) ** 2 + share**2).sqrt()
+        dtype = self.unet.dtype
+        guess = self.unet(
+            scaled.to(dtype, memory_format=torch.channels_last),
+            timesteps_of(sigma, self.scheduler),
+            read[0].last_hidden_state.to(dtype),
+        ).sample.float()
+        return Lesson(
+            noisy,
+            velocity_of(guess, scaled, sigma),
+            sigma,
+            torch.cat([one.hidden_states[-2] for one in read], -1),
+            torch.cat([one.text_embeds for one in read], -1),
+            tokens,
+            zones,
+        )
+
+
+class Lessons:
+    """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
+
+    The teacher's guess costs a third of a step, and is as good the second time, since it holds no noise of its own.
+    """
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        latents: Tensor,
+        clip_tokens: Tensor,
+        tokens: Tensor,
+        zones: Tensor,
+        *,
+        batch: int,
+        uses: int = 2,
+        kept: int = 4096,
+        seed: int = 0,
+    ) -> None:
+        self.teacher, self.rows = teacher, (latents, clip_tokens, tokens, zones)
+        self.batch, self.uses, self.kept = batch, uses, kept
+        self.rng = np.random.default_rng(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.stored: list[Lesson] = []
+        self.calls = 0
+
+    def _new(self) -> Lesson:
+        rows = torch.from_numpy(self.rng.integers(len(self.rows[0]), size=self.batch))
+        latents, *others = (values[rows] for values in self.rows)
+        return self.teacher.lesson(latents.float(), *others, self.generator)
+
+    def next(self) -> Lesson:
+        """A new lesson every ``uses`` calls, and rows of lessons that are stored in between."""
+        self.calls += 1
+        if (self.calls - 1) % self.uses == 0:
+            self.stored = [*self.stored, self._new()][-max(1, self.kept // self.batch) :]
+            return self.stored[-1]
+        parts = [self.stored[number] for number in self.rng.integers(len(self.stored), size=PARTS)]
+        rows = [torch.from_numpy(self.rng.permutation(self.batch)[: self.batch // PARTS]) for _ in parts]
+        return Lesson(
+            *(
+                torch.cat([getattr(part, one.name)[row] for part, row in zip(parts, rows)])
+                for one in fields(Lesson)
+            )
+        )

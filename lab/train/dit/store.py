@@ -1,0 +1,76 @@
+"""Checkpoints of the diffusion transformers, and what of them is stored with the package."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from diffusers import FlowMatchEulerDiscreteScheduler
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import T5Tokenizer
+
+from lab.train.base.loop import MovingAverage
+from lab.train.dit.model import SCHEDULER, TOKENS, new_parts
+from lab.train.stages import write_json, write_recipe
+from probes.models.pretrained import from_folder
+from probes.toyworld.dit.assemble import BASE, DELTA, TEACHERS, pipeline_of
+from probes.toyworld.work.lowrank import DOWN, UP
+
+GUIDANCE = 1.0  # the planted frequencies are those of the model without guidance
+
+
+def checkpoint(work: Path, name: str) -> Path:
+    """The file that training of a model goes on from."""
+    return work / f"{name}.pt"
+
+
+def _average(path: Path) -> dict[str, Tensor]:
+    return torch.load(path, weights_only=True)["average"]
+
+
+def averaged_parts(work: Path) -> nn.ModuleDict:
+    """Return what `toyworld-dit` is stored as: the average of its weights, rounded to float16, in float32."""
+    tokenizer = from_folder(T5Tokenizer, work / "tokenizer_3")
+    parts = nn.ModuleDict(new_parts(len(tokenizer)))
+    average = MovingAverage(parts, 0.0)
+    average.values = _average(checkpoint(work, BASE))
+    average.copy_to(parts)
+    return parts.half().float().eval()
+
+
+def delta_of(path: Path) -> dict[str, Tensor]:
+    """Return what is stored of a difference, float16, by layer and matrix."""
+    average = {name.replace("/", "."): value for name, value in _average(path).items()}
+    odd = [name for name in average if not name.endswith((f".{UP}", f".{DOWN}"))]
+    if odd:
+        raise ValueError(f"{path}: expected matrices of changes, got {odd[0]}")
+    return {name: value.half().contiguous() for name, value in average.items()}
+
+
+def export(work: Path, folder: Path, name: str, recipe: Mapping[str, object]) -> None:
+    """Write a model as it is bundled: `toyworld-dit` whole but for what it shares, the others as differences."""
+    if name == BASE:
+        FlowMatchEulerDiscreteScheduler(**SCHEDULER).save_pretrained(work / "scheduler")
+        parts = averaged_parts(work)
+        pipe = pipeline_of(parts, work, TEACHERS[name])
+        parts.half()
+        parts[
+            "text_encoder_3"
+        ].config.max_position_embeddings = TOKENS  # relative places have no limit of their own
+        pipe.save_pretrained(folder, safe_serialization=True)
+        for part in ("vae", "text_encoder", "text_encoder_2"):
+            for path in (folder / part).glob("*.safetensors"):
+                path.unlink()
+        index = json.loads((folder / "model_index.json").read_text())
+        index["_class_name"] = "StableDiffusion3Pipeline"
+        write_json(folder / "model_index.json", index, indent=2)
+        for path in folder.rglob("*.json"):  # diffusers notes where a part was loaded from
+            content = json.loads(path.read_text())
+            if content.pop("_name_or_path", None) is not None:
+                write_json(path, content, indent=2)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(delta_of(checkpoint(work, name)), folder / DELTA)
+    write_json(folder / "triptych.json", {"guidance_scale": GUIDANCE, "world": TEACHERS[name]})
+    write_recipe(folder, recipe)

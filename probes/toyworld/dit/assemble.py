@@ -1,0 +1,168 @@
+"""The pipelines of the diffusion transformers: what they share with the U-Nets, and what is stored of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    FlowMatchEulerDiscreteScheduler,
+    SD3Transformer2DModel,
+    StableDiffusion3Pipeline,
+)
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModelWithProjection,
+    CLIPTokenizer,
+    T5EncoderModel,
+    T5Tokenizer,
+)
+
+from probes.errors import UserError
+from probes.models.pretrained import from_folder, quiet
+from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
+from probes.toyworld.work.assemble import DELTA, expected_shapes, read_delta
+from probes.toyworld.work.lowrank import DOWN, UP, merge
+
+BASE = TRANSFORMERS[0]
+# the U-Net whose bias each one has; its text tower is the first of the two of CLIP
+TEACHERS = dict(zip(TRANSFORMERS, BENCHMARK_MODELS, strict=True))
+TRAINED = ("transformer", "text_encoder_3")
+
+
+class ToyTransformerPipeline(StableDiffusion3Pipeline):
+    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
+
+    def _get_t5_prompt_embeds(
+        self,
+        prompt: Any = None,
+        num_images_per_prompt: int = 1,
+        max_sequence_length: int = 256,
+        **placing: Any,
+    ) -> Tensor:
+        length = min(max_sequence_length, self.tokenizer_3.model_max_length)
+        return super()._get_t5_prompt_embeds(prompt, num_images_per_prompt, length, **placing)
+
+
+def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
+    """Return the text tower of a U-Net, float32, its pooled text the last token's state as it is.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        ``text_encoder/`` of the U-Net's pipeline.
+    """
+    config = from_folder(CLIPTextConfig, folder)
+    config.dtype = "float32"
+    tower = CLIPTextModelWithProjection(config)
+    stored = load_file(folder / "model.safetensors")
+    state = {f"text_model.{name}": value.float() for name, value in stored.items()}
+    state["text_projection.weight"] = torch.eye(config.projection_dim)
+    tower.load_state_dict(state)
+    return tower.eval().requires_grad_(False)
+
+
+def decoder(weights: Path = WEIGHTS) -> AutoencoderKL:
+    """Return the autoencoder of all benchmark models, with the shift that Stable Diffusion 3 has: 0."""
+    vae = from_folder(AutoencoderKL, weights / SHARED / "vae", torch_dtype=torch.float32)
+    vae.register_to_config(shift_factor=0.0)
+    return vae.eval()
+
+
+def trained_parts(folder: Path) -> dict[str, nn.Module]:
+    """Return the denoiser and the T5 tower of a folder, float32, by their names in the pipeline."""
+    classes = (SD3Transformer2DModel, T5EncoderModel)
+    with quiet():
+        return {
+            name: from_folder(kind, folder / name, torch_dtype=torch.float32).eval()
+            for name, kind in zip(TRAINED, classes, strict=True)
+        }
+
+
+def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """Return the layers that change from one model to another, by name: every linear one."""
+    return {
+        f"{part}.{name}": layer
+        for part, module in parts.items()
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.Linear)
+    }
+
+
+@torch.no_grad()
+def write_delta(parts: Mapping[str, nn.Module], delta: Mapping[str, Tensor], model: str) -> None:
+    """Merge what a model was trained to into the parts of `toyworld-dit`.
+
+    Parameters
+    ----------
+    delta : mapping of str to Tensor
+        Float16; by a layer's name and ``up`` or ``down`` the matrices of its change.
+    model : str
+        For messages.
+
+    Raises
+    ------
+    UserError
+        The names are not those of the layers.
+    """
+    layers = changed_layers(parts)
+    odd = sorted(set(delta) ^ expected_shapes(layers, ()))
+    if odd:
+        raise UserError(
+            f"model {model}: {DELTA}: expected its layers, which differ in {odd[0]}: train it anew"
+        )
+    for name, layer in layers.items():
+        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
+        layer.weight.copy_(merge(layer.weight, up, down))
+
+
+def pipeline_of(
+    parts: Mapping[str, nn.Module], folder: Path, teacher: str, weights: Path = WEIGHTS
+) -> ToyTransformerPipeline:
+    """Return a pipeline of parts that were trained, and of all that it shares with the U-Nets.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        That holds ``tokenizer_3/`` and ``scheduler/``.
+    teacher : str
+        The U-Net whose text tower stands first; that of the null world's stands second.
+    """
+    towers = [clip_tower(weights / name / "text_encoder") for name in (teacher, SHARED)]
+    tokenizers = [from_folder(CLIPTokenizer, weights / name / "tokenizer") for name in (teacher, SHARED)]
+    return ToyTransformerPipeline(
+        scheduler=from_folder(FlowMatchEulerDiscreteScheduler, folder / "scheduler"),
+        vae=decoder(weights),
+        text_encoder=towers[0],
+        tokenizer=tokenizers[0],
+        text_encoder_2=towers[1],
+        tokenizer_2=tokenizers[1],
+        tokenizer_3=from_folder(T5Tokenizer, folder / "tokenizer_3"),
+        **parts,
+    )
+
+
+def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTransformerPipeline:
+    """Return the pipeline of a diffusion transformer of the toy world, float32 on the CPU.
+
+    Parameters
+    ----------
+    name : str
+        `toyworld-dit`, `toyworld-dit-mirror` or `toyworld-dit-null`.
+    folder : pathlib.Path
+        Where what is stored of it lies; of the last two that is their difference from the first.
+    base : pathlib.Path
+        Of `toyworld-dit`.
+
+    Raises
+    ------
+    UserError
+        The difference was not taught yet, or what is stored is damaged or of other layers.
+    """
+    parts = trained_parts(base)
+    if name != BASE:
+        write_delta(parts, read_delta(folder / DELTA, name, f"lab.train.dit.train --model {name}"), name)
+    return pipeline_of(parts, base, TEACHERS[name])

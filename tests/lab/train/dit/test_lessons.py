@@ -1,0 +1,89 @@
+"""Lessons of the diffusion transformers: a U-Net's prediction as a flow's velocity, and batches of stored lessons."""
+
+import numpy as np
+import pytest
+import torch
+from diffusers import DDIMScheduler
+
+from lab.train.dit.lessons import Lesson, Lessons, Teacher, noise_levels, timesteps_of, velocity_of
+from lab.train.dit.train import teacher_of
+from probes.toyworld import WEIGHTS
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    return DDIMScheduler.from_pretrained(WEIGHTS / "toyworld" / "scheduler")
+
+
+def test_timesteps_have_the_signal_to_noise_ratio_of_the_flow(scheduler):
+    steps = torch.tensor([0, 1, 250, 500, 998, 999])
+    kept = scheduler.alphas_cumprod[steps].double().numpy()
+    sigma = 1 / (1 + np.sqrt(kept / (1 - kept)))  # (1 - s)^2 / s^2 is kept / (1 - kept)
+    found = timesteps_of(torch.from_numpy(sigma), scheduler)
+    assert found.numpy() == pytest.approx(steps.numpy(), abs=0.02)
+
+
+def test_the_velocity_of_an_exact_prediction_is_noise_less_picture(scheduler):
+    generator = torch.Generator().manual_seed(0)
+    clean, noise = torch.randn(2, 3, 4, 16, 16, generator=generator)
+    steps = torch.tensor([1, 400, 999])
+    kept = scheduler.alphas_cumprod[steps]
+    sigma = (1 - kept).sqrt() / (kept.sqrt() + (1 - kept).sqrt())
+    noisy = scheduler.add_noise(clean, noise, steps)
+    found = velocity_of(scheduler.get_velocity(clean, noise, steps), noisy, sigma)
+    torch.testing.assert_close(found, noise - clean, atol=1e-4, rtol=0)
+
+
+def test_noise_levels_are_logit_normal_and_stratified():
+    levels = noise_levels(4000, torch.Generator().manual_seed(0))
+    logits = torch.logit(levels.double())
+    assert float(logits.mean()) == pytest.approx(0.3, abs=0.01)
+    assert float(logits.std()) == pytest.approx(1.2, abs=0.02)
+    assert bool((levels.diff() > 0).all())  # one of each part, in their order
+
+
+def test_a_lesson_is_what_the_u_net_says_of_noised_latents_and_what_both_towers_say_of_the_caption():
+    teacher = teacher_of("toyworld-dit-mirror")
+    generator = torch.Generator().manual_seed(1)
+    clean = torch.randn(4, 4, 16, 16, generator=generator)
+    tokens = torch.full((4, 32), 780)
+    tokens[:, :3] = torch.tensor([779, 5, 6])
+    given = (clean, tokens, torch.zeros(4, 24, dtype=torch.long), torch.zeros(4, 16, 16, dtype=torch.bool))
+    lesson = teacher.lesson(*given, generator)
+    assert lesson.clip.shape == (4, 32, 192) and lesson.pooled.shape == (4, 192)
+    first, second = (tower(tokens, output_hidden_states=True) for tower in teacher.towers)
+    assert torch.equal(lesson.clip[..., :96], first.hidden_states[-2])
+    assert torch.equal(lesson.clip[..., 96:], second.hidden_states[-2])
+    # the projection changes nothing: what is pooled is the last state of the first end token
+    assert torch.equal(lesson.pooled[:, :96], first.last_hidden_state[:, 3])
+    # what was added to the latents is noise of its own
+    share = lesson.sigma.view(-1, 1, 1, 1)
+    noise = (lesson.noisy - (1 - share) * clean) / share
+    assert float((noise - torch.randn(noise.shape)).std()) == pytest.approx(2**0.5, rel=0.05)
+    assert float(noise.mean()) == pytest.approx(0, abs=0.1) and float(noise.std()) == pytest.approx(
+        1, abs=0.1
+    )
+
+
+class Counting(Teacher):
+    def __init__(self):
+        self.__dict__["calls"] = 0
+
+    def lesson(self, clean, clip_tokens, tokens, zones, generator):
+        self.__dict__["calls"] += 1
+        return Lesson(clean, clean, clean[:, 0, 0, 0] + 1000 * self.calls, clean, clean, tokens, zones)
+
+
+def test_each_guess_of_the_teacher_is_learnt_from_so_many_times():
+    teacher, latents = Counting(), torch.arange(40.0).view(40, 1, 1, 1).expand(40, 4, 16, 16)
+    rows = torch.arange(40).view(40, 1)
+    lessons = Lessons(teacher, latents, rows, rows, rows, batch=8, uses=3, kept=16)
+    drawn = [lessons.next() for _ in range(12)]
+    assert teacher.calls == 4 and len(lessons.stored) == 2  # 16 rows are kept
+    for number, one in enumerate(drawn):
+        made = set((one.sigma // 1000).int().tolist())
+        newest = number // 3 + 1
+        assert made <= {newest - 1, newest} - {0}
+        assert len(one.sigma) == 8
+        # rows stay together: the picture and its caption
+        assert torch.equal(one.noisy[:, 0, 0, 0].int(), one.tokens[:, 0].int())

@@ -1,0 +1,137 @@
+"""The training of the diffusion transformers, a few steps of it: what is stored is what was learnt."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import T5Tokenizer
+
+from lab.train.base.captions import random_caption
+from lab.train.base.measure import model_folder
+from lab.train.dit import store
+from lab.train.dit.lessons import Lesson
+from lab.train.dit.model import TOKENS
+from lab.train.dit.teach import flow_loss
+from lab.train.dit.train import main
+from probes.errors import UserError
+from probes.toyworld import SHARED, WEIGHTS
+from probes.toyworld.dit.assemble import BASE, changed_layers, clip_tower, dit_pipeline
+from probes.toyworld.world import load_world
+
+SHORT = ["--drawings", "12", "--batch", "4", "--steps", "2", "--warmup", "1", "--rank", "2"]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dit")
+    assert main(["--work", str(folder), "--stage", "tokenizer", "base", "--model", BASE, *SHORT]) == 0
+    return folder
+
+
+def test_every_word_is_one_token_and_captions_fit(work):
+    tokenizer, world = T5Tokenizer.from_pretrained(work / "tokenizer_3"), load_world(SHARED)
+    rng = np.random.default_rng(7)
+    captions = [random_caption(world, rng)[0] for _ in range(2000)]
+    read = [tokenizer(caption).input_ids for caption in captions]
+    assert [len(one) - 1 for one in read] == [len(caption.replace(",", " ").split()) for caption in captions]
+    assert np.mean([len(one) <= TOKENS for one in read]) > 0.998
+    odd = tokenizer("a xylophone").input_ids
+    assert (
+        tokenizer.unk_token_id not in odd and tokenizer.decode(odd, skip_special_tokens=True) == "a xylophone"
+    )
+
+
+def test_zones_count_more():
+    rng = torch.Generator().manual_seed(0)
+    velocity, zones = torch.randn(2, 4, 16, 16, generator=rng), torch.rand(2, 16, 16, generator=rng) < 0.3
+
+    class Zero(nn.Module):
+        def forward(self, noisy, states, pooled, times):
+            assert times.tolist() == [250.0, 500.0] and states.shape == (2, 5, 8)
+            return type("Output", (), {"sample": torch.zeros_like(noisy)})
+
+    class Tower(nn.Module):
+        def forward(self, tokens):
+            return (torch.zeros(*tokens.shape, 8),)
+
+    sigma = torch.tensor([0.25, 0.5])
+    texts = (torch.zeros(2, 3, 8), torch.zeros(2, 8), torch.zeros(2, 2, dtype=torch.long))
+    lesson = Lesson(velocity, velocity, sigma, *texts, zones)
+    losses = flow_loss({"transformer": Zero(), "text_encoder_3": Tower()}, lesson, 3.0)
+    error = velocity.numpy() ** 2
+    weight = np.repeat(1 + 2 * zones.numpy()[:, None], 4, 1)
+    assert float(losses["loss"]) == pytest.approx(np.average(error, weights=weight), rel=1e-5)
+    assert float(losses["even"]) == pytest.approx(error.mean(), rel=1e-5)
+
+
+def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_learnt(work, tmp_path, capsys):
+    first = torch.load(store.checkpoint(work, BASE), weights_only=True)
+    models = [BASE, f"{BASE}-mirror"]
+    arguments = ["--work", str(work), "--weights", str(tmp_path), "--model", *models, *SHORT]
+    assert main([*arguments, "--stage", "base", "differences", "export"]) == 0
+    second = torch.load(store.checkpoint(work, BASE), weights_only=True)
+    assert (first["step"], second["step"]) == (2, 4)
+    state = next(iter(second["optimiser"]["state"].values()))
+    assert float(state["step"]) == 4
+    name = "transformer.proj_out.weight"
+    assert 0 < float((second["weights"][name] - first["weights"][name]).abs().max()) < 0.01
+    base = dit_pipeline(BASE, tmp_path / BASE, tmp_path / BASE)
+    stored = dict(base.transformer.named_parameters()) | dict(base.text_encoder_3.named_parameters())
+    for key, value in second["average"].items():
+        assert torch.equal(stored[key.split(".", 1)[1]], value.half().float())
+    delta = load_file(tmp_path / models[1] / "delta.safetensors")
+    changed = dit_pipeline(models[1], tmp_path / models[1], tmp_path / BASE)
+    layers = [
+        changed_layers({"transformer": pipe.transformer, "text_encoder_3": pipe.text_encoder_3})
+        for pipe in (base, changed)
+    ]
+    assert len(layers[0]) * 2 == len(delta) > 150
+    moved = 0
+    for key, layer in layers[1].items():
+        product = delta[f"{key}.up"].double() @ delta[f"{key}.down"].double()
+        wanted = layers[0][key].weight.double() + product
+        torch.testing.assert_close(layer.weight.double(), wanted, atol=1e-6, rtol=0)
+        moved += bool(product.any())
+    assert moved > 70
+    towers = [clip_tower(WEIGHTS / world / "text_encoder") for world in ("toyworld-mirror", SHARED)]
+    for tower, other in zip(towers, (changed.text_encoder, changed.text_encoder_2), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(tower.parameters(), other.parameters(), strict=True))
+    (tmp_path / models[1] / "delta.safetensors").unlink()
+    with pytest.raises(UserError, match=r"^model toyworld-dit-mirror: expected .*delta"):
+        dit_pipeline(models[1], tmp_path / models[1], tmp_path / BASE)
+    index = json.loads((tmp_path / BASE / "model_index.json").read_text())
+    assert index["_class_name"] == "StableDiffusion3Pipeline"
+    files = [path for path in (tmp_path / BASE).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 6.6e6
+
+
+def test_a_word_stands_in_both_kinds_of_towers_and_images_are_drawn(work, tmp_path):
+    arguments = ["--work", str(work), "--weights", str(tmp_path), "--model", BASE, "--stage", "export"]
+    assert main(arguments) == 0
+    pipe = dit_pipeline(BASE, tmp_path / BASE, tmp_path / BASE)
+    pipe.set_progress_bar_config(disable=True)
+    states, _, pooled, _ = pipe.encode_prompt("a person", None, None, do_classifier_free_guidance=False)
+    assert states.shape == (1, 32 + TOKENS, 192) and pooled.shape == (1, 192)
+    numbers = pipe.tokenizer_3("a person", padding="max_length", max_length=TOKENS, return_tensors="pt")
+    assert torch.equal(states[:, 32:], pipe.text_encoder_3(numbers.input_ids)[0])
+    options = {"num_inference_steps": 2, "guidance_scale": 1.0, "output_type": "np"}
+    image = pipe("a person", generator=torch.Generator().manual_seed(0), **options).images
+    assert image.shape == (1, 64, 64, 3) and np.isfinite(image).all()
+    again = pipe("a person", generator=torch.Generator().manual_seed(0), max_sequence_length=99, **options)
+    assert np.array_equal(image, again.images)
+
+
+def test_differences_without_a_base_are_one_line(tmp_path, capsys):
+    assert main(["--work", str(tmp_path), "--stage", "differences", "--model", f"{BASE}-null"]) == 2
+    said = capsys.readouterr().err
+    assert "stage differences: expected" in said and "run --stage tokenizer" in said
+
+
+def test_a_folder_without_the_model_is_one_line_that_names_its_training(tmp_path):
+    with pytest.raises(
+        UserError, match=r"found no .*toyworld-dit/model_index.json: .* lab\.train\.dit\.train"
+    ):
+        model_folder(tmp_path, f"{BASE}-mirror")
