@@ -58,8 +58,9 @@ class Architecture(ABC):
         Whether it is read as a diffusion transformer: a step is what lies between two calls of the scheduler's `step`,
         however many calls of the denoiser that are, and predictions are read there; word maps are read off the final
         queries and keys (`hooks.attention.final`). Of others every call is a step, and maps are read off projections.
-    word_maps : tuple of str
-        The definitions of word maps that it takes (`hooks.attention.definitions`); the first where none is named.
+    readings : tuple of str
+        What its word maps may be read from: the `reading` of definitions that it takes (`hooks.attention.definitions`);
+        the first of these where none is named.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Architecture(ABC):
     predicts: tuple[str, ...] = ("epsilon",)
     scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
     transformer: bool = False
-    word_maps: tuple[str, ...] = ("daam", "decoder-product", "self-refined")
+    readings: tuple[str, ...] = ("probability",)
 
     # What it is made of
 

@@ -40,7 +40,7 @@ class Transformer(Architecture):
         self.row = row
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
-        self.word_maps = ("joint-mass", "joint-share", *(("output-space",) if double else ()))
+        self.readings = ("mass", "share", *(("output",) if double else ()))
         self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hooks import pooling, sites
 from hooks.architectures.registry import architecture_of
+from hooks.attention import definitions
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -81,10 +82,10 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
         )
-    definition = config.capture.definition
-    if config.capture.words and definition not in ("default", *architecture.word_maps):
+    definition, taken = config.capture.definition, definitions.names(*architecture.readings)
+    if config.capture.words and definition not in ("default", *taken):
         raise UserError(
-            f"capture.definition: expected one of {', '.join(architecture.word_maps)} for {architecture.models}, got"
+            f"capture.definition: expected one of {', '.join(taken)} for {architecture.models}, got"
             f" {definition}, which is made of other attentions: set it to default, or take it out"
         )
     if config.edit is not None and architecture.transformer:

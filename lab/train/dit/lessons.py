@@ -117,7 +117,7 @@ class Teacher:
         )
 
 
-class Lessons:
+class VelocityLessons:
     """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
 
     The teacher's guess costs a third of a step, and is as good the second time, since it holds no noise of its own.

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision
-from lab.train.dit.lessons import Lesson, Lessons
+from lab.train.dit.lessons import Lesson, VelocityLessons
 
 
 @dataclass(frozen=True)
-class Course:
+class DistillationCourse:
     """How long and how fast is learnt.
 
     Attributes
@@ -48,7 +48,12 @@ def flow_loss(parts: Mapping[str, nn.Module], lesson: Lesson, zone_weight: float
 
 
 def teach(
-    parts: Mapping[str, nn.Module], learnt: nn.Module, lessons: Lessons, course: Course, log: Log, path: Path
+    parts: Mapping[str, nn.Module],
+    learnt: nn.Module,
+    lessons: VelocityLessons,
+    course: DistillationCourse,
+    log: Log,
+    path: Path,
 ) -> int:
     """Train until the budget is used.
 

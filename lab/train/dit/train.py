@@ -28,9 +28,9 @@ from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.dit import store
-from lab.train.dit.lessons import Lessons, Teacher
+from lab.train.dit.lessons import Teacher, VelocityLessons
 from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
-from lab.train.dit.teach import Course, teach
+from lab.train.dit.teach import DistillationCourse, teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.models.pretrained import from_folder
@@ -62,7 +62,7 @@ def teacher_of(name: str) -> Teacher:
     )
 
 
-def lessons_of(name: str, options: Options) -> Lessons:
+def lessons_of(name: str, options: Options) -> VelocityLessons:
     """The lessons of a model, from drawings of its world."""
     drawings = make_drawings(TEACHERS[name], options.drawings, options.seed + 21, with_zones=True)
     vae = from_folder(AutoencoderKL, WEIGHTS / SHARED / "vae").eval()
@@ -73,7 +73,7 @@ def lessons_of(name: str, options: Options) -> Lessons:
     tokens = from_folder(T5Tokenizer, options.work / "tokenizer_3")(
         captions, padding="max_length", max_length=TOKENS, truncation=True, return_tensors="pt"
     ).input_ids
-    return Lessons(
+    return VelocityLessons(
         teacher_of(name),
         latents,
         encode(clip, captions),
@@ -85,9 +85,9 @@ def lessons_of(name: str, options: Options) -> Lessons:
     )
 
 
-def _course(options: Options, minutes: float, rate: float) -> Course:
+def _course(options: Options, minutes: float, rate: float) -> DistillationCourse:
     budget = Budget(options.steps, minutes, options.warmup)
-    return Course(budget, rate, options.zone_weight, options.decay, options.save_minutes)
+    return DistillationCourse(budget, rate, options.zone_weight, options.decay, options.save_minutes)
 
 
 def run_base(options: Options) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from diffusers import DDIMScheduler
 
-from lab.train.dit.lessons import Lesson, Lessons, Teacher, noise_levels, timesteps_of, velocity_of
+from lab.train.dit.lessons import Lesson, Teacher, VelocityLessons, noise_levels, timesteps_of, velocity_of
 from lab.train.dit.train import teacher_of
 from probes.toyworld import WEIGHTS
 
@@ -77,7 +77,7 @@ class Counting(Teacher):
 def test_each_guess_of_the_teacher_is_learnt_from_so_many_times():
     teacher, latents = Counting(), torch.arange(40.0).view(40, 1, 1, 1).expand(40, 4, 16, 16)
     rows = torch.arange(40).view(40, 1)
-    lessons = Lessons(teacher, latents, rows, rows, rows, batch=8, uses=3, kept=16)
+    lessons = VelocityLessons(teacher, latents, rows, rows, rows, batch=8, uses=3, kept=16)
     drawn = [lessons.next() for _ in range(12)]
     assert teacher.calls == 4 and len(lessons.stored) == 2  # 16 rows are kept
     for number, one in enumerate(drawn):
