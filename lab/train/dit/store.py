@@ -1,12 +1,12 @@
 """Checkpoints of the diffusion transformers, and what of them is stored with the package."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import T5Tokenizer
 
@@ -14,9 +14,10 @@ from lab.train.base.loop import MovingAverage
 from lab.train.dit.model import SCHEDULER, TOKENS, new_parts
 from lab.train.stages import write_json, write_recipe
 from probes.models.pretrained import from_folder
-from probes.toyworld.dit.assemble import BASE, DELTA, TEACHERS, pipeline_of
+from probes.toyworld.dit.assemble import BASE, DELTA, TEACHERS, pipeline_of, trained_parts
 from probes.toyworld.work.lowrank import DOWN, UP
 
+HISTORY = "history.txt"  # of the work folder: a line a stage, what was done, for how long
 GUIDANCE = 1.0  # the planted frequencies are those of the model without guidance
 
 
@@ -27,6 +28,41 @@ def checkpoint(work: Path, name: str) -> Path:
 
 def _average(path: Path) -> dict[str, Tensor]:
     return torch.load(path, weights_only=True)["average"]
+
+
+def resume(work: Path, weights: Path, models: Sequence[str]) -> None:
+    """Lay out exported models as the stages leave them, to go on from there, without the state of an optimiser.
+
+    Parameters
+    ----------
+    weights : pathlib.Path
+        Where export wrote, a folder a model.
+    models : sequence of str
+        Besides the base, those whose differences are gone on with.
+    """
+    base = weights / BASE
+    work.mkdir(parents=True, exist_ok=True)
+    from_folder(T5Tokenizer, base / "tokenizer_3").save_pretrained(work / "tokenizer_3")
+    stored = {
+        BASE: nn.ModuleDict(trained_parts(base)).state_dict(),
+        **{name: _learnt(load_file(weights / name / DELTA)) for name in models if name != BASE},
+    }
+    for name, state in stored.items():
+        recipe = json.loads((weights / name / "recipe.json").read_text())
+        step = recipe["last_log_line"]["step"]
+        torch.save({"weights": state, "average": state, "step": step}, checkpoint(work, name))
+    lines = dict.fromkeys(
+        line
+        for name in stored
+        for line in json.loads((weights / name / "recipe.json").read_text())["history"]
+    )
+    (work / HISTORY).write_text("".join(f"{line}\n" for line in lines))
+
+
+def _learnt(delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The reverse of `delta_of`: names of modules hold no dot."""
+    split = {name: name.rsplit(".", 1) for name in delta}
+    return {f"{layer.replace('.', '/')}.{half}": delta[name].float() for name, (layer, half) in split.items()}
 
 
 def averaged_parts(work: Path) -> nn.ModuleDict:

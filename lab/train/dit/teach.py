@@ -79,8 +79,12 @@ def teach(
     if path.exists():
         state = torch.load(path, weights_only=True)
         learnt.load_state_dict(state["weights"])
-        optimiser.load_state_dict(state["optimiser"])
-        average.values, average.updates, first = state["average"], state["updates"], state["step"]
+        first = state["step"]
+        if "optimiser" in state:
+            optimiser.load_state_dict(state["optimiser"])
+            average.values, average.updates = state["average"], state["updates"]
+        else:  # exported weights, which are the average
+            average = MovingAverage(learnt, course.decay)
     step, used, saved = 0, 0.0, time.monotonic()
     while used < 1.0:
         rate = course.rate * course.budget.rate(step, used)

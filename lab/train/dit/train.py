@@ -2,6 +2,7 @@
 
 Stages, each of which reads what the ones before left in ``--work``:
 
+0. ``resume``, only where it is named: what export wrote, to go on from there in place of 1 (and of 2 and 3 so far);
 1. ``tokenizer``: T5's vocabulary, from captions;
 2. ``base``: `toyworld-dit`, denoiser and T5 tower together, with the U-Net `toyworld` for a teacher;
 3. ``differences``: of `toyworld-dit-mirror` and `-null`, changes of low rank of those weights, each with its own U-Net;
@@ -127,12 +128,12 @@ def run_export(options: Options) -> None:
 
 
 def _history(work: Path) -> Path:
-    return work / "history.txt"
+    return work / store.HISTORY
 
 
 def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
-    if stage.name != "export":
+    if stage.name not in ("resume", "export"):
         numbers = {key: value for key, value in vars(options).items() if isinstance(value, int | float)}
         settings = ", ".join(f"{key} {value}" for key, value in numbers.items())
         models = ", ".join(options.model) if stage.name == "differences" else BASE
@@ -176,6 +177,11 @@ TRAINER = Trainer(
     "lab.train.dit.train",
     __doc__,
     stages=(
+        Stage(
+            "resume",
+            lambda options: store.resume(options.work, options.weights, options.model),
+            makes=lambda options: [*_before_differences(options), *_checkpoints(DIFFERENT)(options)],
+        ),
         Stage("tokenizer", run_tokenizer, makes=_in_work("tokenizer_3")),
         Stage("base", run_base, reads=_in_work("tokenizer_3"), makes=_in_work(f"{BASE}.pt")),
         Stage("differences", run_differences, reads=_before_differences, makes=_checkpoints(DIFFERENT)),
@@ -184,6 +190,7 @@ TRAINER = Trainer(
     add_options=add_options,
     work="training-dit",
     weights=WEIGHTS,
+    usual=("tokenizer", "base", "differences", "export"),
     outputs=lambda options: [options.weights / name for name in options.model],
     after=_write_down,
 )

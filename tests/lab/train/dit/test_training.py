@@ -108,6 +108,21 @@ def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_lea
     assert sum(path.stat().st_size for path in files) <= 6.6e6
 
 
+def test_what_was_exported_is_gone_on_with(work, tmp_path):
+    models = [BASE, f"{BASE}-null"]
+    there, anew = ["--weights", str(tmp_path), "--model", *models, *SHORT], tmp_path / "anew"
+    assert main(["--work", str(work), *there, "--stage", "differences", "export"]) == 0
+    assert main(["--work", str(anew), *there, "--stage", "resume"]) == 0
+    for name in models:
+        before = torch.load(store.checkpoint(work, name), weights_only=True)
+        after = torch.load(store.checkpoint(anew, name), weights_only=True)
+        assert set(before["weights"]) == set(after["weights"])
+        for key, value in before["average"].items():
+            assert torch.equal(after["average"][key], value.half().float())
+    assert main(["--work", str(anew), *there, "--stage", "base", "differences"]) == 0
+    assert torch.load(store.checkpoint(anew, models[1]), weights_only=True)["step"] == after["step"] + 2
+
+
 def test_a_word_stands_in_both_kinds_of_towers_and_images_are_drawn(work, tmp_path):
     arguments = ["--work", str(work), "--weights", str(tmp_path), "--model", BASE, "--stage", "export"]
     assert main(arguments) == 0
