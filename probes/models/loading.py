@@ -119,9 +119,8 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join((*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING, SKILLED))}, "
-        f"{LOCATED[0]} and its like, a hub id (owner/name), folder or .safetensors file, "
-        f"found none of that name: {remedy}"
+        f"model {name}: unknown; expected {BENCHMARK_MODELS[0]} or another that `triptych models` lists, a hub id"
+        f" (owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
 
 
