@@ -18,7 +18,7 @@ LEAN = ("#B35806", "#542788")  # towards the first and the second word, as in th
 MARKERS = "osD^vP"
 FREQUENT = 8  # objects of a group
 FILLED = "the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, 0.05)"
-LONGEST = 20  # characters of an object's name: three panels share a page
+LONGEST = 18  # characters of an object's name: three panels share a page
 LONGEST_HEAD = 14  # of an indicator's, above a column
 
 

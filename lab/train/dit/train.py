@@ -34,6 +34,7 @@ from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
 from lab.train.dit.teach import DistillationCourse, teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
+from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.dit.assemble import BASE, TEACHERS, changed_layers, clip_tower
@@ -159,6 +160,16 @@ def add_options(main: command_line.Parser) -> None:
     add("--save-minutes", type=number, default=3.0, help="between checkpoints")
 
 
+def _exported(options: Options) -> None:
+    """Check that ``resume`` will find what ``export`` wrote."""
+    for name in dict.fromkeys((BASE, *options.model)):
+        path = options.weights / name / "recipe.json"
+        if not path.is_file():
+            raise UserError(
+                f"--weights: stage resume: expected {path}, found none: name the folder that export wrote"
+            )
+
+
 def _in_work(*names: str) -> Callable[[Options], list[Path]]:
     return lambda options: [options.work / name for name in names]
 
@@ -180,6 +191,7 @@ TRAINER = Trainer(
         Stage(
             "resume",
             lambda options: store.resume(options.work, options.weights, options.model),
+            check=_exported,
             makes=lambda options: [*_before_differences(options), *_checkpoints(DIFFERENT)(options)],
         ),
         Stage("tokenizer", run_tokenizer, makes=_in_work("tokenizer_3")),
