@@ -12,17 +12,14 @@ from probes.toyworld import MODELS
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 
-DRAWN = ("stabilityai/", "black-forest-labs/", "PixArt-alpha/", "Efficient-Large-Model/")
-
 
 def test_everything_that_can_be_named_has_a_line(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    transformers = [name for name in published() if name.startswith(DRAWN)]
-    names = (*MODELS, *drawing_pipelines(), *hub.known(), *transformers)
+    names = (*MODELS, *drawing_pipelines(), *hub.known(), *published())
     for name in names:
         assert f"\n  {name} " in out
-    assert len(transformers) == 7 and "Qwen" not in out  # what a run refuses is no model to choose
+    assert len(published()) == 10 and "Flux2" not in out  # what a run refuses is no model to choose
     assert all(pipeline in out for one in ARCHITECTURES for pipeline in one.pipelines)
     assert len(out.splitlines()) <= len(names) + 8
 
