@@ -325,6 +325,8 @@ def _serve(pipe: Connection) -> None:
                     stack.close()
                     do = stack.enter_context(message[2].opened())
                     pipe.send(("ready", message[1]))
+                elif message[0] == "unread":
+                    raise message[1]
                 else:
                     pipe.send(("done", do(message[2], lambda images: pipe.send(("tick", images)))))
     except Exception as error:
@@ -333,11 +335,13 @@ def _serve(pipe: Connection) -> None:
 
 def _listen(pipe: Connection, messages: SimpleQueue[tuple]) -> None:
     """Take in at once what is sent, so that the sender never waits; end when the process that sends has ended."""
-    try:
-        while True:
+    while True:
+        try:
             messages.put(pipe.recv())
-    except (EOFError, OSError):
-        os._exit(1)
+        except (EOFError, OSError):
+            os._exit(1)
+        except Exception as error:  # of what cannot be unpickled here
+            messages.put(("unread", error))
 
 
 def _sendable(error: Exception) -> Exception:

@@ -1,4 +1,4 @@
-"""What a process loads is left out of its later collections of cyclic garbage."""
+"""What a process loads is left out of its later collections of cyclic garbage; a helper that cannot read says so."""
 
 import gc
 import subprocess
@@ -32,6 +32,28 @@ assert gc.get_freeze_count() == there  # a second time nothing is left out
 gc.collect()
 assert Cycle.ended
 """
+
+UNREADABLE = """
+import time
+from pathlib import Path
+from analysis.tables.sharing import Piece, Sharing
+from probes.execution.team import Team
+from probes.runs.store import Run
+
+def own():  # helpers do not run this script again, and know none of its functions
+    time.sleep(0.5)
+
+with Team() as team:
+    team.start(2, "analysis.tables.sharing")
+    list(Sharing(Run(Path(), {}), team, 2).results([Piece(own, ()) for _ in range(200)]))
+"""
+
+
+def test_a_piece_that_a_helper_cannot_read_is_an_error_and_no_endless_wait():
+    done = subprocess.run(
+        [sys.executable, "-c", UNREADABLE], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1 and "AttributeError: Can't get attribute 'own'" in done.stderr
 
 
 def test_libraries_load_without_full_collections():
