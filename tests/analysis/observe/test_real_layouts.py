@@ -91,7 +91,9 @@ def test_two_images_within_24_gigabytes(real, tmp_path, capsys):
     people = [next(tag for tag in tags if tag in ("person", "woman")) for tags in observed["tags"]]
     assert people == ["person", "woman"], observed["tags"].map(list).tolist()
     # of a triplet each image is searched for what any of its prompts names
-    assert all({"dog", "umbrella"} <= {*tags} for tags in observed["tags"]), observed["tags"].map(list).tolist()
+    assert all({"dog", "umbrella"} <= {*tags} for tags in observed["tags"]), (
+        observed["tags"].map(list).tolist()
+    )
     assert (observed["status"] == "ok").all()
     assert len(objects) == observed["kept"].sum() > 0
     assert (objects["height"] == 512).all()
