@@ -20,7 +20,7 @@ OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
 SHARDS = "shards"  # records of processes that share a run, see `probes.execution.shards`
-FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
+FOLDERS = (*_PARTS, SHARDS, "tables", "figures", "gallery")
 # tables that commands beside the stages write
 _LATER = (
     *("human_check", "human_nouns", "human_counts", "skills_people", "sensitivity"),
