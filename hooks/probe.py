@@ -36,7 +36,7 @@ from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition, names
+from hooks.attention.definitions import Definition, default_name
 from hooks.attention.final import FinalSums
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
@@ -169,7 +169,7 @@ class Probe(HookedBlock):
         self._sampler = StepCounter(scheduler, self._on_step)
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
-        wanted_sums = settle(self._word_maps, self._self_attention, names(*self._architecture.readings)[0])
+        wanted_sums = settle(self._word_maps, self._self_attention, default_name(self._architecture.readings))
         for kind, definition, kept_sums in wanted_sums:
             self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [

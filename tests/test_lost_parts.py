@@ -46,7 +46,7 @@ LIKE = (
     "pooled",
     "features/split_product",
     "attributes/captions",
-)  # others, which lose a part in the same way
+)  # in the default suite a kind above stands for each
 SHOWN = ("samples", "words", *OBJECTS, "traced")  # on the page
 
 

@@ -69,9 +69,8 @@ def _hommel(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Adjust by closing Simes's test: each p-value becomes the largest Simes p-value of a set that holds it."""
     ordered = np.sort(p)
     adjusted = p.copy()
-    for size in range(
-        len(p), 1, -1
-    ):  # the set of this size with the largest p-values, and one p-value in their place
+    for size in range(len(p), 1, -1):
+        # the set of this size with the largest p-values, and with one of the others in place of its least
         largest = ordered[len(p) - size :]
         simes = (size * largest / np.arange(1, size + 1)).min()
         rest = (size * largest[1:] / np.arange(2, size + 1)).min()

@@ -216,6 +216,17 @@ def names(*readings: str) -> list[str]:
     return [name for name, one in _REGISTRY.items() if not readings or one.reading in readings]
 
 
+def default_name(readings: Sequence[str]) -> str:
+    """Return the definition that is taken where none is named, by an architecture's `readings`.
+
+    Examples
+    --------
+    >>> default_name(("probability",)), default_name(("mass", "share"))
+    ('daam', 'joint-mass')
+    """
+    return names(*readings)[0]
+
+
 def get(definition: str | Definition) -> Definition:
     """A definition by its name; one given as it is stays as it is.
 

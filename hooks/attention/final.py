@@ -24,7 +24,7 @@ from hooks.architectures.batch import Batch, Call
 from hooks.architectures.registry import architecture_of
 from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition, names
+from hooks.attention.definitions import Definition, default_name
 from hooks.attention.layers import AttentionLayer
 from hooks.errors import HookError
 
@@ -77,7 +77,7 @@ class FinalSums(AttentionSums):
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
                 f"{type(pipe).__name__} has attentions of its own kind: "
-                f"choose {names(*self._architecture.readings)[0]}"
+                f"choose {default_name(self._architecture.readings)}"
             )
         if choice is not None and (choice.tokens is not None or choice.resolutions is not None):
             raise HookError(

@@ -54,7 +54,7 @@ def estimate_memory(
         If the choice matches no layer, or the pipeline is not supported.
     """
     architecture, total = architecture_of(pipe), 0
-    named = definitions.names(*architecture.readings)[0]
+    named = definitions.default_name(architecture.readings)
     chosen = settle(choice, None, named) if kind == "cross" else settle(False, choice, named)
     size = architecture.latent_size(pipe, height, width)
     size = tuple(side // architecture.patch(pipe) for side in size)
@@ -81,7 +81,7 @@ def sums_of(
         if definition is not None and definition.reading != "probability":
             raise HookError(
                 f"definition {definition.name!r}: is of transformers, but {type(pipe).__name__} draws with a U-Net: "
-                f"choose {definitions.names(*architecture.readings)[0]}"
+                f"choose {definitions.default_name(architecture.readings)}"
             )
         return AttentionSums(pipe, call, definition, kept, kind)
     if kind == "self":

@@ -33,9 +33,8 @@ def tokenizer(model: Source, component: Component) -> Any:
     import transformers
 
     folder, index = component.name, description.read_index(model)
-    kind = getattr(
-        transformers, index[folder][1].removesuffix("Fast")
-    )  # there is one of each in transformers 5
+    # transformers 5 has one class of each tokenizer, under the name of the slow one
+    kind = getattr(transformers, index[folder][1].removesuffix("Fast"))
     settings: dict[str, Any] = {}
     if model.described(f"{folder}/tokenizer_config.json").exists():
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")

@@ -11,6 +11,7 @@ import pytest
 
 from probes.errors import UserError
 from probes.runs import parts
+from probes.runs.folders import FOLDERS
 from probes.runs.store import Run
 from probes.storage.claim import DAY, HeldError, Hold, claim
 from probes.storage.locks import FolderHold, GoneError, is_lock
@@ -181,6 +182,16 @@ def test_a_lock_that_is_taken_away_is_said(run):
     with pytest.raises(GoneError):
         one.require()
     one.close()
+
+
+def test_what_an_interrupted_writer_left_is_removed_from_every_folder_of_a_run(run):
+    left = [run / folder / ".tmp-vm-1498-400ebfbb-a.js" for folder in (*FOLDERS, ".")]
+    for file in left:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("a")
+    assert "gallery" in FOLDERS and all(parts.is_leftover(file.name) for file in left)
+    with claim(run, ALONE):
+        assert not any(file.exists() for file in left)
 
 
 # Files that several write
