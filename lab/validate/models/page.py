@@ -1,5 +1,4 @@
-"""The page docs/validation/calibration.md, and the table of gaps of docs/explanation/what_numbers_say.md, in
-Markdown."""
+"""The page docs/validation/calibration.md in Markdown."""
 
 from __future__ import annotations
 
@@ -23,11 +22,6 @@ NULL = "toyworld-null"
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
 PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
-
-
-def readme_table(run: Run) -> str:
-    """Return the table of a run's main gaps, in Markdown."""
-    return render("readme_gaps", gaps=headline_gaps(run).to_dict("records")).rstrip("\n")
 
 
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
