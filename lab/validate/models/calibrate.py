@@ -16,22 +16,21 @@ from pathlib import Path
 
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from lab.templates import render
 from lab.validate.models import repeated
 from lab.validate.models import scores as models_scores
-from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, page
+from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, head, page
 from lab.validate.objects import findings
 from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import BENCHMARK_MODELS, WORKING
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.world import GROUPS
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else render("calibration_head")
+    return path.read_text(encoding="utf-8") if path.is_file() else head()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -143,9 +142,10 @@ def benchmark_run(path: Path) -> Run:
         of gaps is none.
     """
     run = whole_run(path)
-    if run.config.model not in BENCHMARK_MODELS:
+    models = (*BENCHMARK_MODELS, *TRANSFORMERS)
+    if run.config.model not in models:
         raise UserError(
-            f"{path}: expected a run of a benchmark model ({', '.join(BENCHMARK_MODELS)}), got one of "
+            f"{path}: expected a run of a benchmark model ({', '.join(models)}), got one of "
             f"{run.config.model}: "
             "name another run"
         )
