@@ -164,7 +164,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     config, there = run.config, set(run.tables())
     chosen, names = comparison(config), (config.model_name, config.name)
     if config.compares:  # then every measured run has it
-        yield _disparity(run, chosen, *names)
+        yield _paper_disparity(run, chosen, *names)
     open_cells = prompts_alone(run)
     for name in (table.name for table in OBJECTS if table.latex and table.name in there):
         table = read(run, name)
@@ -176,7 +176,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
             yield file, _noted(text) if open_cells else text
 
 
-def _disparity(run: Run, chosen: Comparison, model: str, data: str) -> tuple[str, str]:
+def _paper_disparity(run: Run, chosen: Comparison, model: str, data: str) -> tuple[str, str]:
     """The LaTeX of disparities, with its name."""
     metrics, entry = headline_metrics(run.config.measure.text_readout), TABLES["disparity"]
     table = read(run, "disparity")

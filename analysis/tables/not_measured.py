@@ -31,7 +31,11 @@ _CLOSED = (
     ),
 )
 _ALONE = (
-    ("similarity of two words’ images and activations, and the atlas of it", "disparity; image_similarities; timesteps", ALONE),
+    (
+        "similarity of two words’ images and activations, and the atlas of it",
+        "disparity; image_similarities; timesteps",
+        ALONE,
+    ),
     (
         "gaps, their tests against 0 and against words, and what is said of them",
         "gap; gap_prompts; specifications; agreement; findings",

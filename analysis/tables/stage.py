@@ -16,6 +16,7 @@ from analysis.tables.not_measured import not_measured
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.objects.objects import Objects, measure_objects
 from analysis.tables.objects.shares import joined, object_shares
+from analysis.tables.prompts import prompt_table
 from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.similarities.agreement import agreement
@@ -93,6 +94,8 @@ def _measure(run: Run, sharing: Sharing) -> None:
             method.require(run)
     if (absent := not_measured(run.config)) is not None:
         write(run, "not_measured", absent)
+    if (named := prompt_table(run.config)) is not None:
+        write(run, "prompts", named)
     if run.config.compares:
         objects = _pairs(run, sharing)
     else:

@@ -60,8 +60,8 @@ class Images(BaseModel):
     indicator: Annotated[
         Column,
         option(
-            "Column of the indicator, such as feminine. Without it, and without `indicators`, prompts stand alone and no"
-            " words are compared.",
+            "Column of the indicator, such as feminine. Without it, and without `indicators`, prompts stand alone and"
+            " no words are compared.",
             example="gender",
         ),
     ] = "indicator"
@@ -83,8 +83,8 @@ class Images(BaseModel):
     levels: Annotated[
         list[Column] | None,
         option(
-            "Columns that say where a prompt stands in your design, of images that have no indicator: images of one text"
-            " and of the same levels are of one prompt. Fields of `names` may be called so, too.",
+            "Columns that say where a prompt stands in your design, of images that have no indicator: images of one"
+            " text and of the same levels are of one prompt. Fields of `names` may be called so, too.",
             null="profession, setting, template and model, whichever are there",
             example=["profession", "setting"],
         ),

@@ -21,8 +21,8 @@ INDICATOR = "plain"  # of prompts that name no word of an indicator
 def defaults(data: Mapping[str, Any], folder: Path, reference: str) -> dict[str, Any]:
     """Return plain data of a configuration whose prompts are mappings of one form, a table's rows among them.
 
-    Where there is one indicator, or none and no prompt holds ``{person}``, texts are those of this indicator; ``reference``
-    is it, and there are no contrasts.
+    Where there is one indicator, or none and no prompt holds ``{person}``, texts are those of this indicator, which
+    is the reference, and there are no contrasts.
 
     Parameters
     ----------

@@ -295,15 +295,21 @@ def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
     named = templates.named(value)
     texts = value.get("texts")
     if not isinstance(texts, list | Mapping) or not texts:
-        raise fail(f"expected the texts that go into the templates, got {shown(texts)}: write them", at=("texts",))
+        raise fail(
+            f"expected the texts that go into the templates, got {shown(texts)}: write them", at=("texts",)
+        )
     try:
         prompts = resolve(texts, info)
     except PydanticCustomError as error:
         context = error.context or {}
         raise fail(error.message(), at=("texts", *context.get("at", ()))) from None
     for index, one in enumerate(prompts):
-        fault = isinstance(one, str) or (isinstance(one, dict) and any(key not in ("id", "levels") for key in one))
-        if not fault or (isinstance(one, dict) and not all(isinstance(v, str) for k, v in one.items() if k != "levels")):
+        fault = isinstance(one, str) or (
+            isinstance(one, dict) and any(key not in ("id", "levels") for key in one)
+        )
+        if not fault or (
+            isinstance(one, dict) and not all(isinstance(v, str) for k, v in one.items() if k != "levels")
+        ):
             raise fail(f"expected a text, got {shown(one)}: write one", at=("texts", index))
     return templates.cross(named, prompts, info.data.get("reference", ""))
 

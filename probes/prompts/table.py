@@ -84,7 +84,9 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
         )
     columns, rows = (_parquet if path.suffix.lower() == ".parquet" else text_rows)(path)
     column = source.text or next((name for name in TEXT_COLUMNS if name in columns), TEXT_COLUMNS[0])
-    levels = [name for name in columns if name not in (column, ID)] if source.levels is None else source.levels
+    levels = (
+        [name for name in columns if name not in (column, ID)] if source.levels is None else source.levels
+    )
     for name in (column, *levels):
         if name not in columns:
             field = "text" if name == column else "levels"

@@ -1,7 +1,7 @@
 """Templates around prompts: ``prompts: {template: ["a photo of {}", "a painting of {}"], texts: [...]}``.
 
-Every text is put into every template. A prompt keeps both as its levels ``template`` and ``text``, beside those that the
-text had: so it can be said what is due to the wording (`analysis.methods.templates`).
+Every text is put into every template. A prompt keeps both as its levels ``template`` and ``text``, beside those of
+the text: so it can be said what is due to the wording (`analysis.methods.templates`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def named(value: Mapping[str, Any]) -> dict[str, str]:
 
     Examples
     --------
-    >>> named({"template": ["a photo of {}"], "texts": []}), named({"template": {"oil": "an oil painting of {}"}})
+    >>> (
+    ...     named({"template": ["a photo of {}"], "texts": []}),
+    ...     named({"template": {"oil": "an oil painting of {}"}}),
+    ... )
     ({'a photo of {}': 'a photo of {}'}, {'oil': 'an oil painting of {}'})
     """
     wrong = next((name for name in value if name not in KEYS), None)
@@ -122,12 +125,17 @@ def cross(templates: Mapping[str, str], prompts: Sequence[Any], reference: str) 
             levels, own = there.pop("levels", {}), there.pop("id", None)
             taken = next((one for one in (LEVEL, TEXT, SKILL) if one in levels), None)
             if taken is not None:
-                raise fail(f"expected no level `{taken}`, which templates give, got one: take it out", at=("texts", index))
+                raise fail(
+                    f"expected no level `{taken}`, which templates give, got one: take it out",
+                    at=("texts", index),
+                )
             text = there.get(TEXT) or there.get(reference) or next(iter(there.values()), "")
             filled = {key: template.replace(PLACE, value) for key, value in there.items()}
             long = max((len(value) for value in filled.values()), default=0)
             if long > CHARACTERS:
-                raise fail(f"expected at most {CHARACTERS} characters, got {long}: shorten it", at=("texts", index))
+                raise fail(
+                    f"expected at most {CHARACTERS} characters, got {long}: shorten it", at=("texts", index)
+                )
             identifier = slug(f"{name} {own or text}") or f"p{len(made):03d}"
             if identifier in ids:
                 identifier = f"{identifier[:90]}-{len(made)}"

@@ -58,9 +58,10 @@ def configured(
     if not given and data.get("indicators") == {}:
         prompts = [STANDS_ALONE]
     rest = build({**of_run, "prompts": prompts, "seeds": [0]}, source, options, context)
-    if not given and "indicators" not in data and rest.images is not None:
-        if not has_indicators(rest.images, find(rest.images, context["folder"])):
-            rest = build({**of_run, "prompts": [STANDS_ALONE], "seeds": [0]}, source, options, context)
+    assert rest.images is not None
+    said = given or "indicators" in data or has_indicators(rest.images, find(rest.images, context["folder"]))
+    if not said:
+        rest = build({**of_run, "prompts": [STANDS_ALONE], "seeds": [0]}, source, options, context)
     if given and not is_audit(rest.prompts):
         require_no_drawing(data, options, source.name)
     assert rest.images is not None

@@ -1,7 +1,7 @@
 """Images of prompts that stand alone: no indicator says which word they have, and nothing is compared between words.
 
-Images of one text and of the same levels (profession, setting, template, model) are of one prompt. Seeds tell the images
-of a prompt apart; without them they are numbered in their order.
+Images of one text and of the same levels (profession, setting, template, model) are of one prompt. Seeds tell the
+images of a prompt apart; without them they are numbered in their order.
 """
 
 from __future__ import annotations

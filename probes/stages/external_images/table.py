@@ -5,9 +5,10 @@ A row says where it stands, so that an error names its line; the image itself is
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class ImageRow:
     seed: int | None
     triplet: str | None
     prompt_id: str | None = None  # None where nothing says any; empty where it is left open
-    levels: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def find(images: Images, folder: Path) -> Path:
@@ -167,7 +168,9 @@ def _of_table(
     columns, lines = _columns(file)
     names = _column_names(images, file, columns, by_prompt, by_id)
     taken = {*names.values()}
-    of_levels = [name for name in LEVELS if name in columns and name not in taken] if levels is None else levels
+    of_levels = (
+        [name for name in LEVELS if name in columns and name not in taken] if levels is None else levels
+    )
     for name in of_levels:
         if name not in columns:
             raise UserError(
@@ -227,7 +230,8 @@ def _parquet(file: Path) -> tuple[list[str], Any]:
         if table.metadata.num_rows > ROWS:
             raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
         for field, name in names.items():
-            parquet.require_kind(file, schema.field(name).type, name, *_KINDS.get(field.partition(":")[0] if field.startswith(_LEVEL) else field, _KINDS["prompt"]))
+            kinds = _KINDS.get("level" if field.startswith(_LEVEL) else field, _KINDS["prompt"])
+            parquet.require_kind(file, schema.field(name).type, name, *kinds)
         held = _is_stored(schema.field(names["image"]).type)
         texts = [name for field, name in names.items() if field != "image" or not held]
         for start, values in parquet.batches(file, table, list(dict.fromkeys(texts))):

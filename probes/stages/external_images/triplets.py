@@ -248,7 +248,7 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
 
 
 def numbered(draws: Sequence[Draw], different: int) -> list[Draw]:
-    """Return draws with their number in the triplet for a seed, where seeds say nothing across triplets and are too many."""
+    """Number the draws of each triplet in the place of seeds that say nothing across triplets and are too many."""
     most = max(Counter(draw.triplet for draw in draws).values())
     if different == most:
         return list(draws)
