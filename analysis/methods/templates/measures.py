@@ -29,8 +29,8 @@ class Family:
     source : str
         Who or what read the images, `OBJECTS`, or `GAP`.
     values : DataFrame
-        ``triplet``, ``seed``, ``question``, ``indicator`` (of a gap: the contrast), ``value``: one row per image, of gaps one per
-        prompt.
+        ``triplet``, ``seed``, ``question``, ``indicator`` (of a gap: the contrast), ``value``: one row per
+        image, of gaps per prompt.
     """
 
     source: str

@@ -74,8 +74,8 @@ def template_tables(
         between them (`analysis.stats.range_of_means`, over the texts that all templates have); ``explained``, the share
         of the variance between the means of template and text that lies between templates (eta squared), beside its
         ``floor``, the mean where templates change places within each text, with a p-value, adjusted over the measures
-        of the source (`analysis.stats.group_swaps`). ``same_side``: templates whose mean lies on the side of the mean of
-        all, of measures that have sides; ``apart``: those of them whose interval leaves out the middle.
+        of the source (`analysis.stats.group_swaps`). ``same_side``: templates whose mean lies on the side of the mean
+        of all, of measures that have sides; ``apart``: those of them whose interval leaves out the middle.
     """
     values: list[dict] = []
     effects: list[dict] = []
