@@ -155,7 +155,8 @@ class Config(Section):
         option(
             "The words for the person by names of your own: the reference and the sides that are held against each"
             " other. A list is a word with its synonyms, which become controls of that side; with three words a side a"
-            " gap can be told from what any other word makes.",
+            " gap can be told from what any other word makes. With one, or with none and plain prompts, no words are"
+            " compared.",
             example={
                 "neutral": ["person", "human"],
                 "feminine": ["woman", "lady"],
@@ -198,8 +199,10 @@ class Config(Section):
     prompts: Annotated[
         Prompts,
         option(
-            "The prompts: texts with {person} where the word goes, a text for each indicator, a file of captions or a"
-            " set (`{from: ...}`), or a grid. Intervals are over prompts: take at least 24.",
+            "The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare"
+            " no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of"
+            " captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:"
+            " take at least 24.",
             example=["a {person} riding a bike", "a {person} in a hat"],
         ),
         Alters("part"),

@@ -99,7 +99,7 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
         prompt = _prompt(values, column, levels, place)
         key = repr((" ".join(prompt["text"].casefold().split()), prompt.get("levels")))
         if key in first:
-            raise UserError(f"{place}: the same prompt as in {first[key]}: keep one")
+            raise UserError(f"{place}: expected prompts that stand once, got that of {first[key]}: keep one")
         first[key] = at_row
         made.append(prompt)
     if not made:
