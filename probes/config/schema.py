@@ -322,7 +322,8 @@ class Config(Section):
             return data
         usual = cls.model_fields["reference"].default
         data = words.expanded(presets.applied(data), usual)
-        data = plain.defaults(data, Path((info.context or {}).get("folder", "")), usual)
+        folder = Path((info.context or {}).get("folder", ""))
+        data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
         return paintskills.defaults(data, sets.of_skills())
 
     @model_validator(mode="after")

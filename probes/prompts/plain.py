@@ -18,7 +18,9 @@ TEXT, ID, LEVELS = "text", "id", "levels"
 INDICATOR = "plain"  # of prompts that name no word of an indicator
 
 
-def defaults(data: Mapping[str, Any], folder: Path, reference: str) -> dict[str, Any]:
+def defaults(
+    data: Mapping[str, Any], folder: Path, reference: str, usual: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return plain data of a configuration whose prompts are mappings of one form, a table's rows among them.
 
     Where there is one indicator, or none and no prompt holds ``{person}``, texts are those of this indicator, which
@@ -32,6 +34,8 @@ def defaults(data: Mapping[str, Any], folder: Path, reference: str) -> dict[str,
         Where the path of a table begins.
     reference : str
         The name of the reference where `data` says none.
+    usual : sequence of str
+        Names of the indicators where `data` names none, which no level may have.
 
     Raises
     ------
@@ -53,7 +57,7 @@ def defaults(data: Mapping[str, Any], folder: Path, reference: str) -> dict[str,
         texts = table.resolve(texts, folder, at)
     names = _names(data.get("indicators"))
     if isinstance(texts, list):
-        texts = [_flat(one, names, (*at, index)) for index, one in enumerate(texts)]
+        texts = [_flat(one, names or usual, (*at, index)) for index, one in enumerate(texts)]
         if not names and texts and not any(map(_has_place, texts)) and any(map(_is_text, texts)):
             found |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
             names = [INDICATOR]

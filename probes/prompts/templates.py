@@ -20,7 +20,10 @@ LEVEL, TEXT, PLACE = "template", "text", "{}"
 KEYS = ("template", "texts")
 _one_place = one(PLACE, "text")
 _Texts = Annotated[
-    list[Text | dict[str, Any]] | PromptTable | Grid | dict[str, Any],
+    list[Annotated[Text | dict[str, Any], takes("a text, or a text with its levels")]]
+    | PromptTable
+    | Grid
+    | dict[str, Any],
     takes("what `prompts` takes: a list, {table: prompts.csv}, {grid: ...} or {from: ...}"),
 ]
 

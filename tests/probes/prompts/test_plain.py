@@ -97,7 +97,7 @@ def test_templates_go_around_sets_grids_and_texts_of_each_indicator():
 @pytest.mark.parametrize(
     ("prompts", "said"),
     [
-        ("[a nurse, 'a {person}']", "t.yaml: prompts[0]: expected {person} in every text or in none"),
+        ("[a nurse, 'a {person}']", "t.yaml: prompts[0]: expected a text with one {person}, got none"),
         ("['a {persn} at sea']", "did you mean {person} for {persn}"),
         ("[a nurse, a Nurse]", "prompts[1]: the same as prompts[0]: keep one"),
         ("[{text: a nurse, age: 3}]", "prompts[0].age: expected a level, got 3: quote it"),
@@ -135,3 +135,5 @@ def test_what_is_refused_is_said_in_one_line(tmp_path, prompts, said):
 def test_words_in_braces_need_an_indicator():
     with pytest.raises(UserError, match="indicators: expected an indicator for"):
         Config(indicators={}, prompts=["a {person}"])
+    with pytest.raises(UserError, match=r"prompts\[1\]: expected {person} in every text or in none"):
+        Config(indicators={"feminine": "woman"}, prompts=["a {person}", "a nurse"])
