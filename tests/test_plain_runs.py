@@ -156,6 +156,22 @@ def test_one_side_and_no_reader_still_have_a_report(tmp_path):
     assert "no two words are compared" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
+def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp_path):
+    grid = {"grid": "a {person} {context}", "context": ["riding a bike", "with a dog"]}
+    settings = SETTINGS | {
+        "indicators": {"feminine": "woman"},
+        "prompts": {"template": ["{}", "{} at the beach"], "texts": grid},
+        "observe": {"objects": False, "features": []},
+        "sampler": {"steps": 2},
+    }
+    for stage in ("generate", "measure"):
+        assert run(tmp_path, settings, "--stage", stage) == 0
+    found = Run.open(tmp_path / "run")
+    table = found.table("gep_frequencies")
+    assert set(table["indicator"]) == {"feminine"} and (table["n_images"] == 4).all()
+    assert (table["n_contexts"] == 2).all() and "gep_score" not in found.tables()
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

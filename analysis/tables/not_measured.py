@@ -47,7 +47,11 @@ _ALONE = (
         " figure04_bias_scores",
         ALONE,
     ),
-    ("differences between words in audits", "dalleval_words; dalleval_absolute; gep: rows of pairs", ALONE),
+    (
+        "differences between words in audits",
+        "dalleval_words; dalleval_absolute; tables of gep but gep_frequencies",
+        ALONE,
+    ),
 )
 _UNPAIRED = (("pixels: SSIM, Diff. Pix.", "image_similarities; disparity, gap: space `image`", UNPAIRED),)
 
