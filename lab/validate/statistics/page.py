@@ -96,6 +96,7 @@ def page(
         **sections.readings(**intervals),
         **of_probes,
         **sections.groups(**options),
+        **sections.attributes(**options),
         **sections.shared_objects(**options),
         **sections.side_shares(**intervals),
         **sections.estimate_ratios(**options),
@@ -153,6 +154,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Linear probes": rates["probes"],
         "Professions that do not differ": rates["groups"],
         "Skin tones of professions that do not differ": rates["tones"],
+        "Attributes of words that do not differ": rates["attributes"],
         "Gaps as shares of the distance between the sides": rates["side_shares"],
         "How far an estimate depends on the word": rates["estimate_ratios"],
     }
