@@ -20,7 +20,7 @@ def parser() -> command_line.Parser:
         },
     )
     add = main.add_argument
-    add("pictures", type=command_line.folder, help="folder of pictures, or of a folder for each model")
+    add("pictures", type=Path, help="folder of pictures, or of a folder for each model")
     add(
         "--labels",
         type=Path,

@@ -42,6 +42,8 @@ def read(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame, Desig
     UserError
         Something does not fit, see the functions that read.
     """
+    if not options.pictures.is_dir():
+        raise UserError(f"{options.pictures}: expected a folder of pictures, found none: check the path")
     path, texts = options.labels, read_texts(options.labels)
     columns = find_columns(texts, path, label=options.label, factors=options.factors, unit=options.unit)
     rows = read_labels(

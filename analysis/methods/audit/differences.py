@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,34 +79,56 @@ def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
     if not pair.defined:
         return dict.fromkeys(NUMBERS, np.nan) | _counts([pair]) | {"reason": NO_PICTURE}
     a, b, r = pair.first, pair.second, pair.reference
+    if not design.clustered:
+        return {**_of_counts(a.count, a.decided, b.count, b.decided, r, design.level)}
     sizes = cell_size(a, design), cell_size(b, design)
-    if design.clustered and paired:
+    if paired:
         ends = clusters.paired_interval(a, b, design.level)
         p_value = clusters.flip_p_value(clusters.paired_values(a, b), design.seed)
         p_mirrored = clusters.flip_p_value(clusters.paired_values(a, b, r), design.seed)
     else:
         ends = newcombe_interval(b.share, sizes[1], a.share, sizes[0], design.level)
-        if design.clustered:
-            p_value = _welch(a, b)
-            p_mirrored = float(normal_p(a.share + b.share - 2 * r, sum(_variances([a, b], sizes))))
-        else:
-            p_value = stratified_exact_test([b.count], [b.decided], [a.count], [a.decided])
-            p_mirrored = _mirrored(pair)
-    distances = [_distance_ends(cell, size, r, design.level) for cell, size in ((a, sizes[0]), (b, sizes[1]))]
-    low, high = square_and_add(distances[1][0], distances[1][1:], distances[0][0], distances[0][1:])
-    return _counts([pair]) | {
-        "share_first": a.share,
-        "share_second": b.share,
-        "difference": b.share - a.share,
+        p_value = _welch(a, b)
+        p_mirrored = _equally_far((a.share, b.share), sizes, r)
+    return _counts([pair]) | _said((a.share, b.share), sizes, r, design.level, ends, (p_value, p_mirrored))
+
+
+@lru_cache(maxsize=65536)
+def _of_counts(x: int, n: int, y: int, m: int, reference: float, level: float) -> dict:
+    """What is said of two cells of independent pictures, by their counts."""
+    ends = newcombe_interval(y / m, m, x / n, n, level)
+    p_value = stratified_exact_test([y], [m], [x], [n])
+    if reference == 0.5:  # then the second share is that of the first's other answers
+        p_mirrored = stratified_exact_test([y], [m], [n - x], [n])
+    else:
+        p_mirrored = _equally_far((x / n, y / m), (n, m), reference)
+    said = _said((x / n, y / m), (n, m), reference, level, ends, (p_value, p_mirrored))
+    return {"decided_first": n, "decided_second": m} | said
+
+
+def _said(
+    shares: tuple[float, float],
+    sizes: tuple[float, float],
+    reference: float,
+    level: float,
+    ends: tuple,
+    p_values: tuple[float, float],
+) -> dict:
+    first, second = (_distance_ends(*one, reference, level) for one in zip(shares, sizes))
+    low, high = square_and_add(second[0], second[1:], first[0], first[1:])
+    return {
+        "share_first": shares[0],
+        "share_second": shares[1],
+        "difference": shares[1] - shares[0],
         "low": float(ends[0]),
         "high": float(ends[1]),
-        "p_value": p_value,
-        "distance_first": distances[0][0],
-        "distance_second": distances[1][0],
-        "distance_difference": distances[1][0] - distances[0][0],
+        "p_value": p_values[0],
+        "distance_first": first[0],
+        "distance_second": second[0],
+        "distance_difference": second[0] - first[0],
         "distance_low": float(low),
         "distance_high": float(high),
-        "p_distance": float(np.fmax(p_value, p_mirrored)),
+        "p_distance": float(np.fmax(*p_values)),
         "reason": "",
     }
 
@@ -186,10 +209,7 @@ def mean_square(group: Sequence[tuple[Cell, float]], design: Design) -> tuple[fl
 
 def _independent(pairs: Sequence[Pair], design: Design) -> dict:
     ends = np.array(
-        [
-            newcombe_interval(p.second.share, p.second.decided, p.first.share, p.first.decided, design.level)
-            for p in pairs
-        ]
+        [[own["low"], own["high"]] for own in (compare_pair(p, design, paired=False) for p in pairs)]
     )
     each = np.array([p.second.share - p.first.share for p in pairs])
     down, up = (np.sqrt(((each - ends[:, side]) ** 2).sum()) / len(pairs) for side in (0, 1))
@@ -260,28 +280,20 @@ def _counts(pairs: Sequence[Pair]) -> dict:
     return {f"decided_{side}": sum(getattr(p, side).decided for p in pairs) for side in ("first", "second")}
 
 
-def _distance_ends(cell: Cell, size: float, reference: float, level: float) -> tuple[float, float, float]:
+def _distance_ends(share: float, size: float, reference: float, level: float) -> tuple[float, float, float]:
     """How far a share lies from the reference, and the ends of Wilson's interval in that measure."""
     low, high = (
-        float(end) - reference for end in wilson_interval(np.float64(cell.share), np.float64(size), level)
+        float(end) - reference for end in wilson_interval(np.float64(share), np.float64(size), level)
     )
     nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    return abs(cell.share - reference), nearest, max(abs(low), abs(high))
+    return abs(share - reference), nearest, max(abs(low), abs(high))
 
 
-def _mirrored(pair: Pair) -> float:
-    """The p-value that the two shares lie on both sides of the reference, equally far."""
-    a, b = pair.first, pair.second
-    if pair.reference == 0.5:  # then the second share is that of the first's other answers
-        return stratified_exact_test([b.count], [b.decided], [a.decided - a.count], [a.decided])
-    sizes = a.decided, b.decided
-    return float(normal_p(a.share + b.share - 2 * pair.reference, sum(_variances([a, b], sizes))))
-
-
-def _variances(both: Sequence[Cell], sizes: Sequence[float]) -> list[float]:
-    """Variances of shares, taken at (x + 1) / (n + 2) so that none is 0."""
-    shares = [(cell.share * size + 1) / (size + 2) for cell, size in zip(both, sizes)]
-    return [share * (1 - share) / size for share, size in zip(shares, sizes)]
+def _equally_far(shares: tuple[float, float], sizes: tuple[float, float], reference: float) -> float:
+    """The p-value that two shares lie on both sides of the reference, equally far; variances at (x + 1) / (n + 2)."""
+    near = [(share * size + 1) / (size + 2) for share, size in zip(shares, sizes)]
+    variance = sum(share * (1 - share) / size for share, size in zip(near, sizes))
+    return float(normal_p(sum(shares) - 2 * reference, variance))
 
 
 def _welch(first: Cell, second: Cell) -> float:
