@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.methods.audit.design import Cell
+from analysis.methods.audit.design import AuditCell
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
 
 FLIPS = 9999
 
 
-def effective_size(cell: Cell) -> float:
+def effective_size(cell: AuditCell) -> float:
     """Return how many independent pictures the decided pictures of a cell are worth."""
     return float(effective(cell.hits[:, None], cell.of[:, None])[1][0])
 
 
-def share_p_value(cell: Cell, reference: float) -> float:
+def share_p_value(cell: AuditCell, reference: float) -> float:
     """Return the p-value that a share is the reference: exact with one picture a noise, else the score test."""
     if (cell.of <= 1).all():
         return float(stats.binomtest(cell.count, cell.decided, reference).pvalue) if cell.decided else np.nan
@@ -30,7 +30,7 @@ def share_p_value(cell: Cell, reference: float) -> float:
     return float(2 * stats.norm.sf(abs(cell.share - reference) / np.sqrt(reference * (1 - reference) / size)))
 
 
-def paired_values(first: Cell, second: Cell, about: float | None = None) -> NDArray[np.float64]:
+def paired_values(first: AuditCell, second: AuditCell, about: float | None = None) -> NDArray[np.float64]:
     """Return second less first of each noise that both have; with `about` what both lie beyond it, summed."""
     both = (first.of > 0) & (second.of > 0)
     a, b = (one.hits[both] / one.of[both] for one in (first, second))
@@ -51,7 +51,7 @@ def flip_p_value(values: NDArray[np.float64], seed: int) -> float:
     return float(test.pvalue)
 
 
-def paired_interval(first: Cell, second: Cell, level: float) -> tuple[float, float]:
+def paired_interval(first: AuditCell, second: AuditCell, level: float) -> tuple[float, float]:
     """Return the interval of the difference of two shares over the same noises, second less first.
 
     Wilson's intervals with effective sizes, joined by the square-and-add rule with the correlation over noises.

@@ -87,7 +87,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Cell:
+class AuditCell:
     """Pictures of one model made for the same.
 
     Attributes
@@ -220,7 +220,7 @@ def require_comparable(
                 )
 
 
-def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], Cell]:
+def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], AuditCell]:
     """Return the cells by model and levels, in their order; only those that have pictures.
 
     Parameters
@@ -239,6 +239,6 @@ def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], Cell]
         for key, cell in own.groupby(keys, sort=False):
             places, width = cell["number"].map(units).to_numpy(int), len(units)
             hits, of = (np.bincount(places, cell[name], width) for name in ("hit", "decided"))
-            found[key] = Cell(hits, of, len(cell))
+            found[key] = AuditCell(hits, of, len(cell))
     order = {name: {one: k for k, one in enumerate(design.levels[name])} for name in keys}
     return dict(sorted(found.items(), key=lambda item: [order[n][one] for n, one in zip(keys, item[0])]))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.audit import clusters
-from analysis.methods.audit.design import Cell, Design
+from analysis.methods.audit.design import AuditCell, Design
 from analysis.methods.audit.shares import NO_PICTURE, cell_size
 from analysis.stats.effects import wilson_interval
 from analysis.stats.proportions import (
@@ -48,8 +48,8 @@ NUMBERS = (
 class Pair:
     """Two cells made for the same but for what is compared, and the reference of their shares."""
 
-    first: Cell
-    second: Cell
+    first: AuditCell
+    second: AuditCell
     reference: float
 
     @property
@@ -194,7 +194,7 @@ def farthest(references: Sequence[float]) -> float:
     return float(np.sqrt(np.mean([max(one, 1 - one) ** 2 for one in references])))
 
 
-def mean_square(group: Sequence[tuple[Cell, float]], design: Design) -> tuple[float, float]:
+def mean_square(group: Sequence[tuple[AuditCell, float]], design: Design) -> tuple[float, float]:
     """Return the mean squared distance of cells from their references without what chance adds, and its variance."""
     if design.clustered:
         units = len(group[0][0].of)
@@ -265,7 +265,7 @@ def _t_p_value(value: float, variance: float, units: int) -> float:
     return float(2 * stats.t.sf(abs(value) / np.sqrt(variance), units - 1))
 
 
-def _square(group: Sequence[tuple[Cell, float]], chosen: NDArray[np.bool_]) -> float:
+def _square(group: Sequence[tuple[AuditCell, float]], chosen: NDArray[np.bool_]) -> float:
     """The mean over cells of products of two different noises' sums of answers less the reference."""
     values = []
     for cell, reference in group:
@@ -296,7 +296,7 @@ def _equally_far(shares: tuple[float, float], sizes: tuple[float, float], refere
     return float(normal_p(sum(shares) - 2 * reference, variance))
 
 
-def _welch(first: Cell, second: Cell) -> float:
+def _welch(first: AuditCell, second: AuditCell) -> float:
     """Welch's t-test of the shares of two models' noises."""
     rates = [cell.hits[cell.of > 0] / cell.of[cell.of > 0] for cell in (first, second)]
     if min(map(len, rates)) < 2 or not sum(np.ptp(rate) for rate in rates):

@@ -19,7 +19,7 @@ MISSING, TIE = "", "no majority"
 
 
 @dataclass(frozen=True)
-class Columns:
+class LabelColumns:
     """Columns of a table of labels; empty where there is none.
 
     Attributes
@@ -47,7 +47,7 @@ def find_columns(
     label: str | None = None,
     factors: Sequence[str] = (),
     unit: str | None = None,
-) -> Columns:
+) -> LabelColumns:
     """Return which column holds what; those that are named must be there.
 
     Raises
@@ -81,13 +81,13 @@ def find_columns(
             f"{path}: --factors: expected other columns than {said!r}, each once, got {chosen}: mend it"
         )
     given = {name: name if name in names else "" for name in ("model", "annotator", "prompt")}
-    return Columns(image, said, chosen, unit=unit or "", **given)
+    return LabelColumns(image, said, chosen, unit=unit or "", **given)
 
 
 def read_labels(
     path: Path,
     pictures: Path,
-    columns: Columns,
+    columns: LabelColumns,
     table: pd.DataFrame | None = None,
     *,
     merges: Mapping[str, str] | None = None,
@@ -101,7 +101,7 @@ def read_labels(
         Of the table.
     pictures : pathlib.Path
         Folder of pictures; without a column ``model`` its folders are the models.
-    columns : Columns
+    columns : LabelColumns
     table : DataFrame, optional
         What `analysis.methods.audit.tables.read_texts` reads there.
     merges : mapping of str to str, optional
@@ -197,7 +197,7 @@ def _require_pictures(
     return kept
 
 
-def _require_levels(rows: pd.DataFrame, columns: Columns, path: Path) -> None:
+def _require_levels(rows: pd.DataFrame, columns: LabelColumns, path: Path) -> None:
     for name, column in [
         ("model", columns.model),
         *((one, one) for one in columns.factors),
@@ -210,7 +210,7 @@ def _require_levels(rows: pd.DataFrame, columns: Columns, path: Path) -> None:
             )
 
 
-def _require_one_answer(rows: pd.DataFrame, columns: Columns, path: Path) -> None:
+def _require_one_answer(rows: pd.DataFrame, columns: LabelColumns, path: Path) -> None:
     """One row per picture and annotator, and the same picture in all of them."""
     twice = rows.duplicated(["image", "annotator"])
     if twice.any():

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.methods.audit import clusters
-from analysis.methods.audit.design import Cell, Design
+from analysis.methods.audit.design import AuditCell, Design
 from analysis.stats.effects import wilson_interval
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
@@ -25,10 +25,10 @@ from analysis.stats.proportions import (
 NO_PICTURE = "no decided picture"
 ONE_NOISE = "pictures of one noise"
 
-Cells = Mapping[tuple[str, ...], Cell]
+Cells = Mapping[tuple[str, ...], AuditCell]
 
 
-def cell_size(cell: Cell, design: Design) -> float:
+def cell_size(cell: AuditCell, design: Design) -> float:
     """Return how many independent pictures a cell is worth."""
     return clusters.effective_size(cell) if design.clustered else cell.decided
 
@@ -65,7 +65,7 @@ def share_table(found: Cells, design: Design) -> pd.DataFrame:
     return table.drop(columns="level_").assign(reason=last)
 
 
-def _share_row(key: tuple[str, ...], cell: Cell, design: Design) -> dict:
+def _share_row(key: tuple[str, ...], cell: AuditCell, design: Design) -> dict:
     level = key[1]
     reference, size = design.reference[level], cell_size(cell, design)
     low, high = (
@@ -101,7 +101,7 @@ def _share_row(key: tuple[str, ...], cell: Cell, design: Design) -> dict:
     }
 
 
-def share_p_value(cell: Cell, reference: float, n_world: int = 0, *, clustered: bool = False) -> float:
+def share_p_value(cell: AuditCell, reference: float, n_world: int = 0, *, clustered: bool = False) -> float:
     """Return the two-sided p-value that a share is the reference, or that of so many people in the world."""
     if clustered:
         return clusters.share_p_value(cell, reference)
@@ -118,7 +118,7 @@ def _exact(count: int, n: int, reference: float, n_world: int) -> float:
     return float(stats.binomtest(count, n, reference).pvalue)
 
 
-def _worst(cell: Cell, reference: float, n_world: int) -> float:
+def _worst(cell: AuditCell, reference: float, n_world: int) -> float:
     """The largest p-value that any decision of the undecided pictures gives."""
     undecided = cell.pictures - cell.decided
     return max(_exact(cell.count + k, cell.pictures, reference, n_world) for k in range(undecided + 1))

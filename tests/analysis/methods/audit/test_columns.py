@@ -8,7 +8,7 @@ import pytest
 from analysis.methods.audit.agreement import COLUMNS
 from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.methods.audit.command import measure_cells
-from analysis.methods.audit.design import Cell, Design
+from analysis.methods.audit.design import AuditCell, Design
 from analysis.methods.audit.labels import find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import read_texts
 from analysis.tables.columns import TYPES
@@ -27,7 +27,7 @@ def tables(tmp_path_factory):
     design = Design(
         "female", ("female", "male"), (), factors, LEVELS, dict.fromkeys(LEVELS["profession"], 0.5)
     )
-    cell = Cell(np.array([1.0, 0.0, 1.0]), np.ones(3), 3)
+    cell = AuditCell(np.array([1.0, 0.0, 1.0]), np.ones(3), 3)
     keys = [(a, b, c) for a in LEVELS["model"] for b in LEVELS["profession"] for c in LEVELS["setting"]]
     return {"pictures": pictures, **measure_cells(dict.fromkeys(keys, cell), design)}
 

@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from analysis.methods.audit.claims import adjust_page, claims, possible, sentences
 from analysis.methods.audit.command import measure, measure_cells
-from analysis.methods.audit.design import ALL, Cell, Design, cells, read_reference
+from analysis.methods.audit.design import ALL, AuditCell, Design, cells, read_reference
 from analysis.methods.audit.differences import Pair, compare_pair
 from analysis.methods.audit.labels import find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import read_texts
@@ -172,7 +172,7 @@ def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
 
 
 def test_nothing_is_said_of_equal_counts():
-    even = {key: Cell(np.array([1.0] * 5 + [0.0] * 5), np.ones(10), 10) for key in COUNTS}
+    even = {key: AuditCell(np.array([1.0] * 5 + [0.0] * 5), np.ones(10), 10) for key in COUNTS}
     tables = measure_cells(even, design())
     assert sum(claims(tables, design()).values()) == 0
     assert all("smallest adjusted p = 1.000" in lines[0] for lines in sentences(tables, design()).values())
@@ -183,7 +183,7 @@ def test_nothing_is_said_of_equal_counts():
 def test_one_model_and_one_setting_have_nothing_to_compare():
     levels = {"model": ("a",), "profession": LEVELS}
     own = Design("female", ("female", "male"), (), ("profession",), levels, dict.fromkeys(LEVELS, 0.5))
-    found = {("a", name): Cell(np.ones(8), np.ones(8), 8) for name in LEVELS}
+    found = {("a", name): AuditCell(np.ones(8), np.ones(8), 8) for name in LEVELS}
     tables = measure_cells(found, own)
     assert tables["models"].empty and tables["contrasts"].empty
     said = sentences(tables, own)
@@ -198,7 +198,7 @@ def test_shared_noises_are_compared_noise_by_noise():
     rng = np.random.default_rng(3)
     noise = rng.standard_normal(30)
     first, second = ((noise + 0.3 * rng.standard_normal(30) < edge).astype(float) for edge in (-0.2, 0.5))
-    pair = Pair(*(Cell(hits, np.ones(30), 30) for hits in (first, second)), 0.5)
+    pair = Pair(*(AuditCell(hits, np.ones(30), 30) for hits in (first, second)), 0.5)
     found = compare_pair(pair, design(clustered=True), paired=True)
     table = [[((first == i) & (second == j)).sum() for j in (1, 0)] for i in (1, 0)]
     assert found["p_value"] == pytest.approx(mcnemar(table, exact=True).pvalue, abs=1e-12)
@@ -208,7 +208,7 @@ def test_shared_noises_are_compared_noise_by_noise():
 
 
 def test_pictures_of_a_noise_are_worth_fewer():
-    alike = Cell(np.repeat([4.0, 0.0], 5), np.full(10, 4.0), 40)
+    alike = AuditCell(np.repeat([4.0, 0.0], 5), np.full(10, 4.0), 40)
     levels = {"model": ("a",), "profession": ("nurse",)}
     own = Design("female", ("female", "male"), (), ("profession",), levels, {"nurse": 0.5}, clustered=True)
     row = measure_cells({("a", "nurse"): alike}, own)["shares"].iloc[0]
@@ -226,7 +226,7 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
     assert shares == dict(zip(LEVELS, (0.87, 0.31, 0.1))) and sizes == dict(zip(LEVELS, (400, 300, 50)))
     levels = {"model": ("a",), "profession": LEVELS}
     own = Design("female", ("female", "male"), (), ("profession",), levels, shares, sizes)
-    found = {("a", name): Cell(np.repeat([1.0, 0.0], [7, 3]), np.ones(10), 10) for name in LEVELS}
+    found = {("a", name): AuditCell(np.repeat([1.0, 0.0], [7, 3]), np.ones(10), 10) for name in LEVELS}
     rows = measure_cells(found, own)["shares"].set_index("profession")
     for name in LEVELS:
         ends = confint_proportions_2indep(7, 10, shares[name] * sizes[name], sizes[name], method="newcomb")
