@@ -36,6 +36,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "README.md": ("triplets.yaml", "runs/first-light", "runs/another"),
     "docs/how_to/alignment.md": ("pictures",),
     "docs/how_to/decoding.md": ("triplets.yaml",),
+    "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),
     "docs/how_to/labelled_pictures.md": ("portraits",),
     "docs/how_to/latex.md": ("runs/first-run",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),
