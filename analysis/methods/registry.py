@@ -50,6 +50,14 @@ class Method:
 
 METHODS = (  # sections of the report, tables and commands stand in this order
     Method(
+        "audit",
+        command=CommandRow(
+            "audit",
+            "analysis.methods.audit.arguments",
+            "labelled pictures of any models: shares, differences, ranks; no run is needed",
+        ),
+    ),
+    Method(
         "tracing",
         measured="analysis.methods.tracing.tables:MEASURED",
         reported="analysis.methods.tracing.section:REPORTED",
