@@ -63,7 +63,13 @@ def parser() -> command_line.Parser:
         help="share, or table with a share for each profession (and n, of how many), that shares are held against"
         " (default: as many as each other answer)",
     )
-    add("--merge", nargs="+", default=[], metavar="OLD=NEW", help="spellings to be taken for others")
+    add(
+        "--merge",
+        nargs="+",
+        default=[],
+        metavar="OLD=NEW",
+        help="spellings to be taken for others (default: none)",
+    )
     add(
         "--partial",
         action="store_true",
@@ -74,7 +80,7 @@ def parser() -> command_line.Parser:
         nargs="+",
         default=[],
         choices=("prompts", "readers"),
-        help="compare models though their prompts, or who labelled them, differ",
+        help="compare models though their prompts, or who labelled them, differ (default: they may not)",
     )
     add(
         "--effect",
