@@ -115,6 +115,8 @@ def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the trace stage draws, by its address; of the words, those that it patches."""
     marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
+    if marked.get("trace.sites") == "default":  # former versions named that of U-Nets
+        marked["trace.sites"] = ["unet.*.cross"]
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),

@@ -85,7 +85,7 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
     found += [*_opposing(sites, name), *together(traced)]
     if pd.notna(total["half_step"]):
         found.append(
-            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the U-Net."
+            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the denoiser."
         )
     return found
 
