@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from analysis.methods.tracing.steps import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
 from probes.runs.store import Run
 from tests.remembered import leave_figures_out
@@ -79,12 +80,15 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert 'id="trace"' in page and "pooled text" in page and "text encoder 2 · embeddings" in page
     assert "of the U-Net" not in page[page.index('id="trace"') :].split("</section>")[0]
-    if kind == "toyworld-dit":  # whose outcome is exact; a gap of pictures moves with every rounding
-        assert cuts["holds"].all() and "9 of 9 cuts do" in page
+    if kind == "toyworld-dit":  # whose outcome is the checker's; a gap of pictures moves with every rounding
+        assert (cuts["deviation"] <= TOLERANCE).all()
+        tested = int((cuts["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
+        assert tested >= 1 and f"{tested} of {tested} cuts do" in page
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
     tiny_transformer_pipeline("z-image").save_pretrained(tmp_path / "model")
+    capsys.readouterr()  # a bar
     over = {"model": str(tmp_path / "model"), "sampler": {"steps": 2, "height": 64, "width": 64}}
     for more, message in (
         (

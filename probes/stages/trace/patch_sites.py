@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hooks.sites import TEXT_ENCODERS
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 
 POOLED = "text.pooled"
 

@@ -174,7 +174,13 @@ def test_sums_are_of_the_ways_of_the_text_and_not_of_what_lies_before_them():
         return (where[0], sites, "output" if sites == "text.pooled" else where[2], *where[3:])
 
     renamed = {(pooled(where), *names): values for (where, *names), values in traced.patched.items()}
-    table = together_table([Effects(**{**traced.__dict__, "patched": renamed})], SAMPLING)
+    first = Effects(**{**traced.__dict__, "patched": renamed})
+    table = together_table([first], SAMPLING)
+    (text,) = [
+        one for one in said(tables(first)) if one.startswith("The pooled text, which has no place in a word")
+    ]
+    share = both(tables(first), "trace_shares")["sufficiency"].iloc[0]
+    assert f"has the share {share:.2f} [" in text and " and is needed for " in text
     numbers = [name for name in expected if expected[name].dtype == float]
     pd.testing.assert_frame_equal(table[numbers], expected[numbers])
 

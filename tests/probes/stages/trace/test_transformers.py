@@ -203,12 +203,18 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
             "window:dit.single.1.joint:1-2:feminine>neutral",
             [Patch("dit.single.1.joint.text", part=("key", "value"), source=1, into=0, steps=[1])],
         ),
+        (
+            "sd3",  # the last block, whose text is read and not asked
+            "head:dit.block.2.joint:1:feminine>neutral",
+            [Patch("dit.block.2.joint.text", part=("key", "value"), source=1, into=0, heads=[1])],
+        ),
         ("flux-dev", "site:text.pooled:feminine>neutral", [Patch("text.pooled", source=1, into=0)]),
     ],
 )
 def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
     sites = ["text_3.embeddings"] if kind == "sd3" else ["dit.single.0.text", "dit.single.1.joint", POOLED]
-    asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, curve=0)
+    more = {"heads": ["dit.block.2.joint"]} if kind == "sd3" else {}
+    asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, curve=0, **more)
     _, found = traced(kind, asked)
     row = found[name]
     size, pipe = ROWS[kind].size, pipeline(kind)
