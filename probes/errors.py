@@ -104,16 +104,22 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
 def near(got: str, known: Iterable[str]) -> list[str]:
     """Return the names, at most three, that are spelled most like what was given; none where none is like it.
 
+    Names that begin with it (three letters or more) are like it, however long they are.
+
     Examples
     --------
     >>> near("unet.midd", ["unet.mid", "unet.mid.attn.0", "text.final"]), near("x", ["unet.mid"])
     (['unet.mid'], [])
+    >>> near("atlas", ["gap-text", "atlas-masculine-feminine"])
+    ['atlas-masculine-feminine']
     """
     lowered: dict[str, str] = {}
     for name in known:
         lowered.setdefault(name.lower(), name)
     got = got.lower()
-    close = difflib.get_close_matches(got, lowered, 3, 0.5)
+    if len(got) >= 3 and (begun := [whole for name, whole in lowered.items() if name.startswith(got)]):
+        return begun[:3]
+    close = difflib.get_close_matches(got, lowered, 3)
     ratios = [difflib.SequenceMatcher(None, name, got).ratio() for name in close]
     return [lowered[name] for name, ratio in zip(close, ratios, strict=True) if ratio > 0.9 * ratios[0]]
 

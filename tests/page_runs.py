@@ -35,6 +35,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "README.md": ("triplets.yaml", "runs/first-light", "runs/another"),
     "docs/how_to/alignment.md": ("pictures",),
     "docs/how_to/decoding.md": ("triplets.yaml",),
+    "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),
     "docs/how_to/latex.md": ("runs/first-run",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),
     "docs/how_to/prompts.md": ("captions_train2017.json",),

@@ -358,11 +358,14 @@ def _joint_attention(words: pd.DataFrame | None) -> str:
 
 def _spoken(people: Sequence[Member]) -> str:
     """The words of each indicator that is no control, with its controls': what stands in the prompts."""
-    return "; ".join(
-        f"{one.name} {', '.join([one.word, *(own.word for own in people if own.control == one.name)])}"
-        for one in people
-        if not one.control
+    sides = {one.name: [one.word, *_synonyms(one, people)] for one in people if not one.control}
+    return " · ".join(
+        name if words == [name] else f"{name}: {', '.join(words)}" for name, words in sides.items()
     )
+
+
+def _synonyms(one: Member, people: Sequence[Member]) -> list[str]:
+    return [own.word for own in people if own.control == one.name]
 
 
 def _sheet(content: Content) -> Drawn | None:

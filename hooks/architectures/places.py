@@ -32,6 +32,8 @@ class Place:
         When it is read: once before the denoiser runs, at every call of it, once after.
     layer_norm : bool
         Whether the text encoder's final layer norm belongs to it: its values are compared behind that norm.
+    between_blocks : bool
+        Whether these are the image's states between two blocks of the denoiser, which its depth is counted in.
     """
 
     rank: tuple[int, ...]
@@ -40,6 +42,7 @@ class Place:
     space: str | None
     moment: str | None
     layer_norm: bool = False
+    between_blocks: bool = False
 
 
 _TEXT = re.compile(r"^text(?:_(\d+))?\.(embeddings|final|layers\.(\d+)(?:\.(.+))?)$")

@@ -176,10 +176,11 @@ def place(address: str) -> Place | None:
     """
     if address in _IN:
         rank = (GROUPS.index("in"), 1, _IN.index(address))
-        return Place(rank, "in", f"{address.rpartition('.')[2]} in", "denoising", DENOISING)
+        stream = address.rpartition(".")[2]
+        return Place(rank, "in", f"{stream} in", "denoising", DENOISING, between_blocks=stream == "image")
     match = _ADDRESS.match(address)
     if match is None or match[3] not in _INNER:
         return shared_place(address)
     rank = (GROUPS.index(match[1]), int(match[2]), _INNER.index(match[3]))
     label = f"{match[1]} {match[2]} · {match[3].replace('.', ' ')}"
-    return Place(rank, match[1], label, "denoising", DENOISING)
+    return Place(rank, match[1], label, "denoising", DENOISING, between_blocks=match[3] == "image")

@@ -259,7 +259,7 @@ def place(address: str) -> Place | None:
     True
     """
     if address == "unet.conv_in":
-        return Place((1, 1), "in", "conv_in", "denoising", DENOISING)
+        return Place((1, 1), "in", "conv_in", "denoising", DENOISING, between_blocks=True)
     match = _BLOCK.match(address)
     if match is None:
         return shared_place(address)
@@ -267,7 +267,8 @@ def place(address: str) -> Place | None:
     rank, label = within_block(inner)
     group = side or "mid"
     labelled = label if number is None else f"{number} · {label}"
-    return Place((GROUPS.index(group), int(number or 0), *rank), group, labelled, "denoising", DENOISING)
+    rank = (GROUPS.index(group), int(number or 0), *rank)
+    return Place(rank, group, labelled, "denoising", DENOISING, between_blocks=inner is None)
 
 
 def x0_unavailable(scheduler: Any) -> str | None:

@@ -1,7 +1,8 @@
 """Compare two or more runs on the same prompts: ``triptych compare RUN RUN [RUN ...]``.
 
 Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
-of every run) and a forest plot a contrast as PDF and PNG. The statistics: `analysis.studies.compare.differences`.
+of every run), ``depth.csv`` (the gap by depth in the denoiser and by noise, also across architectures) and figures of
+them as PDF and PNG. The statistics: `analysis.studies.compare.differences`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from analysis.studies.compare.summary import describe_models, named, summary, write
+    from analysis.studies.compare.summary import compared
     from analysis.studies.opening import opened
 
     options = vars(arguments)
@@ -42,10 +43,7 @@ def work(arguments: argparse.Namespace) -> None:
         raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
     command_line.writable(out, folder=True)
     runs = [opened(path) for path in paths]
-    differences = write(runs, out, **options)
-    print(
-        "\n".join(
-            [*describe_models(runs, named(runs)), summary(differences, runs[0].config.measure.text_readout)]
-        )
-    )
+    comparison = compared(runs, **options)
+    comparison.write(out)
+    print(repr(comparison))
     print(f"tables and figures: {out}")

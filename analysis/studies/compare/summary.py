@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from analysis.metrics.registry import NO_STEP, headline_metrics
 from analysis.report.figures import Drawn, files, inline_svg
 from analysis.report.figures.forest import draw_forest
 from analysis.report.format import counted, interval, number, p_value
+from analysis.studies.compare.depth import depth_table, draw_depth, opening
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
@@ -74,6 +76,19 @@ def summary(differences: pd.DataFrame, text_readout: str) -> str:
     return "\n".join(lines) or "no headline gap is common to the runs"
 
 
+def opening_lines(depth: pd.DataFrame) -> list[str]:
+    """A line for each run and contrast: where its gap is first more than its words differ."""
+    lines = []
+    found = opening(depth).set_index(["run", "contrast"]).to_dict("index")
+    for run, contrast in dict.fromkeys(zip(depth["run"], depth["contrast"])):
+        place = found.get((run, contrast))
+        where = "nowhere between blocks"
+        if place:
+            where = f"first at depth {place['depth']:.2f} ({place['site']}), noise {place['noise']:.2f}"
+        lines.append(f"{run}, {contrast}: more than words differ {where}")
+    return lines
+
+
 @dataclass(frozen=True, repr=False)
 class RunComparison:
     """Runs on the same prompts, every two compared, paired by prompt.
@@ -111,12 +126,37 @@ class RunComparison:
             raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
         return drawn[chosen]
 
+    @cached_property
+    def depth(self) -> pd.DataFrame:
+        """The gap of every run by depth in its denoiser and by noise (`analysis.studies.compare.depth.depth_table`)."""
+        return depth_table(dict(zip(named(self.runs), self.runs, strict=True)))
+
+    def plot_depth(self, contrast: str | None = None) -> Drawn:
+        """Draw where in the denoiser, and at which noise, the gap of each run opens: also of different architectures.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            As of `plot`.
+
+        Raises
+        ------
+        UserError
+            The runs have no such contrast, or fewer than two captured the states between blocks.
+        """
+        drawn = self._depths()
+        chosen = next(iter(drawn), "") if contrast is None else contrast
+        if chosen not in drawn:
+            raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
+        return drawn[chosen]
+
     def write(self, out: str | Path) -> Path:
-        """Write ``differences.csv``, ``values.csv`` and a forest plot for each contrast to a folder; return it."""
+        """Write ``differences.csv``, ``values.csv``, ``depth.csv`` and their figures to a folder; return it."""
         out = Path(out)
-        for name, table in (("values", self.values), ("differences", self.differences)):
+        tables = {"values": self.values, "differences": self.differences, "depth": self.depth}
+        for name, table in tables.items():
             write_bytes(out / f"{name}.csv", csv_bytes(table))
-        for drawn in self._drawn().values():
+        for drawn in (*self._drawn().values(), *self._depths().values()):
             for name, data in files(drawn).items():
                 write_bytes(out / name, data)
         return out
@@ -133,12 +173,23 @@ class RunComparison:
         }
         return {name: drawn for name, drawn in plots.items() if drawn is not None}
 
+    def _depths(self) -> dict[str, Drawn]:
+        """The figures of depth and noise by contrast."""
+        config = self.runs[0].config
+        plots = {
+            "-".join(contrast): draw_depth(self.depth, contrast, config.reference)
+            for contrast in contrasts(config)
+        }
+        return {name: drawn for name, drawn in plots.items() if drawn is not None}
+
     def __repr__(self) -> str:
         lines = describe_models(self.runs, named(self.runs))
-        return "\n".join([*lines, summary(self.differences, self.runs[0].config.measure.text_readout)])
+        gaps = summary(self.differences, self.runs[0].config.measure.text_readout)
+        return "\n".join([*lines, gaps, *opening_lines(self.depth)])
 
     def _repr_html_(self) -> str:
-        plots = "".join(f"<div>{inline_svg(drawn)}</div>" for drawn in self._drawn().values())
+        drawn = (*self._drawn().values(), *self._depths().values())
+        plots = "".join(f"<div>{inline_svg(one)}</div>" for one in drawn)
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
 
 

@@ -16,22 +16,21 @@ from pathlib import Path
 
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from lab.templates import render
 from lab.validate.models import repeated
 from lab.validate.models import scores as models_scores
-from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, page, readme_table
+from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, head, page
 from lab.validate.objects import findings
 from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import BENCHMARK_MODELS, WORKING
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.world import GROUPS
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else render("calibration_head")
+    return path.read_text(encoding="utf-8") if path.is_file() else head()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,11 +59,6 @@ def parser() -> argparse.ArgumentParser:
         help="runs of the benchmark models, one each: only the section on gaps by features is written anew",
     )
     main.add_argument(
-        "--readme",
-        action="store_true",
-        help="print the table of gaps of docs/explanation/what_numbers_say.md, and write no page",
-    )
-    main.add_argument(
         "--scores",
         nargs="+",
         action="append",
@@ -91,13 +85,9 @@ def work(options: argparse.Namespace) -> None:
         raise UserError(
             "command line: expected run directories, or --repeated or --features with some: name one"
         )
-    if not options.readme:
-        command_line.writable(options.out)
+    command_line.writable(options.out)
     runs, seen = ([benchmark_run(path) for path in paths] for paths in (options.runs, options.features))
     again = [repeated_run(path) for path in options.repeated]
-    if options.readme:
-        print("\n\n".join(map(readme_table, runs)))
-        return
     scores = [models_scores.paired(benchmark_run(run), *sample) for run, *sample in options.scores]
     before = _read(options.out)
     text = page(runs, scores) if runs else before
@@ -152,9 +142,10 @@ def benchmark_run(path: Path) -> Run:
         of gaps is none.
     """
     run = whole_run(path)
-    if run.config.model not in BENCHMARK_MODELS:
+    models = (*BENCHMARK_MODELS, *TRANSFORMERS)
+    if run.config.model not in models:
         raise UserError(
-            f"{path}: expected a run of a benchmark model ({', '.join(BENCHMARK_MODELS)}), got one of "
+            f"{path}: expected a run of a benchmark model ({', '.join(models)}), got one of "
             f"{run.config.model}: "
             "name another run"
         )

@@ -1,5 +1,4 @@
-"""The page docs/validation/calibration.md, and the table of gaps of docs/explanation/what_numbers_say.md, in
-Markdown."""
+"""The pages docs/validation/calibration.md and calibration_transformers.md in Markdown."""
 
 from __future__ import annotations
 
@@ -17,35 +16,40 @@ from lab.validate.models import scores as models_scores
 from lab.validate.models.frequencies import frequency_table, seen_and_planted
 from lab.validate.models.gaps import claims_together, headline_gaps, permuted_p_values, rejection_table
 from probes.runs.store import Run
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 from probes.toyworld.world import GROUPS
 
-NULL = "toyworld-null"
+NULLS = ("toyworld-null", "toyworld-dit-null")
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
 PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
 
 
-def readme_table(run: Run) -> str:
-    """Return the table of a run's main gaps, in Markdown."""
-    return render("readme_gaps", gaps=headline_gaps(run).to_dict("records")).rstrip("\n")
-
-
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """Return the calibration page in Markdown; ``scores`` are runs with independent samples of their models."""
+    family = TRANSFORMERS if runs[0].config.model in TRANSFORMERS else BENCHMARK_MODELS
     return render(
         "calibration",
+        head=head(family),
+        base=family[0],
         gaps=_gaps({run.config.model: headline_gaps(run) for run in runs}),
-        permuted=[permutation_section(run) for run in runs if run.config.model == NULL],
-        null=NULL,
+        permuted=[permutation_section(run) for run in runs if run.config.model in NULLS],
+        null=family[-1],
         frequencies=[frequency_section(run) for run in runs],
         scores_title=SCORES_TITLE,
         scores=[models_scores.section(run, sample) for run, sample in scores],
     )
 
 
+def head(family: Sequence[str] = BENCHMARK_MODELS) -> str:
+    """Return the head of a page: of the U-Nets, or of the diffusion transformers."""
+    return render("calibration_head", models=family, transformers=family == TRANSFORMERS)
+
+
 def _gaps(tables: dict[str, pd.DataFrame]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the main gaps of each model, beside those of ``toyworld`` if it is among them."""
-    reference = tables["toyworld"].set_index("quantity")["gap"] if "toyworld" in tables else {}
+    """Return the main gaps of each model, beside those of the model with the lean if it is among them."""
+    base = next((model for model in tables if model in (BENCHMARK_MODELS[0], TRANSFORMERS[0])), None)
+    reference = tables[base].set_index("quantity")["gap"] if base else {}
     rows = []
     for model, table in tables.items():
         for row in table[~table["quantity"].isin(_of_features())].to_dict("records"):
@@ -78,7 +82,7 @@ def features_section(runs: Sequence[Run]) -> str:
             for row in headline_gaps(run).to_dict("records")
             if row["quantity"] in symbols
         ],
-        permuted=[_permutations(run, of_features=True) for run in runs if run.config.model == NULL],
+        permuted=[_permutations(run, of_features=True) for run in runs if run.config.model in NULLS],
     )
 
 

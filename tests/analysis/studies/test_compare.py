@@ -121,6 +121,7 @@ def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
     names = {
         "differences.csv",
         "values.csv",
+        "depth.csv",
         "forest-masculine-feminine.pdf",
         "forest-masculine-feminine.png",
     }

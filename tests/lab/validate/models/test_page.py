@@ -41,3 +41,19 @@ def test_the_section_on_frequencies_names_the_model_and_every_thing_that_may_com
     assert claim.startswith("What a caption names is drawn in 100.0 % of cases")
     assert claim.endswith("after adjustment: 0 of 1 (feminine, masculine).")
     assert sum(line.startswith("| ") for line in table) > 20 and table[-2:] == ["", ""]
+
+
+def test_transformers_are_compared_with_the_one_that_leans(monkeypatch):
+    row = {"quantity": "z₀", "gap": 0.2, "word_gap": 0.1, "n_prompts": 6}
+    row |= dict.fromkeys(("ci_low", "ci_high", "word_low", "word_high", "p_value", "p_control"), 0.01)
+    gaps = {"toyworld-dit": 0.2, "toyworld-dit-mirror": -0.1}
+    monkeypatch.setattr(
+        page, "headline_gaps", lambda run: pd.DataFrame([row | {"gap": gaps[run.config.model]}])
+    )
+    monkeypatch.setattr(page, "frequency_section", lambda run: "")
+    text = page.page([SimpleNamespace(config=Config.stored({"model": model})) for model in gaps])
+    assert (
+        text.startswith("# Calibration of diffusion transformers") and "calibration_transformers.md" in text
+    )
+    assert "gap / toyworld-dit's" in text and "No run of `toyworld-dit-null` was given." in text
+    assert "| toyworld-dit-mirror | z₀ | -0.1000 |" in text and "| 0.50 | 6 |" in text

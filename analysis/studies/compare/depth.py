@@ -1,0 +1,206 @@
+"""Where in the denoiser, and at which noise, the gap of each of several runs opens: across architectures.
+
+Sites of two architectures have no names in common, and neither have their steps. What they share: how deep in the
+denoiser the image's states stand between two blocks (0: before the first, 1: behind the last), and how much of the
+latent is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import Normalize
+
+from analysis.metrics.registry import METRICS
+from analysis.report.figures.atlas import atlas_rows, beyond_words
+from analysis.report.figures.style import DIVERGING, DOUBLE, Drawn, new_figure, style
+from analysis.report.format import label
+from analysis.study import contrasts
+from analysis.tables.registry import read
+from analysis.tables.similarities.side_shares import side_distance
+from hooks.architectures.addresses import place
+from probes.runs.store import Run
+
+COLUMNS = [
+    "run",
+    "contrast",
+    "site",
+    "depth",
+    "step",
+    "timestep",
+    "noise",
+    "gap",
+    "distance",
+    "share",
+    "p_control_adjusted",
+]
+_PANEL = 2.4  # inches
+
+
+def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
+    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
+
+    Parameters
+    ----------
+    scheduler : mapping
+        ``class`` and ``set`` as ``run.json`` has them.
+    timesteps : sequence of float
+
+    Returns
+    -------
+    numpy.ndarray, shape (len(timesteps),)
+        From 0 to 1; σ itself of a flow-matching scheduler, whose a is 1 − σ. NaN where the scheduler keeps neither.
+
+    Examples
+    --------
+    >>> noise_share(
+    ...     {"class": "FlowMatchEulerDiscreteScheduler", "set": {"num_train_timesteps": 1000}}, [1000, 250]
+    ... )
+    array([1.  , 0.25])
+    """
+    given = np.asarray(timesteps, float)
+    if "class" not in scheduler:
+        return np.full(given.shape, np.nan)
+    import diffusers
+
+    settings = dict(scheduler.get("set", {}))
+    made = getattr(diffusers, str(scheduler["class"])).from_config(settings)
+    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
+        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
+        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
+        return noise / (signal + noise)
+    if "FlowMatch" in str(scheduler["class"]) or settings.get("use_flow_sigmas"):
+        return given / float(made.config.num_train_timesteps)
+    return np.full(given.shape, np.nan)
+
+
+def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
+    """Return the gap of every run between all blocks of its denoiser, at every step.
+
+    Parameters
+    ----------
+    runs : mapping of str to Run
+        Measured runs by name.
+
+    Returns
+    -------
+    DataFrame
+        ``depth`` from 0 (before the first block) to 1 (behind the last) by rank; ``noise`` as of `noise_share`;
+        ``gap`` of the cosine between the indicators' words, ``distance`` of their two sides, and ``share``, gap ÷
+        distance: 1 where the reference stands as near to the first side as the sides are apart. NaN where the sides
+        differ by less than the smallest gap that matters; ``p_control_adjusted`` as in ``tables/gap``.
+    """
+    rows = [
+        _of_run(name, run, contrast)
+        for name, run in runs.items()
+        if "gap" in run.tables()
+        for contrast in contrasts(run.config)
+    ]
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=COLUMNS)
+
+
+def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
+    gap = atlas_rows(read(run, "gap"), contrast)
+    gap = gap[[place(site).between_blocks for site in gap["site"]]]
+    sites = sorted(gap["site"].unique(), key=place)
+    if len(sites) < 2:
+        return pd.DataFrame(columns=COLUMNS)
+    depths = dict(zip(sites, np.linspace(0, 1, len(sites)), strict=True))
+    timesteps = read(run, "timesteps").set_index("step")["timestep"].astype(float)
+    disparity = read(run, "disparity")
+    disparity = disparity[(disparity["metric"] == "cosine") & disparity["site"].isin(sites)]
+    first, second = contrast
+    distances = {
+        key: side_distance(rows, METRICS["cosine"], [first], [second])
+        for key, rows in disparity.groupby(["site", "step"], observed=True)
+    }
+    table = gap.assign(
+        run=name,
+        depth=[depths[site] for site in gap["site"]],
+        timestep=timesteps.reindex(gap["step"]).to_numpy(),
+        distance=[distances.get((site, step), np.nan) for site, step in zip(gap["site"], gap["step"])],
+    )
+    table["noise"] = noise_share(run.meta.get("scheduler") or {}, table["timestep"])
+    matters = table["distance"] > table["delta"]
+    table["share"] = (table["gap"] / table["distance"]).where(matters)
+    return table[COLUMNS]
+
+
+def opening(table: pd.DataFrame) -> pd.DataFrame:
+    """Return where the gap of each run and contrast is first more than its words differ: the cell of most noise.
+
+    Returns
+    -------
+    DataFrame
+        ``run``, ``contrast``, ``depth``, ``noise``, ``site``, ``step``; a run of which no cell is so has no row.
+    """
+    found = table[beyond_words(table["p_control_adjusted"].to_numpy(float))]
+    found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
+    return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
+
+
+def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -> Drawn | None:
+    """Draw one panel per run: noise across, depth down, the share of the gap as colour.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `depth_table`.
+    contrast : tuple of str
+    reference : str
+        Name of the reference indicator.
+
+    Returns
+    -------
+    Drawn or None
+        None where fewer than two runs have states between blocks.
+    """
+    name = "-".join(contrast)
+    rows = table[(table["contrast"] == name) & table["noise"].notna()]
+    runs = list(dict.fromkeys(rows["run"]))
+    if len(runs) < 2:
+        return None
+    with style():
+        figure = new_figure(DOUBLE, _PANEL)
+        panels = figure.subplots(1, len(runs), squeeze=False, sharey=True)[0]
+        for axes, run in zip(panels, runs, strict=True):
+            cells = rows[rows["run"] == run].sort_values(["depth", "step"])
+            wide = cells.pivot_table(index="depth", columns="step", values="share", dropna=False)
+            noise = cells.drop_duplicates("step").set_index("step")["noise"].reindex(wide.columns)
+            mesh = axes.pcolormesh(
+                _edges(noise.to_numpy()),
+                _edges(wide.index.to_numpy()),
+                np.ma.masked_invalid(wide.to_numpy(float)),
+                cmap=DIVERGING,
+                norm=Normalize(-1, 1),
+            )
+            beyond = cells[beyond_words(cells["p_control_adjusted"].to_numpy(float))]
+            axes.scatter(beyond["noise"], beyond["depth"], s=2, c="black", lw=0)
+            axes.set(title=run, xlabel="share of noise in the latent")
+            axes.set_xlim(1, 0)
+        panels[0].set_ylabel("relative depth in the denoiser")
+        panels[0].invert_yaxis()
+        bar = figure.colorbar(mesh, ax=list(panels), fraction=0.025, aspect=25, extend="both")
+        bar.outline.set_visible(False)
+        named, (first, second) = label(reference), map(label, contrast)
+        bar.set_label(f"← {second} · {first} →")
+    caption = (
+        f"Gap of the cosine similarity, s({named}, {first}) − s({named}, {second}), as a share of the distance between "
+        "the two sides: 0 is halfway, 1 as near to one side as the two are apart. Across: denoising, from pure noise "
+        "to none. Down: the image's states before the first block (0) and behind each block (1: the last). White: the "
+        "sides differ by less than the smallest gap that matters. Dots: over all words the gap is more than synonyms "
+        "differ (p < 0.05, Benjamini–Hochberg over all sites and steps of the run)."
+    )
+    title = f"Where the gap opens, {first} − {second}: depth and noise, run by run"
+    return Drawn(f"depth-{name}", figure, title, caption, wide=True)
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Return the borders of cells around their centres, which need not be evenly spaced."""
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middle = (centres[:-1] + centres[1:]) / 2
+    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
