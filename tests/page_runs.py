@@ -38,15 +38,15 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/decoding.md": ("triplets.yaml",),
     "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),
     "docs/how_to/labelled_pictures.md": ("portraits",),
-    "docs/how_to/latex.md": ("runs/first-run",),
+    "docs/how_to/latex.md": ("runs/first-light",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),
     "docs/how_to/prompts.md": ("captions_train2017.json",),
     "docs/how_to/python.md": ("triplets.yaml", "runs/quick", "runs/another"),
-    "docs/how_to/questions.md": ("runs/first-run",),
+    "docs/how_to/questions.md": ("runs/first-light",),
     "docs/how_to/shards.md": ("triplets.yaml",),
     "docs/how_to/sharing.md": ("runs/first-light",),
     "docs/how_to/trace.md": ("runs/first-light", "trace.yaml"),
-    "docs/how_to/word_map.md": ("runs/first-run",),
+    "docs/how_to/word_map.md": ("runs/first-light",),
 }
 PIPELINE = """
 import torch

@@ -11,6 +11,7 @@ import pytest
 import triptych
 from lab.pages import command_line
 from probes.runs.schemas import CAPTURES, OBJECTS, SAMPLES, WORDS
+from probes.toyworld.world import group_of_words, load_world
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -101,6 +102,16 @@ def test_the_page_of_the_run_directory_has_the_columns_of_the_parts():
         section = page.partition(f"\n### `{kind}/`\n")[2].partition("\n### ")[0]
         cells = re.findall(r"^\| (`.*?`) \|", section, re.M)
         assert re.findall(r"`(\w+)`", " ".join(cells)) == schema.names, kind
+
+
+def test_the_words_of_the_bundled_models_are_those_they_were_taught():
+    page = (DOCS / "explanation" / "benchmark_models.md").read_text("utf-8")
+    section = page.partition("\n## The words that they know\n")[2].partition("\n## ")[0]
+    listed = {word for words in re.findall(r"\| \*([^*]+)\* ", section) for word in words.split(", ")}
+    world = load_world("toyworld-work")
+    taught = {*group_of_words(), *world.objects, *world.places, *world.data["poses"]}
+    assert listed == taught | {one["phrase"] for one in world.attributes.values()}
+    assert f"*{', '.join(world.professions)}*" in section
 
 
 def test_every_public_name_stands_on_its_page():

@@ -124,7 +124,7 @@ def same(one, two, names=None):
 def line_of(path, kind, *numbers):
     more = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
     made = {"traced": "trace"}.get(kind, "generate" if kind in (*DRAWN, *UNMEASURED) else "observe")
-    command = f"python -m probes.run {path} makes {'them' if more else 'it'}"
+    command = f"triptych run {path} makes {'them' if more else 'it'}"
     return f"missing {kind}/part-{numbers[0]:05d}.parquet{more} (stage {made}): {command}"
 
 

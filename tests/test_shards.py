@@ -312,7 +312,7 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
     files = "samples/part-00001.parquet (and 1 more), captures/part-00001.parquet (and 1 more)"
     assert len(told) == 2 and all(
         line.startswith(f"{path}: the run is not finished: over {over}; missing {files}, ")
-        and line.endswith(f"python -m probes.run {path} makes them again")
+        and line.endswith(f"triptych run {path} makes them again")
         for path, line in zip((drawn, also), told)
     )
     assert set(run.table("image_similarities")["triplet"]) == {0, 2, 3}

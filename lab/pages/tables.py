@@ -15,6 +15,7 @@ def page() -> str:
     """Return the whole page in Markdown."""
     return render(
         "tables",
+        alone=", ".join(f"`{table.name}`" for table in TABLES.values() if not table.csv),
         sections={
             text: [(table, list(_columns(table.name))) for table in TABLES.values() if table.needs == kind]
             for kind, text in needs().items()

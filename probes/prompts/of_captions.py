@@ -156,7 +156,7 @@ def _checksum(file: Path) -> str:
 def _lost(file: str, out: Path, found: str) -> str:
     return (
         f"{file}: expected the captions that the run was planned from, found {found}: put them back, go on with the"
-        f" prompts that it keeps (python -m probes.run {out}), or use --overwrite or another --out"
+        f" prompts that it keeps (triptych run {out}), or use --overwrite or another --out"
     )
 
 

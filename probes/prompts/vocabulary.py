@@ -119,7 +119,7 @@ def unknown_words_line(read: PromptTokens, model: str) -> str:
     >>> unknown_words_line(read, "toyworld")
     'toyworld does not know “ze”, “foxy” or “doctor”: its images say nothing of them; take words that it knows'
     >>> unknown_words_line(read, "owner/model")
-    'read in pieces: “ze” as 2 tokens (z·e, short as of rare words); “foxy” as 2 tokens (fox·y, short as of rare words); a model may know little of a word that it seldom read'
+    'read in pieces: “ze” as 2 tokens (z·e, short pieces, as of rare words); “foxy” as 2 tokens (fox·y, short pieces, as of rare words); a model may know little of a word that it seldom read'
     """  # noqa: E501
     persons = {piece.lower() for word in read.words.values() for piece, _ in split_words(word)}
     first = sorted(read.pieces, key=lambda word: word not in persons)
@@ -131,7 +131,7 @@ def unknown_words_line(read: PromptTokens, model: str) -> str:
         return ""
     listed = "; ".join(
         f"“{word}” as {len(read.pieces[word])} tokens ({'·'.join(read.pieces[word])}"
-        f"{', short as of rare words' if _rare(read.pieces[word]) else ''})"
+        f"{', short pieces, as of rare words' if _rare(read.pieces[word]) else ''})"
         for word in named[:SHOWN]
     )
     more = f"; and {len(named) - SHOWN} more" if len(named) > SHOWN else ""

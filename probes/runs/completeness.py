@@ -229,7 +229,7 @@ def missing_message(run: Run, absent: Mapping[str, Sequence[int]]) -> str:
     stages = dict.fromkeys(stage_of(kind) for kind in absent)
     return (
         f"missing {name_files(absent)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
-        f" python -m probes.run {run.path} makes {'it' if sum(map(len, absent.values())) == 1 else 'them'} again"
+        f" triptych run {run.path} makes {'it' if sum(map(len, absent.values())) == 1 else 'them'} again"
     )
 
 

@@ -155,7 +155,7 @@ def work(arguments: argparse.Namespace) -> None:
     files = build.write(folder, config, loaded, overwrite=arguments.overwrite)
     print(build.shown(config, loaded))
     print(printable(f"wrote {', '.join(map(str, files))}"))
-    print(printable(f"next: python -m probes.run {folder / 'triplets.yaml'}"))
+    print(printable(f"next: triptych run {folder / 'triplets.yaml'}"))
 
 
 def _name(folder: Path) -> str:

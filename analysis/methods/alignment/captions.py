@@ -1,7 +1,7 @@
 """Similarity of an image's caption to its prompt: BLEU, CIDEr, METEOR and SPICE.
 
 BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
-by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it, which
+by pycocoevalcap (``pip install 'triptych[captions]'``); METEOR and SPICE are Java programs in it, which
 `analysis.methods.alignment.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number
 depends on whether there is Java; COCO's own, which is one, gives the same words but for brackets.
 """
@@ -151,7 +151,7 @@ def _lacks(name: str) -> str:
     try:
         folder = _spice_folder()
     except ImportError:
-        return f"needs the package {PACKAGE}: pip install triptych[captions]"
+        return f"needs the package {PACKAGE}: pip install 'triptych[captions]'"
     return "" if name == "cider" else java_captions.lacks(name, folder)
 
 

@@ -1,6 +1,6 @@
 """Landmarks of faces by FAN (Bulat and Tzimiropoulos 2017), as DALL-Eval uses it: the library ``face-alignment``.
 
-The library is optional (``pip install triptych[faces]``). It fetches its checkpoints by their addresses; here they are
+The library is optional (``pip install 'triptych[faces]'``). It fetches its checkpoints by their addresses; here they are
 files that are named or in torch's folder of checkpoints, read without running code and checked against the networks.
 """
 

@@ -45,7 +45,7 @@ def test_a_word_that_the_model_does_not_know_is_said_with_what_it_makes_of_the_p
 def test_of_another_model_the_pieces_are_said():
     first, _ = token_sentences(stored("owner/model", neutral="person", feminine="woman", doctor="doctor"))
     assert first.startswith(
-        "Read in pieces: “doctor” as 5 tokens (do·c·t·o·r, short as of rare words); a model"
+        "Read in pieces: “doctor” as 5 tokens (do·c·t·o·r, short pieces, as of rare words); a model"
     )
 
 

@@ -219,7 +219,7 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
             f"{captions.name}: expected the captions that the run was planned from, found {found}: put"
             in error
         )
-        assert "(python -m probes.run run)" in error
+        assert "(triptych run run)" in error
         captions.unlink(missing_ok=True)
     assert stages.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
     assert stages.main([*line[:2], "other", *line[3:]]) == 2

@@ -109,7 +109,7 @@ def test_what_is_not_there_is_said_and_the_rest_goes_on(monkeypatch):
     monkeypatch.setitem(sys.modules, "pycocoevalcap.spice.spice", None)
     found = other_scores(SAID, PROMPTS)
     assert {one.reason for one in found.values()} == {
-        "needs the package pycocoevalcap: pip install triptych[captions]"
+        "needs the package pycocoevalcap: pip install 'triptych[captions]'"
     }
     assert all(np.isnan(one.value) and np.isnan(one.each).all() for one in found.values())
 
