@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analysis.report.finding import Finding
 
 
-class Texts(pd.DataFrame):
+class ListedTexts(pd.DataFrame):
     """A DataFrame of sentences: printed whole, where pandas would cut them."""
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class RunTables:
         """Return the names of the tables that the run holds, each with what a row of it is."""
         names = self.run.tables()
         rows = [TABLES[name].rows if name in TABLES else "" for name in names]
-        return Texts({"table": names, "row": rows})
+        return ListedTexts({"table": names, "row": rows})
 
     def columns(self, name: str) -> pd.DataFrame:
         """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
@@ -234,8 +234,8 @@ class RunTables:
 
         if name not in TABLES:
             raise self._unknown("table", name, TABLES)
-        frame = Texts([vars(column) for column in columns_of(name)])
-        return Texts(frame.rename(columns={"name": "column"}))
+        frame = ListedTexts([vars(column) for column in columns_of(name)])
+        return ListedTexts(frame.rename(columns={"name": "column"}))
 
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from hooks.architectures.base import Architecture, set_steps
 from probes.errors import UserError, first_line
@@ -266,3 +268,40 @@ def build_scheduler(kind: str, config: dict[str, Any]) -> Any:
         return cls.from_config(config)
     except Exception as error:  # damaged settings raise errors of every kind
         raise ValueError(first_line(error)) from error
+
+
+def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
+    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
+
+    Parameters
+    ----------
+    scheduler : mapping
+        ``class`` and ``set`` as ``run.json`` has them.
+    timesteps : sequence of float
+
+    Returns
+    -------
+    numpy.ndarray, shape (len(timesteps),)
+        From 0 to 1; σ itself of a flow-matching scheduler, whose a is 1 − σ. NaN where the scheduler keeps neither.
+
+    Examples
+    --------
+    >>> noise_share(
+    ...     {"class": "FlowMatchEulerDiscreteScheduler", "set": {"num_train_timesteps": 1000}}, [1000, 250]
+    ... )
+    array([1.  , 0.25])
+    """
+    given = np.asarray(timesteps, float)
+    if "class" not in scheduler:
+        return np.full(given.shape, np.nan)
+    import diffusers
+
+    settings = dict(scheduler.get("set", {}))
+    made = getattr(diffusers, str(scheduler["class"])).from_config(settings)
+    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
+        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
+        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
+        return noise / (signal + noise)
+    if "FlowMatch" in str(scheduler["class"]) or settings.get("use_flow_sigmas"):
+        return given / float(made.config.num_train_timesteps)
+    return np.full(given.shape, np.nan)

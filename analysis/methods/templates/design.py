@@ -9,7 +9,7 @@ from probes.prompts.templates import LEVEL, TEXT
 
 
 @dataclass(frozen=True)
-class Design:
+class TemplateDesign:
     """Templates and texts of a run.
 
     Attributes
@@ -27,7 +27,7 @@ class Design:
     cells: dict[int, tuple[int, int]]
 
 
-def design(config: HasPrompts) -> Design | None:
+def design(config: HasPrompts) -> TemplateDesign | None:
     """Return the design of a run; None where no text of it stands in two templates.
 
     Examples
@@ -55,7 +55,7 @@ def design(config: HasPrompts) -> Design | None:
     if len(templates) < 2:
         return None
     cells = {number: (templates.index(own), texts.index(names[number])) for number, own in kept.items()}
-    return Design(templates, texts, cells)
+    return TemplateDesign(templates, texts, cells)
 
 
 def _text(own: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.methods.dalleval.readings import answers
 from analysis.methods.dalleval.scores import GENDER, TONE, TONES
-from analysis.methods.templates.design import Design
+from analysis.methods.templates.design import TemplateDesign
 from probes.runs.store import Run
 
 GAP, OBJECTS = "gap", "objects"  # sources that are no readers
@@ -21,7 +21,7 @@ MOST_OBJECTS, LEAST_SHARE = (
 
 
 @dataclass(frozen=True)
-class Family:
+class MeasureFamily:
     """Measures that are adjusted together: those of one source.
 
     Attributes
@@ -49,7 +49,7 @@ def bounds(source: str, question: str) -> tuple[float, float]:
     return {GENDER: (-1.0, 1.0), TONE: (1.0, float(TONES))}.get(question, (0.0, 1.0))
 
 
-def families(run: Run, design: Design) -> Iterator[Family]:
+def families(run: Run, design: TemplateDesign) -> Iterator[MeasureFamily]:
     """Yield what was measured of the prompts of a design, readers first, then objects, then gaps."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
     samples = samples[
@@ -62,11 +62,11 @@ def families(run: Run, design: Design) -> Iterator[Family]:
     for source, tables in said.items():
         found = pd.concat(tables, ignore_index=True)
         if len(found):
-            yield Family(source, found[list(_COLUMNS)])
+            yield MeasureFamily(source, found[list(_COLUMNS)])
     if len(objects := _objects(run, samples)):
-        yield Family(OBJECTS, objects)
+        yield MeasureFamily(OBJECTS, objects)
     if "gap_prompts" in run.tables() and len(gaps := _gaps(run, design)):
-        yield Family(GAP, gaps)
+        yield MeasureFamily(GAP, gaps)
 
 
 _COLUMNS = ("triplet", "seed", "question", "indicator", "value")
@@ -92,7 +92,7 @@ def _objects(run: Run, samples: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[list(_COLUMNS)] if frames else pd.DataFrame()
 
 
-def _gaps(run: Run, design: Design) -> pd.DataFrame:
+def _gaps(run: Run, design: TemplateDesign) -> pd.DataFrame:
     table = run.table("gap_prompts", ["triplet", "measure", "contrast", "gap"])
     table = table[table["triplet"].isin(list(design.cells)) & table["gap"].notna()]
     named = table.rename(columns={"measure": "question", "contrast": "indicator", "gap": "value"})

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.templates.design import Design
-from analysis.methods.templates.measures import Family, bounds, centre
+from analysis.methods.templates.design import TemplateDesign
+from analysis.methods.templates.measures import MeasureFamily, bounds, centre
 from analysis.stats.effects import student_interval
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.intervals import Interval
@@ -52,7 +52,7 @@ EFFECT_COLUMNS = (
 
 
 def template_tables(
-    families: Sequence[Family], design: Design, measure: Measure
+    families: Sequence[MeasureFamily], design: TemplateDesign, measure: Measure
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return both tables.
 
@@ -60,8 +60,8 @@ def template_tables(
 
     Parameters
     ----------
-    families : sequence of Family
-    design : Design
+    families : sequence of MeasureFamily
+    design : TemplateDesign
     measure : Measure
 
     Returns
@@ -163,7 +163,7 @@ def _reason(reason: str, unit: str) -> str:
 
 
 def _laid_out(
-    family: Family, design: Design
+    family: MeasureFamily, design: TemplateDesign
 ) -> tuple[list[tuple[str, str]], NDArray[np.float64], NDArray[np.int64], str]:
     """The measures, their means of each template and text, (templates, units, measures), images, and the unit."""
     rows = family.values

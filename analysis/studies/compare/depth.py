@@ -7,8 +7,7 @@ latent is noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -40,43 +39,6 @@ COLUMNS = [
 _PANEL = 2.4  # inches
 
 
-def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
-    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
-
-    Parameters
-    ----------
-    scheduler : mapping
-        ``class`` and ``set`` as ``run.json`` has them.
-    timesteps : sequence of float
-
-    Returns
-    -------
-    numpy.ndarray, shape (len(timesteps),)
-        From 0 to 1; σ itself of a flow-matching scheduler, whose a is 1 − σ. NaN where the scheduler keeps neither.
-
-    Examples
-    --------
-    >>> noise_share(
-    ...     {"class": "FlowMatchEulerDiscreteScheduler", "set": {"num_train_timesteps": 1000}}, [1000, 250]
-    ... )
-    array([1.  , 0.25])
-    """
-    given = np.asarray(timesteps, float)
-    if "class" not in scheduler:
-        return np.full(given.shape, np.nan)
-    import diffusers
-
-    settings = dict(scheduler.get("set", {}))
-    made = getattr(diffusers, str(scheduler["class"])).from_config(settings)
-    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
-        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
-        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
-        return noise / (signal + noise)
-    if "FlowMatch" in str(scheduler["class"]) or settings.get("use_flow_sigmas"):
-        return given / float(made.config.num_train_timesteps)
-    return np.full(given.shape, np.nan)
-
-
 def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
     """Return the gap of every run between all blocks of its denoiser, at every step.
 
@@ -103,6 +65,8 @@ def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
 
 
 def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
+    from probes.models.schedulers import noise_share  # not before: it loads torch
+
     gap = atlas_rows(read(run, "gap"), contrast)
     gap = gap[[place(site).between_blocks for site in gap["site"]]]
     sites = sorted(gap["site"].unique(), key=place)
