@@ -9,11 +9,29 @@ from lab.templates import render
 from probes import command_line
 
 FIGURES = Path(__file__).parents[2] / "docs" / "validation" / "word_maps.json"
+TRANSFORMER_FIGURES = FIGURES.with_name("transformer_word_maps.json")
 
 
-def word_maps_page(figures: dict) -> str:
-    """Return the page in Markdown, from the figures of `lab.validate.word_maps.report`."""
-    return render("word_maps", **figures)
+def word_maps_page(figures: dict, transformers: dict) -> str:
+    """Return the page in Markdown.
+
+    Parameters
+    ----------
+    figures : dict
+        Of U-Nets (`lab.validate.word_maps.report`).
+    transformers : dict
+        Of diffusion transformers (`lab.validate.transformer_word_maps.report`).
+    """
+    return render("word_maps", **figures, transformers=transformers)
+
+
+def page_of_stored(figures: dict | None = None, transformers: dict | None = None) -> str:
+    """Return the page, from what is stored where figures are not given."""
+    return word_maps_page(figures or _read(FIGURES), transformers or _read(TRANSFORMER_FIGURES))
+
+
+def _read(path: Path) -> dict:
+    return json.loads(path.read_text("utf-8"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,9 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_line.Parser(
         prog="python -m lab.pages.word_maps", description="Print the page on word maps."
     )
-    return command_line.run(
-        lambda _: print(word_maps_page(json.loads(FIGURES.read_text("utf-8"))), end=""), parser, argv
-    )
+    return command_line.run(lambda _: print(page_of_stored(), end=""), parser, argv)
 
 
 if __name__ == "__main__":

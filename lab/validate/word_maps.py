@@ -26,7 +26,7 @@ from tqdm import tqdm
 from hooks import MapChoice, Probe
 from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.attention.masks import resize
-from lab.pages.word_maps import word_maps_page
+from lab.pages.word_maps import page_of_stored
 from lab.renamed import add_renamed
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline, model_folder
@@ -386,8 +386,9 @@ def work(options: argparse.Namespace) -> None:
     settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
     numbers = report(drawn, settings)
     write_bytes(options.out / "word_maps.json", (json.dumps(numbers, indent=1) + "\n").encode())
-    write_bytes(options.out / "word_maps.md", word_maps_page(numbers).encode())
-    print(word_maps_page(numbers))
+    page = page_of_stored(figures=numbers)
+    write_bytes(options.out / "word_maps.md", page.encode())
+    print(page)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

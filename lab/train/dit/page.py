@@ -11,6 +11,7 @@ from probes.toyworld import WEIGHTS
 from probes.toyworld.dit.assemble import TEACHERS
 
 NEAR = 0.05
+LEANING = ("dress", "tie")  # of the feminine mixture, and of the masculine one
 
 
 def transformers_section(folder: Path = WEIGHTS) -> str:
@@ -26,6 +27,12 @@ def transformers_section(folder: Path = WEIGHTS) -> str:
     ]
     for row in rows:
         row["cells"] = cells_against(row["measured"], row["teacher"])
+        row["lean"] = [
+            cell
+            for thing in LEANING
+            for cell in row["cells"]
+            if cell["thing"] == thing and cell["group"] == "neutral"
+        ]
         row["near"] = np.mean([cell["away"] <= NEAR for cell in row["cells"]])
         row["teacher_near"] = np.mean([cell["teacher_away"] <= NEAR for cell in row["cells"]])
     files = [path for name in TEACHERS for path in (folder / name).rglob("*.safetensors")]
@@ -38,6 +45,7 @@ def cells_against(measured: dict[str, Any], teacher: dict[str, Any]) -> list[dic
     return [
         {
             **cell,
+            "teacher": drawn[cell["group"], cell["thing"]],
             "away": abs(cell["drawn"] - cell["planted"]),
             "teacher_away": abs(drawn[cell["group"], cell["thing"]] - cell["planted"]),
         }

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hooks import MapChoice, Probe
-from lab.pages.word_maps import FIGURES, word_maps_page
+from lab.pages.word_maps import FIGURES, page_of_stored
 from lab.train.base.measure import benchmark_pipeline
 from lab.validate import word_maps
 from lab.validate.word_maps import OURS, Candidate, Instance, candidates, choose, figures, heat, interval, iou
@@ -119,5 +119,5 @@ def test_ours_is_the_definition_of_hooks():
 
 def test_the_page_shows_the_figures():
     stored = json.loads(FIGURES.read_text("utf-8"))
-    assert FIGURES.with_name("word_maps.md").read_text("utf-8") == word_maps_page(stored)
+    assert FIGURES.with_name("word_maps.md").read_text("utf-8") == page_of_stored()
     assert stored["ours"] == {"name": word_maps.OURS_NAME, "version": word_maps.OURS_VERSION} | vars(OURS)
