@@ -37,6 +37,7 @@ from hooks.sampler import StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
+_AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at each
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Intervention(HookedBlock):
         text = site.space == "prompt"
         if patch.positions is not None and not of_tokens(site):
             patch.refuse(f"positions: {address} is not by token")
-        if patch.steps is not None and not (site.per_step or address == "latent"):
+        if patch.steps is not None and not (site.per_step or address in _AT_EVERY_STEP):
             patch.refuse(f"steps: {address} does not run at every step: leave them out")
         if patch.donor == "local" and (text or site.decoded or address in LATENTS):
             patch.refuse(f"donor: {address} lies outside the denoiser, where there is no local one")
@@ -172,14 +173,21 @@ class Intervention(HookedBlock):
 
     def _check_heads(self, patch: Patch, address: str) -> None:
         heads = self._heads(address)
+        if patch.heads and heads is None:
+            patch.refuse(
+                f"heads: expected an attention whose heads are known, but got {address}: leave them out"
+            )
         for head in patch.heads or ():
-            if heads is None or not 0 <= head < heads:
+            if not 0 <= head < heads:
                 patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {head}")
 
     def _heads(self, address: str) -> int | None:
         """Heads of the attention that a part is of."""
-        site = self._sites.get(f"{address.rpartition('.')[0]}.heads")
-        return None if site is None else site.heads
+        attention = address.rpartition(".")[0]
+        for one in (attention, attention.removesuffix(".text")):  # both streams have as many
+            if site := self._sites.get(f"{one}.heads"):
+                return site.heads
+        return None
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
         denoiser = self._architecture.denoiser(self._pipe)
@@ -270,12 +278,24 @@ class Intervention(HookedBlock):
             patch.refuse(
                 f"rows: expected less than {base.shape[0] - start}, the rows of {address}, but got {rows}"
             )
-        own_heads = self._sites[address].heads
-        new = patched(patch, base, donors, start, None if own_heads else self._heads(address))
+        own_heads, span = self._sites[address].heads, self._span(self._sites[address], start)
+        new = patched(
+            patch, base[:, span], donors[:, span], start, None if own_heads else self._heads(address)
+        )
         rows_written = [start + row for row in patch.into]
-        changed = (new[rows_written] - base[rows_written]).detach().abs().flatten(1).amax(1).float()
+        changed = (new[rows_written] - base[:, span][rows_written]).detach().abs().flatten(1).amax(1).float()
         self._changes[number] = torch.maximum(changed, self._changes[number].to(new.device))
-        return new
+        if span == slice(None):
+            return new
+        whole = base.clone()
+        whole[:, span] = new
+        return whole
+
+    def _span(self, site: Site, start: int) -> slice:
+        """Positions of a site's stream where its module runs over a sequence of both."""
+        if site.stream is None or self._batch is None:
+            return slice(None)
+        return self._batch.span(site.stream, site.sequence, start)
 
     # Rows, texts, donors
 

@@ -119,7 +119,7 @@ def near(got: str, known: Iterable[str]) -> list[str]:
     got = got.lower()
     if len(got) >= 3 and (begun := [whole for name, whole in lowered.items() if name.startswith(got)]):
         return begun[:3]
-    close = difflib.get_close_matches(got, lowered, 3, 0.5)
+    close = difflib.get_close_matches(got, lowered, 3)
     ratios = [difflib.SequenceMatcher(None, name, got).ratio() for name in close]
     return [lowered[name] for name, ratio in zip(close, ratios, strict=True) if ratio > 0.9 * ratios[0]]
 

@@ -24,6 +24,7 @@ from analysis.studies.human_check.check import fingerprint
 from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
 from probes.runs.store import Run
+from tests.analysis.methods.audit.pictures import table_of, write_pictures
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline
@@ -36,6 +37,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/alignment.md": ("pictures",),
     "docs/how_to/decoding.md": ("triplets.yaml",),
     "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),
+    "docs/how_to/labelled_pictures.md": ("portraits",),
     "docs/how_to/latex.md": ("runs/first-light",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),
     "docs/how_to/prompts.md": ("captions_train2017.json",),
@@ -110,6 +112,21 @@ class Study:
         (self.folder / "pictures").mkdir()
         for number in range(30):
             run.image(samples[number % len(samples)]).save(self.folder / "pictures" / f"{number}.png")
+
+    def make_portraits(self) -> None:
+        counts = {
+            (model, profession, setting): numbers
+            for model, numbers in (("flux", (3, 1, 0)), ("other", (1, 2, 1)))
+            for profession in ("nurse", "CEO")
+            for setting in ("baseline", "diverse")
+        }
+        labels, folder = table_of(counts), self.folder / "portraits"
+        write_pictures(folder, labels)
+        pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.87, 0.31], "n": [900, 800]}).to_csv(
+            folder / "labour.csv", index=False
+        )
+        labels.loc[0, "read_as"], labels.loc[3, "read_as"] = "females", "male "
+        labels.to_csv(folder / "odd.csv", index=False)
 
     def make_captions_train2017(self) -> None:
         texts = [

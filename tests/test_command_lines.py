@@ -47,7 +47,8 @@ MODULES = {
     "lab.validate.models.atlas_dots",
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
-    *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment"),
+    *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
+    *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }
 
 

@@ -168,9 +168,15 @@ def test_the_list_of_what_is_not_run_is_the_one_of_the_pages():
 # What a file of the folder, or what was printed ("") holds after a page, beside that every status was 0.
 HOLDS = {
     "docs/start/first_run.md": {"runs/first-light/report.html": ["<svg"]},
+    "docs/how_to/labelled_pictures.md": {
+        "": ["decided pictures a cell", "against its share in labour.csv"],
+        "audit/audit.html": ["data:image/jpeg;base64,"],
+    },
     "docs/how_to/latex.md": {"": ["gap &"]},
     "docs/how_to/word_map.md": {"person.png": ["PNG"], "dog.png": ["PNG"]},
-    "docs/how_to/questions.md": {"": ["288 answers by 1 annotator", "next: triptych report runs/first-light"]},
+    "docs/how_to/questions.md": {
+        "": ["288 answers by 1 annotator", "next: triptych report runs/first-light"]
+    },
     "docs/how_to/trace.md": {"": ["next: triptych run runs/first-light --stage measure"]},
     "docs/how_to/sharing.md": {"cards/every-eval-ever.json": ["gap"]},
     "docs/how_to/mitigation.md": {"mitigation/mitigation.json": ["woman"]},

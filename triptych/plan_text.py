@@ -60,7 +60,9 @@ def warnings(config: Config, read: PromptTokens) -> list[str]:
 
 
 def _words(config: Config) -> list[str]:
-    """A line for each side: its word, and its synonyms."""
+    """A line for each side: its word, and its synonyms; nothing where prompts hold no word of an indicator."""
+    if not any(map(template, config.prompts)) and not config.compares:
+        return []
     sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
     for entry in config.indicators.values():
         if entry.control:
@@ -115,7 +117,13 @@ def contrasts(config: Config) -> str:
     --------
     >>> contrasts(Config(prompts=["a {person}"]))
     'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
+    >>> contrasts(Config(prompts=["a nurse"]))[:58]
+    'one indicator, so nothing is compared. Left out: similarity'
     """
+    if not config.compares:
+        from analysis.tables.not_measured import left_out
+
+        return f"one indicator, so nothing is compared. Left out: {'; '.join(left_out(config))}"
     words = {name: f"{name} ({indicator.word})" for name, indicator in config.indicators.items()}
     pairs = [f"{words[first]} - {words[second]}" for first, second in config.contrasts or []]
     if len(pairs) > CONTRASTS:

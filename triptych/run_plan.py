@@ -147,7 +147,7 @@ def _drawn(request: Request) -> RunPlan:
     if request.includes("trace"):
         from probes.stages.trace import requirements as tracing
 
-        tracing.check(config, source, result.samples, tokenizers)
+        tracing.check(config, source, result.samples)
     if request.drawing and not request.dry:
         for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
             request.say(warning)

@@ -312,7 +312,8 @@ class _Work:
 
         began = monotonic()
         runs_directory.fix_parts(self.run)
-        self.request.say("measure: comparing pairs, resampling prompts")
+        what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
+        self.request.say(f"measure: {what}")
         measure(self.run, team=self.team, processes=workers.measure_workers(config))
         runs_directory.record_stage(self.run, "measured", monotonic() - began)
 

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from analysis.report.finding import Finding
 
 
+class Texts(pd.DataFrame):
+    """A DataFrame of sentences: printed whole, where pandas would cut them."""
+
+    def __repr__(self) -> str:
+        return self.to_string(max_colwidth=None)
+
+    def _repr_html_(self) -> str | None:
+        with pd.option_context("display.max_colwidth", None, "display.max_rows", None):
+            return pd.DataFrame(self)._repr_html_()
+
+
 class RunTables:
     """The tables and findings of a run; each table is read when it is first asked for."""
 
@@ -205,7 +216,7 @@ class RunTables:
         """Return the names of the tables that the run holds, each with what a row of it is."""
         names = self.run.tables()
         rows = [TABLES[name].rows if name in TABLES else "" for name in names]
-        return pd.DataFrame({"table": names, "row": rows})
+        return Texts({"table": names, "row": rows})
 
     def columns(self, name: str) -> pd.DataFrame:
         """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
@@ -223,8 +234,8 @@ class RunTables:
 
         if name not in TABLES:
             raise self._unknown("table", name, TABLES)
-        frame = pd.DataFrame([vars(column) for column in columns_of(name)])
-        return frame.rename(columns={"name": "column"})
+        frame = Texts([vars(column) for column in columns_of(name)])
+        return Texts(frame.rename(columns={"name": "column"}))
 
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.

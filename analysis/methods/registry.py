@@ -50,6 +50,14 @@ class Method:
 
 METHODS = (  # sections of the report, tables and commands stand in this order
     Method(
+        "audit",
+        command=CommandRow(
+            "audit",
+            "analysis.methods.audit.arguments",
+            "labelled pictures of any models: shares, differences, ranks; no run is needed",
+        ),
+    ),
+    Method(
         "tracing",
         measured="analysis.methods.tracing.tables:MEASURED",
         reported="analysis.methods.tracing.section:REPORTED",
@@ -84,6 +92,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         measured="analysis.methods.skills.stage:MEASURED",
         reported="analysis.methods.skills.section:REPORTED",
         people="analysis.methods.skills.people:CHECK",
+    ),
+    Method(
+        "templates",
+        measured="analysis.methods.templates.registry:MEASURED",
+        reported="analysis.methods.templates.section:REPORTED",
     ),
     Method(
         "decoding",

@@ -23,7 +23,7 @@ LARGEST = 192  # pixels of a picture's longer side
 class ShownTriplet:
     """A triplet of the first screen: its prompt and seed, a cell for each of three indicators, and its gap.
 
-    ``place``: ``smallest``, ``middle``, ``largest``, ``only``, or empty without a gap; ``cells``: the second side, the
+    ``place``: ``lowest``, ``middle``, ``highest``, ``only``, or empty without a gap; ``cells``: the second side, the
     reference and the first, so that right is nearer to the first; ``gap``: a row of ``tables/gap_prompts`` with
     ``first`` and ``second``.
     """
@@ -37,24 +37,24 @@ class ShownTriplet:
 
 
 def ends_and_middle(count: int) -> dict[str, int]:
-    """Return places of the smallest, the middle and the largest of `count` in order; none twice.
+    """Return places of the lowest, the middle and the highest of `count` in order; none twice.
 
     Examples
     --------
     >>> ends_and_middle(9)
-    {'smallest': 0, 'middle': 4, 'largest': 8}
+    {'lowest': 0, 'middle': 4, 'highest': 8}
     >>> ends_and_middle(2), ends_and_middle(1)
-    ({'smallest': 0, 'largest': 1}, {'only': 0})
+    ({'lowest': 0, 'highest': 1}, {'only': 0})
     """
     if count < 2:
         return {"only": 0} if count else {}
-    return {"smallest": 0, **({"middle": (count - 1) // 2} if count > 2 else {}), "largest": count - 1}
+    return {"lowest": 0, **({"middle": (count - 1) // 2} if count > 2 else {}), "highest": count - 1}
 
 
 def choose_triplets(
     samples: pd.DataFrame, gaps: pd.DataFrame, contrast: tuple[str, str], reference: str
 ) -> list[ShownTriplet]:
-    """Choose the triplets with the smallest, the middle and the largest gap of a contrast; ties go in order.
+    """Choose the triplets with the lowest, the middle and the highest gap of a contrast; ties go in order.
 
     Parameters
     ----------

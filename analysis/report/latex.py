@@ -161,14 +161,10 @@ def escaped(text: str, longest: int = LONGEST) -> str:
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
-    config, there, metrics = run.config, set(run.tables()), headline_metrics(run.config.measure.text_readout)
+    config, there = run.config, set(run.tables())
     chosen, names = comparison(config), (config.model_name, config.name)
-    disparity, entry = read(run, "disparity"), TABLES["disparity"]  # every measured run has it
-    if config.unit == "seed":
-        yield entry.latex_alone.name, intra_prompt_table(disparity, run, metrics, chosen, *names)
-    else:
-        missing = run.meta.get("not_observed")
-        yield entry.latex.name, disparity_table(disparity, metrics, chosen, *names, missing)
+    if config.compares:  # then every measured run has it
+        yield _paper_disparity(run, chosen, *names)
     open_cells = prompts_alone(run)
     for name in (table.name for table in OBJECTS if table.latex and table.name in there):
         table = read(run, name)
@@ -178,6 +174,16 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
             found = iter([(TABLES[name].latex.name, paper_table(name, table, chosen, *names))])
         for file, text in found:
             yield file, _noted(text) if open_cells else text
+
+
+def _paper_disparity(run: Run, chosen: Comparison, model: str, data: str) -> tuple[str, str]:
+    """The LaTeX of disparities, with its name."""
+    metrics, entry = headline_metrics(run.config.measure.text_readout), TABLES["disparity"]
+    table = read(run, "disparity")
+    if run.config.unit == "seed":
+        return entry.latex_alone.name, intra_prompt_table(table, run, metrics, chosen, model, data)
+    missing = run.meta.get("not_observed")
+    return entry.latex.name, disparity_table(table, metrics, chosen, model, data, missing)
 
 
 def _noted(text: str) -> str:

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from probes.runs.store import Run
 
 NEEDED = [table.name for table in OBJECTS if table.name != "nouns"]
+# what compares no words
+OF_ONE = (
+    *("objects", "cooccurrence", "figure06_group_objects", "table11_presence", "table12_amounts"),
+    "table13_intersection",
+)
 MAYBE = ("detector_error", "human_check")  # where somebody or something knows better
 OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
@@ -81,8 +86,9 @@ def read_objects(run: Run) -> Objects | None:
     """Read the tables of the section; None for a run whose images were not observed."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
-    tables = {name: _in_unit(read(run, name), run.config.unit) for name in NEEDED}
-    for name in MAYBE:
+    needed = [name for name in NEEDED if run.config.compares or name in OF_ONE]
+    tables = {name: _in_unit(read(run, name), run.config.unit) for name in needed}
+    for name in (*(name for name in NEEDED if name not in needed), *MAYBE):
         there = (run.path / "tables" / f"{name}.parquet").exists()
         tables[name] = read(run, name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
     observer = run.meta.get("observer") or {}
@@ -183,7 +189,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "sigma_human": float(choices["sigma_human"]),
         "mask_words": str(choices["mask_words"]),
         "human_words": str(choices["human_words"]),
-        "min_count": int(objects.tables["figure04_bias_scores"]["min_count"].max()),
+        "min_count": config.measure.min_count,
     }
 
 

@@ -29,10 +29,12 @@ from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
 from analysis.study import Member, contrasts, indicators
+from analysis.tables.not_measured import lacks_some
+from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
-from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
+from probes.config.checks import template
 from probes.config.schema import Config
 from probes.config.sections import MOST_TRIPLETS
 from probes.execution.team import Team
@@ -148,7 +150,8 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
-        write(run, "findings", findings_table(content.summaries))
+        if content.config.compares:
+            write(run, "findings", findings_table(content.summaries))
         for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
@@ -182,9 +185,9 @@ def read(run: Run) -> Content:
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
     if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
-    gap, specifications = read_table(run, "gap"), read_table(run, "specifications")
-    disparity, pairs = read_table(run, "disparity"), contrasts(run.config)
-    gaps = gallery.primary_gaps(read_table(run, "gap_prompts"), run.config)
+    gap, specifications = _of_pairs(run, "gap"), _of_pairs(run, "specifications")
+    disparity, pairs = _of_pairs(run, "disparity"), contrasts(run.config)
+    gaps = gallery.primary_gaps(_of_pairs(run, "gap_prompts"), run.config)
     triplets = []
     if pairs and run.config.report.gallery:
         triplets = first_screen.choose_triplets(whole, gaps, pairs[0], run.config.reference)
@@ -196,8 +199,8 @@ def read(run: Run) -> Content:
         gap=gap,
         disparity=disparity,
         specifications=specifications,
-        summaries=summaries(gap, specifications, read_table(run, "agreement"), run.config, disparity),
-        timesteps=timesteps(run),
+        summaries=summaries(gap, specifications, _of_pairs(run, "agreement"), run.config, disparity),
+        timesteps=timesteps(run) if run.config.compares else {},
         samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
@@ -207,13 +210,18 @@ def read(run: Run) -> Content:
         gaps=gaps,
         triplets=triplets,
         token_sentences=wording_prompts.token_sentences(run),
-        not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
+        not_measured=read_table(run, "not_measured") if lacks_some(run.config) else None,
         sections=[
             (section, found)
             for section in (method.section for method in reported_methods())
             if section is not None and (found := section.read(run)) is not None
         ],
     )
+
+
+def _of_pairs(run: Run, name: str) -> pd.DataFrame:
+    """A table of pairs; without rows where the run has none to compare."""
+    return read_table(run, name) if run.config.compares else pd.DataFrame(columns=list(TABLES[name].columns))
 
 
 def draw(content: Content) -> dict[str, Drawn]:
@@ -264,13 +272,13 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
     templates = environment()
     if written is not None:
         templates.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
-    template = templates.get_template("report.html.j2")
+    page = templates.get_template("report.html.j2")
     table = disparity_table(
         content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
     )
     section = report_objects.section(objects, config, people) if objects else None
     leads = content.leads
-    return template.render(
+    return page.render(
         name=config.name,
         model=config.model_name,
         is_toyworld=config.model.startswith("toyworld"),
@@ -288,17 +296,19 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         summaries=content.summaries,
         measured=any(summary.findings for summary in content.summaries),
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
+        closed=config.images is not None,
+        compares=config.compares,
         joint_attention=_joint_attention(content.words),
         paired=config.paired,
         all_triplets=content.shows_all,
         most_triplets=MOST_TRIPLETS if config.report.all_triplets == "auto" else None,
         taken=content.meta.get("taken_in"),
-        shared=wording_prompts.shared_sentence(samples, config.paired),
+        shared=wording_prompts.shared_sentence(samples, config.paired) if config.compares else "",
         articles=wording_prompts.article_warning(samples),
         token_sentences=content.token_sentences,
         table=table,
         triplets=content.triplets,
-        spoken=_spoken(people),
+        spoken=_spoken(people) if config.compares or any(map(template, config.prompts)) else "",
         untested=first_screen.not_tested(
             config,
             people,
@@ -306,7 +316,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             n_seeds=int(samples["seed"].nunique()),
             counts=[one.verdict.counts for summary in content.summaries for one in summary.findings[:1]],
             absent=table["not_run"],
-            closed=content.not_measured is not None,
+            closed=config.images is not None,
             detector=None if section is None else bool(section["detector"]),
         ),
         figures=figures,
@@ -358,11 +368,14 @@ def _joint_attention(words: pd.DataFrame | None) -> str:
 
 def _spoken(people: Sequence[Member]) -> str:
     """The words of each indicator that is no control, with its controls': what stands in the prompts."""
-    return "; ".join(
-        f"{one.name} {', '.join([one.word, *(own.word for own in people if own.control == one.name)])}"
-        for one in people
-        if not one.control
+    sides = {one.name: [one.word, *_synonyms(one, people)] for one in people if not one.control}
+    return " · ".join(
+        name if words == [name] else f"{name}: {', '.join(words)}" for name, words in sides.items()
     )
+
+
+def _synonyms(one: Member, people: Sequence[Member]) -> list[str]:
+    return [own.word for own in people if own.control == one.name]
 
 
 def _sheet(content: Content) -> Drawn | None:

@@ -138,7 +138,7 @@ def object_table(
         image and object with its count; repeated rows add up). A matrix has a row for each row of `images` and a
         column for each of `objects`, and holds counts.
     indicators : sequence of str
-        Two or more, in the order wanted. Images of others are ignored.
+        In the order wanted; those of a table that is tested are two or more. Images of others are ignored.
     objects : sequence of str, optional
         Names; needed with a matrix. With a frame, also names objects that may not have been detected; by default
         the names found, sorted.
@@ -160,8 +160,8 @@ def object_table(
     ([[1, 2], [1, 0]], [[2, 2], [1, 0]])
     """
     names = tuple(str(name) for name in indicators)
-    if len(set(names)) < max(len(names), 2):
-        raise ValueError(f"indicators: expected two or more different ones, got {list(indicators)}")
+    if len(set(names)) < max(len(names), 1):
+        raise ValueError(f"indicators: expected different ones, got {list(indicators)}")
     _require(images, IMAGE_KEYS, "images")
     if isinstance(detections, pd.DataFrame):
         counts, objects = _from_rows(images, detections, objects)

@@ -1,4 +1,4 @@
-"""Table ``not_measured``: what a run of images that another program drew cannot hold, and why.
+"""Table ``not_measured``: what a run of one indicator, or of images that another program drew, cannot hold, and why.
 
 It is the one place that says so: the report shows it, and the rows and columns themselves are not there or hold NaN.
 """
@@ -12,6 +12,7 @@ from probes.config.schema import Config
 COLUMNS = ("what", "stands_in", "reason")
 CLOSED = "the images were taken in as they are, and nothing saw the model draw them"
 NO_MAPS = "a word guides an object where its heat map covers it, and there are no heat maps"
+ALONE = "the run has one indicator, so that no two prompts differ in a word alone"
 UNPAIRED = "the rows name no seeds, so that no two images are known to come from the same noise"
 
 _CLOSED = (
@@ -29,18 +30,62 @@ _CLOSED = (
         NO_MAPS,
     ),
 )
+_ALONE = (
+    (
+        "similarity of two words’ images and activations, and the atlas of it",
+        "disparity; image_similarities; timesteps",
+        ALONE,
+    ),
+    (
+        "gaps, their tests against 0 and against words, and what is said of them",
+        "gap; gap_prompts; specifications; agreement; findings",
+        ALONE,
+    ),
+    (
+        "objects of two words: bias scores, similarity, chi-square and label swaps",
+        "object_tests; object_claims; table_tests; table06_similarity; table06_gap; table07_chi_square;"
+        " figure04_bias_scores",
+        ALONE,
+    ),
+    (
+        "differences between words in audits",
+        "dalleval_words; dalleval_absolute; tables of gep but gep_frequencies",
+        ALONE,
+    ),
+)
 _UNPAIRED = (("pixels: SSIM, Diff. Pix.", "image_similarities; disparity, gap: space `image`", UNPAIRED),)
 
 
+def lacks_some(config: Config) -> bool:
+    """Return whether a run of a configuration has the table."""
+    return not config.compares or config.images is not None
+
+
+def left_out(config: Config) -> list[str]:
+    """Return in words what a run cannot hold since it has one indicator.
+
+    Examples
+    --------
+    >>> left_out(Config(prompts=["a {person}"])), len(left_out(Config(prompts=["a nurse"])))
+    ([], 4)
+    """
+    return [] if config.compares else [what for what, _, _ in _ALONE]
+
+
 def not_measured(config: Config) -> pd.DataFrame | None:
-    """Return what a run cannot hold, one row per quantity with `COLUMNS`; None for a run that was drawn here.
+    """Return what a run cannot hold, one row per quantity with `COLUMNS`; None for one that can hold everything.
 
     Examples
     --------
     >>> not_measured(Config(prompts=["a {person}"])) is None
     True
+    >>> set(not_measured(Config(prompts=["a nurse"]))["reason"]) == {ALONE}
+    True
     """
-    if config.images is None:
+    if not lacks_some(config):
         return None
-    rows = _CLOSED if config.images.paired else (*_CLOSED, *_UNPAIRED)
-    return pd.DataFrame(list(rows), columns=list(COLUMNS))
+    rows = [*(() if config.compares else _ALONE)]
+    if config.images is not None:
+        rows += _CLOSED
+        rows += _UNPAIRED if config.compares and not config.images.paired else ()
+    return pd.DataFrame(rows, columns=list(COLUMNS))

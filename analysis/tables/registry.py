@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.metrics import dependency
 from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
-from analysis.tables import completeness, not_measured
+from analysis.tables import completeness, not_measured, prompts
 from analysis.tables.method import measured_methods
 from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS, claim_table
 from analysis.tables.objects.detector_error import (
@@ -362,6 +362,13 @@ _CHECKED = (
         ),
         "analysis.studies.sensitivity.findings.sensitivity",
         stage="",
+    ),
+    Table(
+        "prompts",
+        "levels",
+        "a prompt: its text, and in further columns its levels",
+        (*prompts.COLUMNS, "*"),
+        prompts.prompt_table,
     ),
     Table(
         "not_measured",

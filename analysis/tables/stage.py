@@ -16,6 +16,7 @@ from analysis.tables.not_measured import not_measured
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.objects.objects import Objects, measure_objects
 from analysis.tables.objects.shares import joined, object_shares
+from analysis.tables.prompts import prompt_table
 from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.similarities.agreement import agreement
@@ -53,7 +54,8 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.tables.objects.objects`). Where it is known what the detector misses, ``tables/detector_error``. Then
     come the tables of the methods that the run holds something of (`analysis.methods.registry`); of a run that is of
-    one method alone there are that method's and no others. Each is written as CSV and Parquet; the same parts and
+    one method alone there are that method's and no others. Of a run of one indicator nothing is compared:
+    ``tables/not_measured`` names what it lacks. Each is written as CSV and Parquet; the same parts and
     configuration give the same bytes. Tables that an earlier measuring wrote and this one does not, such as those of
     another contrast, are removed.
 
@@ -87,6 +89,30 @@ def _measure(run: Run, sharing: Sharing) -> None:
             method.measure(run, sharing, None)
             return
     beside = [method for method in methods if not method.alone]
+    for method in beside:
+        if method.require:
+            method.require(run)
+    if (absent := not_measured(run.config)) is not None:
+        write(run, "not_measured", absent)
+    if (named := prompt_table(run.config)) is not None:
+        write(run, "prompts", named)
+    if run.config.compares:
+        objects = _pairs(run, sharing)
+    else:
+        objects = _image_similarities(sharing, _looked_for(run), [])[1]
+    if objects:
+        measure_objects(run, sharing, objects)
+    for method in beside:
+        if method.measure:
+            method.measure(run, sharing, objects[1] if objects else None)
+
+
+def _looked_for(run: Run) -> bool:
+    return bool(run.parts("objects")) and run.config.observe.objects
+
+
+def _pairs(run: Run, sharing: Sharing) -> tuple[Objects, Checked] | None:
+    """Write the tables of images that are compared; gives their objects, where these were looked for."""
     options = run.config.measure
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):
@@ -96,14 +122,8 @@ def _measure(run: Run, sharing: Sharing) -> None:
         )
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
-    for method in beside:
-        if method.require:
-            method.require(run)
-    if (absent := not_measured(run.config)) is not None:
-        write(run, "not_measured", absent)
-    looked_for = bool(run.parts("objects")) and run.config.observe.objects
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt_id", "fault"])
-    images, objects = _image_similarities(sharing, looked_for, picture_shares(run, samples))
+    images, objects = _image_similarities(sharing, _looked_for(run), picture_shares(run, samples))
     images = with_features(images, _features(sharing))
     single = StoredSimilarities(run, images, samples)
     pairs = single.by_unit()
@@ -145,11 +165,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
     write(run, "gap_prompts", by_prompt)
     write(run, "specifications", moved)
     write(run, "agreement", agreed)
-    if objects:
-        measure_objects(run, sharing, objects)
-    for method in beside:
-        if method.measure:
-            method.measure(run, sharing, objects[1] if objects else None)
+    return objects
 
 
 Columns = tuple[pd.DataFrame, GapColumns]
@@ -192,11 +208,11 @@ def _image_similarities(
 ) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
     """The similarities of the pictures and, where objects were looked for, these with what the checker sees."""
     if not looked_for:
-        return pd.concat(sharing.results(pictures), ignore_index=True), None
+        return pd.concat(sharing.results(pictures), ignore_index=True) if pictures else pd.DataFrame(), None
     checker, *others = sharing.results(
         [Piece(checked_images, of_run=True), *pictures, *object_shares(sharing.run)]
     )
-    images = pd.concat(others[: len(pictures)], ignore_index=True)
+    images = pd.concat(others[: len(pictures)], ignore_index=True) if pictures else pd.DataFrame()
     return images, (joined(sharing.run, others[len(pictures) :]), checker)
 
 

@@ -12,7 +12,8 @@ NEEDS = {
     "truth": "a run of objects, where something else knows what is in the images",
     "labels": "answers of people, given to `triptych human-check` or `questions`",
     "choices": "`triptych sensitivity`",
-    "images": "a run of images that another program drew",
+    "images": "a run of images that another program drew, or of one indicator",
+    "levels": "a run whose prompts have levels, such as a profession or a template",
     "unfinished": "a run that was measured before all its images were there",
 }
 
@@ -48,7 +49,7 @@ class Table:
     rows : str
         What a row is.
     columns : tuple of str
-        Their names in order; one that ends in ``_*`` stands for one of every indicator.
+        Their names in order; one that ends in ``_*`` stands for one of every indicator, ``*`` for any others.
     made_by : callable or str
         The function that computes it; its dotted name where that belongs to a room above.
     stage : {"measure", "report", ""}
@@ -98,5 +99,6 @@ class Table:
         expected: list[str] = []
         for name in self.columns:
             start = name.removesuffix("*")
-            expected += [own for own in columns if own.startswith(start)] if start != name else [name]
+            others = [own for own in columns if own.startswith(start) and own not in self.columns]
+            expected += others if start != name else [name]
         return [name for name in columns if name not in self.optional] == expected

@@ -27,8 +27,18 @@ def place(address: str) -> Place:
 
 
 def readable(address: str) -> str:
-    """Name a site in running text: its group, then its label."""
+    """Name a site in running text: its group, then its label.
+
+    Examples
+    --------
+    >>> readable("unet.mid.attn.0.cross"), readable("text_2.embeddings"), readable("text.pooled")
+    ('mid · attn 0 · cross', 'text encoder 2 · embeddings', 'pooled text')
+    """
     where = place(address)
+    if address.startswith("text_"):
+        return f"text encoder {where.label}"
+    if address == "text.pooled":
+        return "pooled text"
     if where.group in ("down", "up", "mid", "decoder"):
         return f"{where.group} {where.label}" if where.group != "mid" else f"mid · {where.label}"
     return where.label

@@ -61,6 +61,9 @@ class Architecture(ABC):
     readings : tuple of str
         What its word maps may be read from: the `reading` of definitions that it takes (`hooks.attention.definitions`);
         the first of these where none is named.
+    masked : bool
+        Whether a call of the denoiser says which positions of the text are read, so that the states of a text alone, of
+        another number of tokens, are not all of it.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Architecture(ABC):
     scheduler_methods: tuple[str, ...] = ("set_timesteps", "step", "scale_model_input")
     transformer: bool = False
     readings: tuple[str, ...] = ("probability",)
+    masked: bool = False
 
     # What it is made of
 

@@ -61,11 +61,35 @@ class Batch:
         ... )
         [slice(32, 39, None)]
         """
-        found, first = [], self.branches.index("conditional") * self.rows
-        for text in self.lengths[first : first + self.rows] or (self.text_tokens,) * self.rows:
-            start = sum(self._padded(one, text) for one in sequence[: sequence.index(stream)])
-            found.append(slice(start, start + self._length(stream, text)))
-        return found
+        first = self.branches.index("conditional") * self.rows
+        lengths = self.lengths[first : first + self.rows] or (self.text_tokens,) * self.rows
+        return [self._span(stream, sequence, text) for text in lengths]
+
+    def span(self, stream: str, sequence: tuple[str | int, ...], start: int = 0) -> slice:
+        """Positions of a stream in a sequence, of all rows of the branch that begins at row `start`.
+
+        Raises
+        ------
+        HookError
+            They differ by row.
+
+        Examples
+        --------
+        >>> two = ("unconditional", "conditional")
+        >>> Batch(2, two, 4, 4, lengths=(1, 3, 5, 5)).span("image", ("text", "image"), start=2)
+        slice(5, 21, None)
+        """
+        lengths = sorted(set(self.lengths[start : start + self.rows])) or [self.text_tokens]
+        if len(lengths) > 1:
+            raise HookError(
+                f"texts: expected as many tokens in every row, so that they stand at the same positions, but got"
+                f" {' and '.join(map(str, lengths))}: choose words of as many tokens, or write at the text encoder"
+            )
+        return self._span(stream, sequence, lengths[0])
+
+    def _span(self, stream: str, sequence: tuple[str | int, ...], text: int) -> slice:
+        start = sum(self._padded(one, text) for one in sequence[: sequence.index(stream)])
+        return slice(start, start + self._length(stream, text))
 
     def length(self, sequence: tuple[str | int, ...]) -> int:
         """Positions of a sequence that joins these streams: as many as the longest row of the batch has."""

@@ -44,6 +44,8 @@ class TextFamily:
     ends : {"eos", "last"}
         What stands for the whole text: its first end-of-text token, or its last token, where the encoder reads causally
         and a template follows the prompt.
+    causal : bool
+        Whether a position reads none that comes after it.
     """
 
     name: str
@@ -56,6 +58,7 @@ class TextFamily:
     middle: str
     mlp: str
     ends: str
+    causal: bool = True
 
     def fits(self, core: Any) -> bool:
         """Return whether a module is a core of this family."""
@@ -89,6 +92,7 @@ FAMILIES = (
         middle="layer.1.layer_norm",
         mlp="layer.1.DenseReluDense",
         ends="eos",
+        causal=False,
     ),
     TextFamily(
         name="Gemma 2",  # norms what attention and MLP give before it is added

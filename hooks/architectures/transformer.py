@@ -41,6 +41,7 @@ class Transformer(Architecture):
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
         self.readings = ("mass", "share", *(("output",) if double else ()))
+        self.masked = bool(row.masks)
         self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 
@@ -340,9 +341,13 @@ class Transformer(Architecture):
         """See `Architecture.image_multiple`: whole patches."""
         return self.latent_scale(pipe) * self.patch(pipe)
 
+    def joined_encoders(self) -> list[str]:
+        """Names of the text encoders whose positions follow one another in the text that the transformer is given."""
+        return [[*TEXT_ENCODERS][tower] for tower in self.row.text_towers]
+
     def prompt_tokens(self, pipe: Any) -> int:
         """See `Architecture.prompt_tokens`."""
-        return sum(self.tokens(pipe, [*TEXT_ENCODERS][tower]) for tower in self.row.text_towers)
+        return sum(self.tokens(pipe, encoder) for encoder in self.joined_encoders())
 
     def tokens(self, pipe: Any, encoder: str) -> int:
         """See `Architecture.tokens`; as many as the pipeline gives it, or as it has positions."""

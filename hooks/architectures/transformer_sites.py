@@ -46,7 +46,6 @@ _INNER = (
     "image",
 )
 _IN = ("dit.in.image", "dit.in.text")
-_SHARED = "its module runs over image and text at once: write at the streams of its block"
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,11 @@ class Stack:
     def beside(self, stream: str) -> dict[str, Any]:
         """What a site says of its stream, where one module runs over both or other positions stand before the text."""
         if self.single:
-            return {"stream": stream, "sequence": self.sequence, "read_only": _SHARED}
+            return {"stream": stream, "sequence": self.sequence}
         own = tuple(one for one in self.sequence if one != "image")
         if stream == "image" or own == ("text",):
             return {}
-        return {"stream": stream, "sequence": own, "read_only": _SHARED}
+        return {"stream": stream, "sequence": own}
 
 
 def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:

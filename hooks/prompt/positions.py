@@ -50,7 +50,9 @@ def position_groups(
     return groups_around(token_positions(offsets, spans[occurrence]), len(ids), length)
 
 
-def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, tuple[int, ...]]:
+def groups_around(
+    inside: Sequence[int], tokens: int, length: int, *, start: bool = True, end: bool = True
+) -> dict[str, tuple[int, ...]]:
     """Return the token positions around those of a word, see `position_groups`.
 
     What stands between several places of the word (in a caption of its own) counts as after it.
@@ -63,6 +65,8 @@ def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, 
         Of the prompt, with start and end of text.
     length : int
         Positions that the text encoder is given.
+    start, end : bool
+        Whether the tokenizer puts a token for start, and for end of text, around it; T5's puts none before.
 
     Examples
     --------
@@ -72,14 +76,14 @@ def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, 
     ... )
     ((4,), (6, 7))
     """
-    last = tokens - 1
-    inner = [position for position in range(1, last) if position not in inside]
+    last = tokens - end
+    inner = [position for position in range(start, last) if position not in inside]
     first = min(inside, default=last)
     return {
-        "start": (0,),
+        "start": (0,) * start,
         "before": tuple(position for position in inner if position < first),
         "word": tuple(inside),
         "after": tuple(position for position in inner if position > first),
-        "end": (last,),
-        "padding": tuple(range(last + 1, length)),
+        "end": (last,) * end,
+        "padding": tuple(range(tokens, length)),
     }

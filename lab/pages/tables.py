@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from analysis.methods.audit.columns import TABLES as AUDIT
+from analysis.methods.audit.columns import described
 from analysis.tables.columns import Column, columns_of
 from analysis.tables.registry import TABLES, needs
 from lab.templates import render
@@ -18,12 +20,18 @@ def page() -> str:
             text: [(table, list(_columns(table.name))) for table in TABLES.values() if table.needs == kind]
             for kind, text in needs().items()
         },
+        audit=[(name, rows, list(_escaped(described(name)))) for name, rows in AUDIT.items()],
     )
 
 
 def _columns(table: str) -> Iterator[Column]:
-    """Yield the columns of a table, with no bar that would end a cell."""
-    for column in columns_of(table):
+    """Yield the columns of a table of runs."""
+    yield from _escaped(columns_of(table))
+
+
+def _escaped(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield columns with no bar that would end a cell."""
+    for column in columns:
         yield Column(*(value.replace("|", "\\|") for value in vars(column).values()))
 
 

@@ -30,8 +30,8 @@ def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Seq
     """Refuse names and controls that do not fit, and words that do not differ."""
     names = list(indicators)
     at = ("indicators",)
-    if len(names) < 2 and not all_ask_for_skills(prompts):
-        raise fail(f"expected at least two indicators, got {names}: add one", at=at)
+    if not names:
+        raise fail(f"expected an indicator for {PERSON} in the prompts, got none: add one", at=at)
     for name in names:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name in ABOUT:
             raise fail(
@@ -103,8 +103,11 @@ def check_contrasts(
         first[frozenset(pair)] = index
 
 
-def check_prompts(prompts: Sequence[Any], names: list[str]) -> None:
-    """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice."""
+def check_prompts(prompts: Sequence[Any], names: list[str], *, of_images: bool = False) -> None:
+    """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice.
+
+    ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
+    """
     ids: dict[str, int] = {}
     first: dict[str, int] = {}
     for index, prompt in enumerate(prompts):
@@ -114,6 +117,7 @@ def check_prompts(prompts: Sequence[Any], names: list[str]) -> None:
         elif isinstance(prompt, dict):
             _check_captions(prompt, names, at)
         identifier, key = prompt_id(prompt, index), _content(prompt)
+        key += repr(levels(prompt)) if of_images else ""
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         if identifier in ids:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from probes.config.types import PathOrName, option
 
 Column = Annotated[str, Field(min_length=1)]
+LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 
@@ -56,9 +57,14 @@ class Images(BaseModel):
             example="id",
         ),
     ] = "prompt_id"
-    indicator: Annotated[Column, option("Column of the indicator, such as feminine.", example="gender")] = (
-        "indicator"
-    )
+    indicator: Annotated[
+        Column,
+        option(
+            "Column of the indicator, such as feminine. Without it, and without `indicators`, prompts stand alone and"
+            " no words are compared.",
+            example="gender",
+        ),
+    ] = "indicator"
     seed: Annotated[
         Column | None,
         option(
@@ -74,6 +80,15 @@ class Images(BaseModel):
             example="group",
         ),
     ] = "triplet"
+    levels: Annotated[
+        list[Column] | None,
+        option(
+            "Columns that say where a prompt stands in your design, of images that have no indicator: images of one"
+            " text and of the same levels are of one prompt. Fields of `names` may be called so, too.",
+            null="profession, setting, template and model, whichever are there",
+            example=["profession", "setting"],
+        ),
+    ] = None
     any_words: Annotated[
         bool,
         option("Whether prompts are taken that do not hold the word of their indicator.", example=True),

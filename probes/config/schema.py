@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from probes.config import checks, presets, stored_sections, words
 from probes.config.checks import INDICATORS, prompt_id
@@ -45,9 +45,11 @@ from probes.config.types import (
 )
 from probes.config.yaml import YamlSource, yaml_text
 from probes.errors import UserError
-from probes.prompts import paintskills, sets
+from probes.prompts import paintskills, plain, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve
+from probes.prompts.table import PromptTable
+from probes.prompts.templates import Templates
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_run
 
@@ -73,7 +75,10 @@ __all__ = [
 
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 _Written = Annotated[
-    _Listed | PromptSource | Grid, takes("a list of prompts, {from: captions.json} or {grid: ...}")
+    _Listed | PromptSource | PromptTable | Templates | Grid,
+    takes(
+        "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
+    ),
 ]
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
@@ -150,7 +155,8 @@ class Config(Section):
         option(
             "The words for the person by names of your own: the reference and the sides that are held against each"
             " other. A list is a word with its synonyms, which become controls of that side; with three words a side a"
-            " gap can be told from what any other word makes.",
+            " gap can be told from what any other word makes. With one, or with none and plain prompts, no words are"
+            " compared.",
             example={
                 "neutral": ["person", "human"],
                 "feminine": ["woman", "lady"],
@@ -193,8 +199,10 @@ class Config(Section):
     prompts: Annotated[
         Prompts,
         option(
-            "The prompts: texts with {person} where the word goes, a text for each indicator, a file of captions or a"
-            " set (`{from: ...}`), or a grid. Intervals are over prompts: take at least 24.",
+            "The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare"
+            " no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of"
+            " captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:"
+            " take at least 24.",
             example=["a {person} riding a bike", "a {person} in a hat"],
         ),
         Alters("part"),
@@ -308,12 +316,15 @@ class Config(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _printable(cls, data: Any) -> Any:
+    def _written_out(cls, data: Any, info: ValidationInfo) -> Any:
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
         usual = cls.model_fields["reference"].default
-        return paintskills.defaults(words.expanded(presets.applied(data), usual), sets.of_skills())
+        data = words.expanded(presets.applied(data), usual)
+        folder = Path((info.context or {}).get("folder", ""))
+        data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
+        return paintskills.defaults(data, sets.of_skills())
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -322,7 +333,7 @@ class Config(Section):
             contrasts = checks.default_contrasts(self.indicators, self.reference)
             object.__setattr__(self, "contrasts", contrasts)
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
-        checks.check_prompts(self.prompts, list(self.indicators))
+        checks.check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         paintskills.check(self.prompts, list(self.indicators))
         if self.images is None:  # else they are there already
             checks.check_size(len(self.prompts[: self.limit]), len(self.seeds), len(self.indicators))
@@ -385,6 +396,11 @@ class Config(Section):
     def model_name(self) -> str:
         """Name of the model in pages and tables: as given, of a file or a folder its last part."""
         return self.model if self.images is not None else name_of(self.model)
+
+    @property
+    def compares(self) -> bool:
+        """Return whether there are images of two indicators or more, which are compared with each other."""
+        return len(self.indicators) > 1
 
     @property
     def captions(self) -> bool:

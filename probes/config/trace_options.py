@@ -28,19 +28,22 @@ class Trace(Section):
     """Activation patching (causal tracing): the reference's images with activations of the first contrast's words."""
 
     sites: Annotated[
-        Unique[str],
-        Field(min_length=1),
+        Annotated[
+            Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
+            takes("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
+        ],
         option(
-            "Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. Each takes"
-            " one more image per word, prompt and seed.",
-            example=["text.final", "unet.*.cross"],
+            "Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:"
+            " every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where"
+            " there are several, and every joint attention. Each takes one more image per word, prompt and seed.",
+            example=["text.layers.*", "unet.*.cross"],
         ),
-    ] = Field(["unet.*.cross"])
+    ] = "default"
     part: Annotated[
         Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"],
         option(
-            "What of an attention is patched. `key+value` is what the text gives; `output` is what the layer adds;"
-            " `probabilities` is where it looks.",
+            "What of an attention is patched. `key+value` is what the text gives (of a joint attention, too); `output`"
+            " is what the layer adds; `probabilities` is where it looks.",
             example="value",
         ),
     ] = "key+value"
@@ -48,7 +51,7 @@ class Trace(Section):
         Literal["own", "local"],
         option(
             "Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's latent"
-            " (`local`, twice the time). For keys and values both are the same.",
+            " (`local`, twice the time). For keys and values of cross-attention both are the same.",
             example="local",
         ),
     ] = "own"
@@ -90,8 +93,8 @@ class Trace(Section):
             takes(f"a number of points from 0 to {POINTS} or a list of steps"),
         ],
         option(
-            "From which steps on all cross-attentions are patched: a number of points along the steps, or a list of"
-            " steps. It shows when the word acts; 0 leaves it out.",
+            "From which steps on the donor's text enters: a number of points along the steps, or a list of steps. It"
+            " shows when the word acts; 0 leaves it out.",
             unit="points, or steps",
             example=[0, 5, 10, 15],
         ),
@@ -119,8 +122,8 @@ class Trace(Section):
     shapley: Annotated[
         Permutations,
         option(
-            "Shapley values of the cross-attentions: false, `exact` (every subset, of at most 10 attentions), or a"
-            " number of random permutations. Use it where places are redundant.",
+            "Shapley values of the attentions to the text, and of the pooled text: false, `exact` (every subset, of at"
+            " most 10), or a number of random permutations. Use it where places are redundant.",
             unit="permutations",
             example=20,
         ),

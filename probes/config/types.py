@@ -209,7 +209,7 @@ def one(place: str, noun: str) -> Callable[..., str]:
         if (count := value.count(place)) != 1:
             found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
             remedy = (
-                f"did you mean {place} for {near}" if (near := _nearest(place, value)) and not count else ""
+                f"did you mean {place} for {near}" if (near := nearest(place, value)) and not count else ""
             )
             raise fail(f"{found}: {remedy or f'write it where the {noun} goes'}", at=at)
         return value
@@ -217,12 +217,12 @@ def one(place: str, noun: str) -> Callable[..., str]:
     return check
 
 
-def _nearest(place: str, text: str) -> str:
-    """What of a text looks like a place in braces that is written otherwise; empty where nothing does.
+def nearest(place: str, text: str) -> str:
+    """Return what of a text looks like a place in braces that is written otherwise; empty where nothing does.
 
     Examples
     --------
-    >>> [_nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
+    >>> [nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
     ['{Person}', '{{ persn }}', '[person]', '']
     """
     name = place.strip("{}")

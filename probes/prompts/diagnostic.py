@@ -15,6 +15,7 @@ from probes.config.types import fail, shown
 from probes.prompts.grids import cells, slug
 
 AXIS = "profession"
+WORDING = ("template", "text")  # levels that say how a prompt is worded, and not what it is of
 NONE = "(none)"  # the level of a prompt that names no profession
 ALL = "(all)"  # in tables: all professions, or all words together
 _ARTICLES = ("a", "an", "the")
@@ -41,11 +42,34 @@ def is_diagnostic(config: HasPrompts) -> bool:
 
 
 def places(config: HasPrompts) -> list[ProfessionCell]:
-    """Return where the prompts of an audit stand; prompts without a ``profession`` among their levels are left out."""
-    return [
-        ProfessionCell(triplet, levels(prompt)[AXIS])
+    """Return where the prompts of an audit stand; prompts without a ``profession`` among their levels are left out.
+
+    Prompts of one profession are of one place whatever their template; where they differ in another level, a setting or
+    a model, the place is called by it, too: *nurse, diversity*.
+
+    Examples
+    --------
+    >>> from probes.config.schema import Config
+    >>> prompts = [
+    ...     {"text": f"{said} nurse", "profession": "nurse", "setting": said, "topic": "health"}
+    ...     for said in ("plain", "diverse")
+    ... ]
+    >>> [place.profession for place in places(Config(prompts=prompts))]
+    ['nurse, plain', 'nurse, diverse']
+    """
+    there = {
+        triplet: levels(prompt)
         for triplet, prompt in enumerate(config.prompts[: config.limit])
         if AXIS in levels(prompt)
+    }
+    seen: dict[tuple[str, str], set[str]] = {}
+    for own in there.values():
+        for name in own.keys() - {AXIS, *WORDING}:
+            seen.setdefault((own[AXIS], name), set()).add(own[name])
+    apart = sorted({name for (_, name), values in seen.items() if len(values) > 1})
+    return [
+        ProfessionCell(triplet, ", ".join([own[AXIS], *(own[name] for name in apart if name in own)]))
+        for triplet, own in there.items()
     ]
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
-from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
+from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored, templates
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
@@ -264,11 +265,14 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     """
     if not isinstance(value, Mapping):
         return value
+    if templates.is_crossed(value):
+        return _crossed(value, info)
     if "grid" in value:
         return grids.resolve(value)
     if "from" not in value:
         raise fail(
-            f"expected a list of prompts, {{from: captions.json}} or {{grid: ...}}, got {shown(dict(value))}: write one"
+            "expected a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or"
+            f" {{template: ..., texts: ...}}, got {shown(dict(value))}: write one"
         )
     try:
         source = PromptSource.model_validate(dict(value))
@@ -284,6 +288,30 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     loaded = load(source, words, info.data["reference"], folder, info.data.get("model", ""))
     context.get("loaded", []).append(loaded)
     return loaded.prompts
+
+
+def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
+    """The prompts of templates and texts, see `probes.prompts.templates`."""
+    named = templates.named(value)
+    texts = value.get("texts")
+    if not isinstance(texts, list | Mapping) or not texts:
+        raise fail(
+            f"expected the texts that go into the templates, got {shown(texts)}: write them", at=("texts",)
+        )
+    try:
+        prompts = resolve(texts, info)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise fail(error.message(), at=("texts", *context.get("at", ()))) from None
+    for index, one in enumerate(prompts):
+        fault = isinstance(one, str) or (
+            isinstance(one, dict) and any(key not in ("id", "levels") for key in one)
+        )
+        if not fault or (
+            isinstance(one, dict) and not all(isinstance(v, str) for k, v in one.items() if k != "levels")
+        ):
+            raise fail(f"expected a text, got {shown(one)}: write one", at=("texts", index))
+    return templates.cross(named, prompts, info.data.get("reference", ""))
 
 
 def selection_summary(loaded: Sequence[LoadedPrompts]) -> str:

@@ -18,6 +18,9 @@ from probes.config.schema import Config
 from probes.config.types import Alters
 from probes.runs.parts import digest
 
+# no kind of model takes another's, so each is one with what is named
+_TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",), ("mass",))))
+
 
 @cache
 def stages() -> dict[str, str]:
@@ -88,7 +91,7 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
     fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")
-    if fields.get("capture.definition") == "default":  # former versions named that of U-Nets
+    if fields.get("capture.definition") in _TAKEN_BY_DEFAULT:  # former versions named that of U-Nets
         fields["capture.definition"] = definitions.DAAM.name
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
@@ -115,6 +118,8 @@ def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the trace stage draws, by its address; of the words, those that it patches."""
     marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
+    if marked.get("trace.sites") == "default":  # former versions named that of U-Nets
+        marked["trace.sites"] = ["unet.*.cross"]
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),

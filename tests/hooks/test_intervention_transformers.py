@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from hooks import HookError, Intervention, Patch, Probe
+from hooks import HookError, Intervention, Patch, Probe, sites
 from tests.hooks.transformers import draw
+from tests.tiny_transformers import KINDS
 
 SWAP = {"source": 1, "into": 2}
+EQUAL = ["a person in the park", "a woman in the park", "a man in the park"]  # as many tokens each
 
 
 def written(pipe, kind, *patches):
@@ -32,6 +34,40 @@ def test_states_and_pooled_text_together_are_all_the_text_there_is(dit, kind):
     for one in (states, pooled):
         image = written(pipe, kind, one)[0][2]
         assert min(np.abs(image - plain[other]).max() for other in (1, 2)) > rounding
+
+
+# Z-Image pads texts to a multiple of 32, and its padding reads the text before the blocks
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "z-image"])
+def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_the_image(dit, kind):
+    """Given those of another row in every attention to the text, the image is that row's, up to the order of sums."""
+    pipe = dit(kind)
+    plain = draw(pipe, kind, EQUAL)
+    read = [site.address for site in sites.attention_sites(pipe, "cross")]
+    texts = [f"{one}.text" if one.endswith("joint") else one for one in read]
+    patches = [Patch(one, part=("key", "value"), **SWAP) for one in texts]
+    if any(site.address == "text.pooled" for site in sites.available(pipe)):
+        patches.append(Patch("text.pooled", **SWAP))
+    with Intervention(pipe, patches):
+        images = draw(pipe, kind, EQUAL)
+    rounding = np.abs(plain[2] - plain[1]).max() / 1000
+    assert np.abs(images[2] - plain[1]).max() < rounding and np.array_equal(images[:2], plain[:2])
+    with Intervention(pipe, patches[:-1]):
+        assert np.abs(draw(pipe, kind, EQUAL)[2] - plain[1]).max() > rounding
+
+
+@pytest.mark.parametrize("kind", ["sd3", "flux-dev"])
+def test_the_text_may_enter_at_a_later_step(dit, kind):
+    """The first step is then the row's own, and the image neither its own nor the donor's."""
+    pipe = dit(kind)
+    plain, images = draw(pipe, kind), []
+    for steps in ([0, 1], [1]):
+        both = [Patch(site, steps=steps, **SWAP) for site in ("dit.in.text", "text.pooled")]
+        image, counts = written(pipe, kind, *both)
+        assert [one.writes for one in counts] == [len(steps)] * 2
+        images.append(image[2])
+    rounding = np.abs(plain[2] - plain[1]).max() / 1000
+    assert np.abs(images[0] - plain[1]).max() < rounding
+    assert min(np.abs(images[1] - plain[other]).max() for other in (1, 2)) > rounding
 
 
 @pytest.mark.parametrize("kind", ["sd3", "flux-dev"])
@@ -75,6 +111,60 @@ def test_keys_and_values_of_the_text_against_a_hook_by_hand(dit):
     assert len(probe.similarity["dit.block.1.joint.text.key:cosine"].values) == 2
 
 
+@pytest.mark.parametrize("kind", ["flux-schnell", "chroma"])
+def test_streams_of_blocks_that_run_both_as_one_against_a_hook_by_hand(dit, kind):
+    """FLUX's blocks return the streams apart, Chroma's as one sequence, text first; their projections run over both."""
+    pipe, positions = dit(kind), [1, 4]
+    tokens, guided = 512, {"guidance_scale": 1.0} if kind == "chroma" else {}
+    block = pipe.transformer.single_transformer_blocks[0]
+
+    def into(output, where):
+        output = output.clone()
+        output[2, where] = output[1, where]
+        return output
+
+    def returned(stream):
+        def swap(module, args, output):
+            if kind == "chroma":
+                return into(output, slice(0, tokens) if stream == "text" else slice(tokens, None))
+            text, image = output
+            return (into(text, slice(None)), image) if stream == "text" else (text, into(image, slice(None)))
+
+        return swap
+
+    cases = [
+        (
+            Patch("dit.single.0.joint.text", part="key", positions=positions, **SWAP),
+            block.attn.to_k,
+            positions,
+        ),
+        (Patch("dit.single.0.joint", part="query", **SWAP), block.attn.to_q, slice(tokens, None)),
+        (Patch("dit.single.0.text", **SWAP), block, returned("text")),
+        (Patch("dit.single.0.image", **SWAP), block, returned("image")),
+    ]
+    for patch, module, where in cases:
+        with Intervention(pipe, [patch]):
+            images = draw(pipe, kind, EQUAL, **guided)
+        hook = where if callable(where) else lambda module, args, output, where=where: into(output, where)
+        handle = module.register_forward_hook(hook)
+        expected = draw(pipe, kind, EQUAL, **guided)
+        handle.remove()
+        assert np.array_equal(images, expected), patch
+        assert not np.array_equal(images, draw(pipe, kind, EQUAL, **guided)), patch
+
+
+def test_texts_of_different_length_in_one_sequence_are_refused(dit):
+    """Lumina2 puts the image behind each row's own text."""
+    pipe = dit("lumina2")
+    with (
+        pytest.raises(
+            HookError, match="texts: expected as many tokens in every row, so that they stand at the"
+        ),
+        Intervention(pipe, [Patch("dit.single.0.joint.text", part="key", **SWAP)]),
+    ):
+        draw(pipe, "lumina2")
+
+
 def test_donors_on_their_own_trajectory_and_at_the_recipients_latent_differ(dit):
     """Keys of the text depend on the image behind the first block, before which they do not."""
     pipe = dit("sd3")
@@ -94,8 +184,8 @@ def test_what_cannot_be_written_is_refused(dit):
     pipe = dit("flux-dev")
     for patch, message in (
         (
-            Patch("dit.single.0.joint", **SWAP),
-            "cannot be written: its module runs over image and text at once",
+            Patch("dit.single.0.joint", heads=[1], part="key", **SWAP),
+            "heads: expected an attention whose heads are known, but got dit.single.0.joint.key",
         ),
         (Patch("dit.block.0.image", positions=[1], **SWAP), "positions: dit.block.0.image is not by token"),
         (Patch("dit.single.0.joint", part="heads", **SWAP), "this pipeline has none"),

@@ -75,7 +75,11 @@ def test_what_is_kept_of_a_configuration_in_python():
             "sampler.stpes: unknown key, got 4: did you mean `steps`?",
         ),
         ({"prompts": PROMPTS}, {"seeds": "one"}, "seeds: expected"),
-        ({"prompts": ["a person"]}, {}, "config: prompts[0]: expected a text with one {person}, got none"),
+        (
+            {"prompts": ["a person", "a {person}"]},
+            {},
+            "config: prompts[0]: expected a text with one {person}, got none",
+        ),
         ({"prompts": PROMPTS, "out": " "}, {}, "config: out: expected a folder"),
         ({}, {}, "config: prompts"),
         (
@@ -97,7 +101,10 @@ def test_what_is_wrong_is_one_line(config, changes, expected):
     [
         ({"sampler": {"steps": -1}}, "Config: sampler.steps: expected"),
         ({"promts": PROMPTS}, "Config: promts: unknown key, got ["),
-        ({"prompts": ["a person"]}, "Config: prompts[0]: expected a text with one {person}, got none"),
+        (
+            {"prompts": ["a person", "a {person}"]},
+            "Config: prompts[0]: expected a text with one {person}, got none",
+        ),
         ({}, "Config: prompts"),
         ({"seeds": "one", "model": 5}, "(1 more like this)"),
     ],

@@ -30,7 +30,7 @@ def test_all_stages_but_a_trace_that_nobody_asked_for(file):
 def test_a_trace_that_is_named_has_the_options_of_one(file):
     request = command(file, "--stage", "trace")
     assert request.stages == ("trace",) and not request.drawing
-    assert request.config.trace is not None and request.config.trace.sites == ["unet.*.cross"]
+    assert request.config.trace is not None and request.config.trace.sites == "default"
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,14 @@ from analysis.report.wording_objects import detector_line, objects_opening
 from analysis.report.wording_prompts import shared_sentence
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import read as read_table
+from probes.config.checks import template
 from probes.errors import UserError
 from probes.runs import completeness
 from probes.runs.selection import KEY
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from probes.config.schema import Config
     from probes.runs.store import Run
 
@@ -241,7 +244,7 @@ def read_facts(run: Run) -> Facts:
     """Read what cards say of a measured run; one of a method of its own has no findings here."""
     config, samples = run.config, run.samples(_SAMPLES)
     measured = {*run.tables()} >= {"gap", "specifications", "agreement"}
-    objects = read_objects(run) if measured else None
+    objects = read_objects(run) if measured or not config.compares else None
     reader = _reader(objects, config) if objects else []
     results = object_results(objects, config, reader) if objects else []
     for method in reported_methods():
@@ -265,7 +268,7 @@ def read_facts(run: Run) -> Facts:
             "indicators": samples["indicator"].nunique(),
         },
         sampler=_sampler(run),
-        shared=shared_sentence(samples, config.paired) if config.images is None else _taken(config),
+        shared=_shared(samples, config),
         summaries=summaries(
             *(read_table(run, name) for name in ("gap", "specifications", "agreement")), config
         )
@@ -286,6 +289,8 @@ def _words(config: Config) -> dict[str, list[str]]:
         words = contrast_words(contrast, config.reference, people)
         found |= {config.reference: list(words.reference)}
         found |= dict(zip(contrast, (list(words.first), list(words.second))))
+    if not config.compares and not any(map(template, config.prompts)):
+        return {}
     return found or {person.name: [person.word] for person in people}
 
 
@@ -297,6 +302,13 @@ def _sampler(run: Run) -> str:
         (run.meta.get("scheduler") or {}).get("class") or sampler.scheduler or "the model’s own scheduler"
     )
     return f"{scheduler}, {counted(sampler.steps, 'step')}, guidance {sampler.guidance_scale:g}"
+
+
+def _shared(samples: pd.DataFrame, config: Config) -> str:
+    """What the images of a triplet share; of one that compares no words, who drew them."""
+    if not config.compares:
+        return "" if config.images is None else "Another program drew them."
+    return shared_sentence(samples, config.paired) if config.images is None else _taken(config)
 
 
 def _taken(config: Config) -> str:

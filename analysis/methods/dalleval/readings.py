@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -117,19 +117,30 @@ def read_all(run: Run) -> list[Reading]:
     UserError
         A part is damaged, or has two answers of an image or what is no tone; or as `require_readers` says.
     """
-    require_readers(run)
     layout = _Layout(run)
-    found: list[Reading] = []
+    found = [layout.reading(rows, question, source) for question, source, rows in answers(run)]
+    return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
+
+
+def answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Yield question, reader or rule of tones, and ``sample_id``, ``value`` and ``status``, a row for each image.
+
+    Raises
+    ------
+    UserError
+        As of `read_all`.
+    """
+    require_readers(run)
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
             if _two_answers(str(question), rows):
-                found.append(layout.reading(_answers(str(question), rows), str(question), name))
+                yield str(question), name, _answers(str(question), rows)
     if rules := tone_rules(run):
         columns = [TONE_RULES[rule] for rule in rules]
         tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", "reason", *columns))
         tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
-        found += [layout.reading(_tones(run, tones, rule), TONE, rule) for rule in rules]
-    return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
+        for rule in rules:
+            yield TONE, rule, _tones(run, tones, rule)
 
 
 def gender_answers(run: Run, reader: str) -> dict[str, str]:

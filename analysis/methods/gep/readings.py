@@ -41,6 +41,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     table = samples.merge(pd.DataFrame({"attribute": order}, dtype=object), how="cross")
     table = table.merge(said, on=["sample_id", "attribute"], how="left").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]
+    table["image"] += _apart(table)
     noise = run.config.sampler.noise if run.config.paired else "unpaired"
     found = []
     for setting in SETTINGS:
@@ -53,6 +54,13 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
         rows = rows.sort_values(["triplet", "attribute"], kind="stable").astype({"attribute": object})
         found.append(replace(audit(rows[list(COLUMNS)], setting=setting, source=source), noise=noise))
     return [_in_order(one, list(run.config.indicators), order) for one in found]
+
+
+def _apart(table: pd.DataFrame) -> pd.Series:
+    """What tells the images of several prompts of one place apart beside the seed, such as those of templates."""
+    cell = ["setting", "context", "named"]
+    number = table.groupby(cell)["triplet"].transform(lambda column: pd.factorize(column, sort=True)[0])
+    return number * (table["image"].max() + 1 if len(table) else 1)
 
 
 def placed(run: Run) -> pd.DataFrame:

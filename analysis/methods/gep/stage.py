@@ -26,6 +26,8 @@ LABELS = "gep_labels"  # the table of people's answers, written by `triptych gep
 def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     """Write the tables of an audit, where a run's prompts have contexts and they were read.
 
+    Of one indicator there are frequencies alone.
+
     Parameters
     ----------
     run : Run
@@ -37,6 +39,9 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     if not audits:
         return
     config, compared = run.config, tables.pairs(comparison(run.config))
+    if not config.compares:
+        write(run, "gep_frequencies", tables.frequency_table(audits))
+        return
     readings = powered(audits, config)
     everything = [*audits, *(one.audit for one in readings)]
     made = {

@@ -213,7 +213,7 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt") -> Drawn | None:
         bar = figure.colorbar(mesh, ax=list(panels), fraction=0.02, pad=0.012, extend="both")
         bar.outline.set_visible(False)
         bar.set_label("share")
-        figure.supxlabel("calls of the U-Net within which the activations are exchanged", fontsize=8)
+        figure.supxlabel("calls of the denoiser within which the activations are exchanged", fontsize=8)
     caption = (
         f"Share of the total effect of both words by place and window of steps, beneath it its interval {over(unit)}. "
         f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, adjusted over all cells."
@@ -283,7 +283,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = 
         axes.set_xlim(-0.02 * last, 1.02 * last)
         low, high = _reach(both, ["sufficiency"])
         axes.set_ylim(low, high)
-        axes.set_xlabel("call of the U-Net from which on the donor’s text is used")
+        axes.set_xlabel("call of the denoiser from which on the donor’s text is used")
         axes.set_ylabel("share of the total effect")
         figure.legend(loc="outside right upper")
     half = (
@@ -293,7 +293,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = 
         else f"No half step: {total['half_reason']}."
     )
     caption = (
-        "Decision curve: the share of the total effect that is left when all cross-attentions are given the donor’s "
+        "Decision curve: the share of the total effect that is left when the denoiser is given the donor’s "
         f"text from a call on, with {100 * level:g} % intervals {over(unit)}; 0 after the last call. {half}"
     )
     return Drawn("trace-curve", figure, "Decision curve", caption)
@@ -374,7 +374,8 @@ def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> D
         else "from all subsets"
     )
     caption = (
-        "How the cross-attentions share the total effect of both words out: mean of what each adds to those before it, "
+        "How the ways of the text into the image share the total effect of both words out: mean of what each adds to "
+        "those before it, "
         f"over all orders, {how}; {100 * level:g} % intervals {over(unit)}."
     )
-    return Drawn("trace-shapley", figure, "Shapley values of the cross-attentions", caption)
+    return Drawn("trace-shapley", figure, "Shapley values", caption)

@@ -18,9 +18,10 @@ LEVEL = 0.05  # below which an adjusted p is called beyond the floor
 
 def together(traced: TraceSection) -> list[str]:
     """Say what the shares of all places add up to, and which places are redundant or need each other."""
-    rows = traced.shown("trace_together")
+    rows, shares = traced.shown("trace_together"), traced.shown("trace_shares")
     if rows.empty:
         return []
+    places = int((shares["kind"] == "site").sum()) if len(shares) else 0
     sentences = []
     for row in rows[rows["kind"] == SUM].to_dict("records"):
         sums = [
@@ -28,9 +29,7 @@ def together(traced: TraceSection) -> list[str]:
             for estimand in ("sufficiency", "necessity")
             if pd.notna(row[f"{estimand}_sum"])
         ]
-        text = (
-            f"The shares of all {row['n_places']} places add up in {' and in '.join(sums)}." if sums else ""
-        )
+        text = f"The shares of {_whole(row, places)} add up in {' and in '.join(sums)}." if sums else ""
         if kind := interplay(row):
             text += (
                 f" Patched all at once they differ from these sums ({_beyond_sums(row)}): {_INTERPLAY[kind]}."
@@ -47,6 +46,12 @@ def together(traced: TraceSection) -> list[str]:
                 f"{first} and {second} {_PAIRS[kind]} (both at once less the sum of each: {beyond})."
             )
     return sentences
+
+
+def _whole(row: Mapping[str, Any], places: int) -> str:
+    """What a sum is of: all places that were swept, or those by which the text reaches the image."""
+    number = row["n_places"]
+    return f"all {number} places" if number >= places else f"the {number} ways of the text into the image"
 
 
 def _beyond_sums(row: Mapping[str, Any]) -> str:

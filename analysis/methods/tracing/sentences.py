@@ -14,6 +14,7 @@ from analysis.report.format import counted, listed, p_value
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
 from probes.config.schema import Config
+from probes.stages.trace.patch_sites import POOLED
 
 RANKED = 3  # places that a sentence names where shares are undefined
 
@@ -82,12 +83,21 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
         found.append(
             f"{text}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
         )
+        found += [_of_pooled(row) for _, row in sites[sites["site"] == POOLED].iterrows()]
     found += [*_opposing(sites, name), *together(traced)]
     if pd.notna(total["half_step"]):
         found.append(
-            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the U-Net."
+            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the denoiser."
         )
     return found
+
+
+def _of_pooled(row: pd.Series) -> str:
+    """Say what the pooled text does: a word map shows none of it."""
+    text = f"The pooled text, which has no place in a word map, has the share {joint_share(row, 'sufficiency')} alone"
+    if pd.notna(row["necessity"]):
+        text += f" and is needed for {joint_share(row, 'necessity')}"
+    return f"{text}."
 
 
 def beyond(sites: pd.DataFrame) -> str:

@@ -3,8 +3,8 @@
 Shares of places add up to 1 only where places do not depend on one another. With :math:`E_a, E_b` the effects of two
 places and :math:`E_{ab}` that of both patched at once, the *interaction* is :math:`E_{ab} - E_a - E_b`. Of sufficiency
 it is below 0 where either place is enough (redundant), above 0 where one needs the other; of necessity the other way
-round: of two redundant places neither is needed, and both are. Of all places it is the effect of all cross-attentions
-patched at once less the sum over them.
+round: of two redundant places neither is needed, and both are. Of all ways by which the text reaches the image (all
+cross-attentions; all joint attentions and the pooled text) it is the effect of all at once less the sum over them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
 from analysis.methods.tracing.shares import mean_effects
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
+from probes.stages.trace.patch_sites import POOLED
+from probes.stages.trace.variants import KEYS_AND_VALUES
 
 VERSION = "trace_together/1"
-NOT_ALL = "not every cross-attention was patched alone with its keys and values"
+NOT_ALL = "not every attention to the text was patched alone with its keys and values"
 SUM, PAIR = "sum", "pair"
 ESTIMANDS = ("sufficiency", "necessity")
 TOGETHER_COLUMNS = (
@@ -38,13 +40,13 @@ TOGETHER_COLUMNS = (
     ),
     *("n_prompts", "version"),
 )
-_KEYS_AND_VALUES = "key+value"
 
 
 def together_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return ``trace_together``: one row per outcome, donor and set of places, with `TOGETHER_COLUMNS`.
 
-    ``kind`` is ``sum``, of every place that was swept, or ``pair``. The sum of shares has an interval of its own,
+    ``kind`` is ``sum``, of every place that was swept, or ``pair``. Where every way of the text was swept the sum is of
+    these, without what lies before or behind them. The sum of shares has an interval of its own,
     interactions one of all rows of an outcome and donor, as shares of the total effect; without a total effect they
     are NaN, and their p-values, and the interaction in units of the outcome, those of the effects themselves.
 
@@ -67,15 +69,17 @@ def _rows(one: Effects) -> list[tuple[str, list[Place], Place | None]]:
     rows: list[tuple[str, list[Place], Place | None]] = []
     if len(alone) > 1:
         complete = next(iter(one.places(["complete"])), None)
-        same = (
-            complete is not None
-            and set(_value(complete, "site").split(JOIN)) == set(by_site)
-            and all(_value(place, "part") == _KEYS_AND_VALUES for place in alone)
-        )
-        rows.append((SUM, alone, complete if same else None))
+        ways = [] if complete is None else _value(complete, "site").split(JOIN)
+        whole = bool(ways) and all(_is_way(by_site.get(site)) for site in ways)
+        rows.append((SUM, [by_site[site] for site in ways], complete) if whole else (SUM, alone, None))
     for pair in one.places(["pair"]):
         rows.append((PAIR, [by_site[site] for site in _value(pair, "site").split(JOIN)], pair))
     return rows
+
+
+def _is_way(place: Place | None) -> bool:
+    """Return whether a place was swept as the patch of all ways holds it."""
+    return place is not None and (_value(place, "part") == KEYS_AND_VALUES or _value(place, "site") == POOLED)
 
 
 def _value(place: Place, name: str) -> Any:

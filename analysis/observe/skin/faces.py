@@ -1,7 +1,8 @@
 """Landmarks of faces by FAN (Bulat and Tzimiropoulos 2017), as DALL-Eval uses it: the library ``face-alignment``.
 
-The library is optional (``pip install 'triptych[faces]'``). It fetches its checkpoints by their addresses; here they are
-files that are named or in torch's folder of checkpoints, read without running code and checked against the networks.
+The library is optional (``pip install 'triptych[faces]'``). It fetches its checkpoints by their addresses; here they
+are files that are named or in torch's folder of checkpoints, read without running code and checked against the
+networks.
 """
 
 from __future__ import annotations

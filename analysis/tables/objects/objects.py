@@ -74,7 +74,8 @@ def measure_objects(
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), observed_images(run)
     alone, shared = prompts_alone(run), shares_noise(run.config)
-    for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
+    made_of = tables if run.config.compares else _of_one
+    for name, table in made_of(sharing or Sharing(run), images, nouns, objects, counts):
         table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
@@ -214,6 +215,29 @@ def tables(
         yield name, pd.concat(rows, keys=list(others), names=["group", None]).reset_index("group")
     claims = made["object_claims"]
     yield "object_claims", stacked(claims, CLAIM_COLUMNS)
+
+
+def _of_one(
+    sharing: Sharing,
+    images: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    counts: DetectorCounts | None = None,
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Those tables that compare no words, of a run of one indicator."""
+    config = sharing.run.config
+    chosen = comparison(config)
+    observed, seen = by_unit(images, config), by_unit(objects, config)
+    human = objects.loc[objects["human"], "lemma"].unique()
+    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
+    yield (
+        "figure06_group_objects",
+        figure_objects(counted(observed, seen, chosen.main, without=chosen.individuals)),
+    )
+    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
+    table12, table13 = amounts(images, objects, nouns, chosen.main)
+    yield "table12_amounts", table12
+    yield "table13_intersection", table13
 
 
 def _tests(

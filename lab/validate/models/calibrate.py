@@ -10,6 +10,7 @@ promise. With ``--repeated`` it says what the reports of several runs of each be
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from lab.validate.objects import findings
 from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
@@ -48,7 +50,8 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="RUN",
         help="runs of the benchmark models that differ in their seeds: what do their reports claim, and what of it is "
-        "false? Alone, only these sections of the page are written anew",
+        "false? Alone, only these sections of the page are written anew; rows of other models and noise stay as "
+        "PAGE_claims.json has them",
     )
     main.add_argument(
         "--features",
@@ -100,17 +103,38 @@ def work(options: argparse.Namespace) -> None:
     if seen:
         text = repeated.put_section(text, features_section(seen))
     if again:
-        picture = repeated.null_picture(again)
-        text = repeated.put_section(text, repeated.claims_section(again, picture is not None))
-        observed = [
-            run.path for run in again if run.config.model in BENCHMARK_MODELS and run.parts("objects")
-        ]
-        if observed:
-            text = repeated.put_section(text, findings.page_section(observed))
-        if picture is not None:
-            write_bytes(options.out.parent / repeated.PICTURE, picture)
+        text = _with_claims(text, again, options.out)
     write_bytes(options.out, text.encode())
     print(options.out)
+
+
+def _with_claims(text: str, runs: Sequence[Run], out: Path) -> str:
+    """Return the page with the sections on claims and on objects from what is stored beside it and these runs."""
+    file = stored_claims(out)
+    stored = parse_json(file.read_text(encoding="utf-8")) if file.is_file() else {"claims": [], "objects": []}
+    observed = [run.path for run in runs if run.config.model in BENCHMARK_MODELS and run.parts("objects")]
+    objects = {row["model"]: row for row in stored["objects"]}
+    objects |= {row["model"]: row for row in findings.page_rows(observed)} if observed else {}
+    stored = {
+        "claims": repeated.merged(stored["claims"], repeated.grouped_claims(runs)),
+        "objects": list(objects.values()),
+    }
+    picture = repeated.null_picture(runs)
+    if picture is not None:
+        write_bytes(out.parent / repeated.PICTURE, picture)
+    write_bytes(file, (json.dumps(stored, indent=1, ensure_ascii=False) + "\n").encode())
+    return claims_sections(text, stored, (out.parent / repeated.PICTURE).is_file())
+
+
+def stored_claims(out: Path) -> Path:
+    """Return the file in which the claims of a page's runs are kept."""
+    return out.with_name(f"{out.stem}_claims.json")
+
+
+def claims_sections(text: str, stored: dict, picture: bool) -> str:
+    """Return a page with its sections on claims and on objects made from what is stored."""
+    text = repeated.put_section(text, repeated.claims_section(stored["claims"], picture))
+    return repeated.put_section(text, findings.page_section(stored["objects"])) if stored["objects"] else text
 
 
 def repeated_run(path: Path) -> Run:

@@ -67,19 +67,58 @@ def counted_claims(run: Run) -> dict:
     }
 
 
-def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
-    """Return the section of the calibration page, in Markdown: rows by model, by kind of claim and by run."""
+def grouped_claims(runs: Sequence[Run]) -> list[dict]:
+    """Return what the reports of runs claim by model and ``sampler.noise``, as JSON takes it.
+
+    Returns
+    -------
+    list of dict
+        ``name``, ``noise``, ``runs``; ``any_false``, ``unhedged``, ``right``, ``small``: ``hits`` of ``n`` runs or
+        cards; ``share`` of the cells of the atlas that are filled, in percent; ``kinds``: claims, hints and false ones
+        by kind; ``rows``: a run each. What is stored may have a ``note``.
+    """
     table = pd.DataFrame([counted_claims(run) for run in runs])
     table = table.sort_values(KEYS, kind="stable", key=lambda column: column.map(_place(column)))
-    models = [_model(*names, own) for names, own in table.groupby(KEYS, sort=False)]
+    return [_group(*names, own) for names, own in table.groupby(KEYS, sort=False)]
+
+
+def merged(stored: Sequence[dict], found: Sequence[dict]) -> list[dict]:
+    """Return groups of `grouped_claims`, each of those that are found in the place of the stored one.
+
+    Examples
+    --------
+    >>> of = lambda name, runs: {"name": name, "noise": "own", "runs": runs}
+    >>> [one["runs"] for one in merged([of("a", 1), of("b", 2)], [of("c", 4), of("a", 3)])]
+    [3, 2, 4]
+    """
+    groups = {(one["name"], one["noise"]): one for one in stored}
+    groups |= {(one["name"], one["noise"]): one for one in found}
+    return list(groups.values())
+
+
+def claims_section(groups: Sequence[dict], picture: bool = False) -> str:
+    """Return the section of the calibration page, in Markdown: rows by model, by kind of claim and by run.
+
+    Parameters
+    ----------
+    groups : sequence of dict
+        Of `grouped_claims`.
+    picture : bool
+        Whether the atlas of a null run stands beside the page.
+    """
+    rates = ("any_false", "unhedged", "right", "small")
     return render(
         "calibration_claims",
         title=TITLE,
-        models=models,
-        kinds=[row for model in models for row in model["kinds"]],
-        rows=[row | {"said": _said(row["claims"])} for row in table.to_dict("records")],
+        models=[one | {name: rate(**one[name]) for name in rates} for one in groups],
+        kinds=[_named(one) | row for one in groups for row in one["kinds"]],
+        rows=[_named(one) | row for one in groups for row in one["rows"]],
         picture=PICTURE if picture else None,
     )
+
+
+def _named(group: dict) -> dict:
+    return {"model": group["name"], "noise": group["noise"]}
 
 
 def _place(column: pd.Series) -> dict[str, int]:
@@ -87,7 +126,7 @@ def _place(column: pd.Series) -> dict[str, int]:
     return {name: place for place, name in enumerate(dict.fromkeys(column))}
 
 
-def _model(name: str, noise: str, runs: pd.DataFrame) -> dict:
+def _group(name: str, noise: str, runs: pd.DataFrame) -> dict:
     """Return what the reports of all runs of a model and a kind of noise claim."""
     filled = sum(claim.kind == ATLAS for own in runs["claims"] for claim in own)
     kinds = []
@@ -97,8 +136,6 @@ def _model(name: str, noise: str, runs: pd.DataFrame) -> dict:
             of_all = [claim for own in of_kind for claim in own]
             kinds.append(
                 {
-                    "model": name,
-                    "noise": noise,
                     "kind": kind,
                     "claims": len(of_all),
                     "hedged": sum(claim.hedged for claim in of_all),
@@ -106,16 +143,18 @@ def _model(name: str, noise: str, runs: pd.DataFrame) -> dict:
                     "runs_false": sum(any(claim.false for claim in own) for own in of_kind),
                 }
             )
+    said_by = runs.assign(said=runs["claims"].map(_said))[["run", "seeds", "leans", "false", "said"]]
     return {
         "name": name,
         "noise": noise,
         "runs": len(runs),
-        "any_false": rate(int((runs["false"] > 0).sum()), len(runs)),
-        "unhedged": rate(int((runs["unhedged"] > 0).sum()), len(runs)),
-        "right": rate(int(runs["right"].sum()), int(runs["primary"].sum())),
-        "small": rate(int(runs["small"].sum()), int(runs["cards"].sum())),
-        "share": 100 * filled / max(runs["cells"].sum(), 1),
+        "any_false": {"hits": int((runs["false"] > 0).sum()), "n": len(runs)},
+        "unhedged": {"hits": int((runs["unhedged"] > 0).sum()), "n": len(runs)},
+        "right": {"hits": int(runs["right"].sum()), "n": int(runs["primary"].sum())},
+        "small": {"hits": int(runs["small"].sum()), "n": int(runs["cards"].sum())},
+        "share": round(float(100 * filled / max(runs["cells"].sum(), 1)), 1),
         "kinds": kinds,
+        "rows": said_by.to_dict("records"),
     }
 
 

@@ -238,34 +238,42 @@ def as_markdown(table: pd.DataFrame) -> str:
     return render("table_alone", texts=list(table.columns), rows=shown)
 
 
-def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
-    """Return a section of the calibration page: claims and coverage, one row per benchmark model over all its runs.
+def page_rows(paths: Sequence[Path], *, runs: int = 100) -> list[dict]:
+    """Return claims and coverage of a section of the calibration page: one row per benchmark model over all its runs.
 
     Parameters
     ----------
     paths : sequence of Path
     runs : int
         Runs drawn for coverage, a benchmark model.
+
+    Returns
+    -------
+    list of dict
+        Those of `summary`, with ``runs``, ``drawn``, ``covered`` (shares by quantity and treatment) and ``intervals``.
     """
     readings = [read_run(path) for path in paths]
     table = summary(
         [(r.benchmark_model, r.name) for r in readings], [findings(reading) for reading in readings]
     )
-    rows = table[table["run"] == "all"].to_dict("records")
-    models = {row["model"]: [r for r in readings if r.benchmark_model == row["model"]] for row in rows}
-    return render(
-        "calibration_objects",
-        runs=runs,
-        claims=[row | {"runs": len(models[row["model"]])} for row in rows],
-        coverage=[_covered(name, coverage(some, runs=runs)) for name, some in models.items()],
-    )
+    rows = []
+    for row in table[table["run"] == "all"].drop(columns="run").to_dict("records"):
+        own = [r for r in readings if r.benchmark_model == row["model"]]
+        rows.append(row | {"runs": len(own), "drawn": runs} | _covered(coverage(own, runs=runs)))
+    return rows
 
 
-def _covered(model: str, table: pd.DataFrame) -> tuple[str, list[float], int]:
-    """Return a row of the page's table of coverage: shares by quantity and treatment, and how many intervals."""
+def page_section(rows: Sequence[dict]) -> str:
+    """Return the section of the calibration page, in Markdown, from the rows of `page_rows`."""
+    return render("calibration_objects", runs=rows[0]["drawn"], rows=rows)
+
+
+def _covered(table: pd.DataFrame) -> dict:
+    """Return shares of coverage by quantity and treatment, and how many intervals there are."""
     share = table.set_index(["quantity", "treatment"])["covered"]
     order = itertools.product(("score", "difference"), ("corrected", "as detected"))
-    return model, [share[quantity, treatment] for quantity, treatment in order], int(table["intervals"].max())
+    shares = [round(float(share[quantity, treatment]), 4) for quantity, treatment in order]
+    return {"covered": shares, "intervals": int(table["intervals"].max())}
 
 
 def parser() -> argparse.ArgumentParser:

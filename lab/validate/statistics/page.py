@@ -19,7 +19,7 @@ import jinja2
 import pandas as pd
 
 from lab.templates import render
-from lab.validate.statistics import audits, profession_pages, sections
+from lab.validate.statistics import audits, labelled_audits, profession_pages, sections
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.estimate_ratios import FREQUENCIES
@@ -96,6 +96,7 @@ def page(
         **sections.readings(**intervals),
         **of_probes,
         **sections.groups(**options),
+        **sections.attributes(**options),
         **sections.shared_objects(**options),
         **sections.side_shares(**intervals),
         **sections.estimate_ratios(**options),
@@ -119,6 +120,7 @@ def page(
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         contexts=contexts_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
+        labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         ratio_frequencies=FREQUENCIES,
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
@@ -153,6 +155,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Linear probes": rates["probes"],
         "Professions that do not differ": rates["groups"],
         "Skin tones of professions that do not differ": rates["tones"],
+        "Attributes of words that do not differ": rates["attributes"],
         "Gaps as shares of the distance between the sides": rates["side_shares"],
         "How far an estimate depends on the word": rates["estimate_ratios"],
     }

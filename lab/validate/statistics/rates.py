@@ -33,6 +33,7 @@ COMPARISON = (
     *("share, Fieller", "share, bca", "largest, its own interval", "the undecided left out"),
     *("AUC, probes taken as given", "AUC, Nadeau and Bengio's factor", "raw reading"),
     *("one attribute of all words, images independent", "one profession, ten equally likely tones"),
+    "all prompts, images and attributes independent",
     *("one object, paired over prompts, mid-p", "20 objects, label swaps of prompts"),
     *(f"{k} against {k}, 3 of the reference, plain gap" for k in (2, 3, 5)),
     *OTHER_TESTS,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from lab.validate.statistics.attributes import LEANING as ATTRIBUTES_LEANING
+from lab.validate.statistics.attributes import attribute_rejections
 from lab.validate.statistics.estimate_ratios import ratio_coverage
 from lab.validate.statistics.groups import group_rejections
 from lab.validate.statistics.probes import probe_coverage
@@ -89,6 +91,15 @@ def groups(*, simulations: int, seed: int) -> dict[str, Rates]:
     return {
         "groups": Rates(group_rejections(**options), REJECTION),
         "tones": Rates(tone_rejections(**options), REJECTION),
+    }
+
+
+def attributes(*, simulations: int, seed: int) -> dict[str, Rates]:
+    """Return rates of the test whether attributes differ between two words, and its power."""
+    options = {"simulations": few(simulations), "seed": seed}
+    return {
+        "attributes": Rates(attribute_rejections(**options), REJECTION),
+        "attributes_power": Rates(attribute_rejections(ATTRIBUTES_LEANING, **options), ANY),
     }
 
 

@@ -16,7 +16,6 @@ from probes.config.checks import SKILL, caption, levels, normal, prompt_id, temp
 from probes.config.types import shown
 from probes.errors import UserError
 from probes.prompts.alignment import fill
-from probes.prompts.diagnostic import AXIS as PROFESSION
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
@@ -24,8 +23,8 @@ Prompt = str | Mapping[str, Any]
 
 
 def is_audit(prompts: Sequence[Prompt]) -> bool:
-    """Tell whether every prompt stands in a context, names a profession or none, or asks for a skill."""
-    return bool(prompts) and all({"context", PROFESSION, SKILL} & {*levels(prompt)} for prompt in prompts)
+    """Tell whether every prompt has levels: stands in a context, names a profession, asks for a skill ..."""
+    return bool(prompts) and all(map(levels, prompts))
 
 
 def has_ids(prompts: Sequence[Prompt]) -> bool:

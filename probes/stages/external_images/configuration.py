@@ -16,7 +16,8 @@ from probes.config.types import PERSON, shown
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
-from probes.stages.external_images.table import ImageRow, find, read_rows
+from probes.stages.external_images.singles import singles
+from probes.stages.external_images.table import ImageRow, find, has_indicators, read_rows
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
 
+STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
 DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
 # of these sections the rest does
@@ -53,7 +55,13 @@ def configured(
     require_no_drawing(data, options, source.name, audit=given)
     of_run = _of_skills(data, options)
     prompts = data["prompts"] if given else [PERSON]
+    if not given and data.get("indicators") == {}:
+        prompts = [STANDS_ALONE]
     rest = build({**of_run, "prompts": prompts, "seeds": [0]}, source, options, context)
+    assert rest.images is not None
+    said = given or "indicators" in data or has_indicators(rest.images, find(rest.images, context["folder"]))
+    if not said:
+        rest = build({**of_run, "prompts": [STANDS_ALONE], "seeds": [0]}, source, options, context)
     if given and not is_audit(rest.prompts):
         require_no_drawing(data, options, source.name)
     assert rest.images is not None
@@ -64,6 +72,9 @@ def configured(
             f" {shown(rest.images.prompt_id)}: take it out"
         )
     words = {name: entry.forms for name, entry in rest.indicators.items()}
+    if not rest.compares and not of_run.get("indicators"):
+        fixed = {name: {"word": entry.word} for name, entry in rest.indicators.items()}
+        of_run = {**of_run, "indicators": fixed, "reference": rest.reference, "contrasts": []}
     return resolved(
         of_run, rest.images, words, rest.reference, context["folder"], rest.prompts if given else ()
     )
@@ -177,6 +188,10 @@ def grouped(
     own_noise: bool,
 ) -> Triplets:
     """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts."""
+    if len(words) == 1 and not has_ids(prompts):
+        read = _said(images, path, words, reference, own_noise, ())[0]
+        if read.prompts == [*prompts] or not is_audit(prompts):
+            return read
     return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
 
 
@@ -184,7 +199,16 @@ def _said(
     images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
 ) -> tuple[Triplets, ImageRow]:
     """The triplets of the images at a path, and the first row."""
-    rows = read_rows(images, path, by_prompt=bool(prompts), by_id=has_ids(prompts))
+    alone = len(words) == 1 and not prompts
+    rows = read_rows(
+        images,
+        path,
+        by_prompt=alone or bool(prompts),
+        by_id=has_ids(prompts),
+        levels=images.levels if alone else (),
+    )
+    if alone:
+        return singles(rows, *words, own_noise=own_noise), rows[0]
     if prompts:
         return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
     said = triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)

@@ -78,7 +78,8 @@ class Taken:
         """Summary of the imported images in one line."""
         record = self.record
         unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
-        pairs = "" if record["paired"] else f"; no seeds, so that nothing pairs the images of a {unit}"
+        alone = len(self.draws[0]) == 1 or record["paired"]
+        pairs = "" if alone else f"; no seeds, so that nothing pairs the images of a {unit}"
         if record["without_image"]:
             pairs += f"; {record['without_image']:,} prompts have no image"
         left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())

@@ -5,8 +5,7 @@ A row says where it stands, so that an error names its line; the image itself is
 
 from __future__ import annotations
 
-import csv
-import io
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from probes.config.image_options import Images
+from probes.config.image_options import LEVELS, Images
 from probes.config.types import shown
 from probes.errors import UserError
-from probes.json_text import parse_json
 from probes.prompts import parquet
+from probes.prompts.rows import text_rows
 from probes.storage.paths import expand, require_regular
 
 ROWS = 10_000_000  # of a table, at most
@@ -30,6 +29,7 @@ IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this ord
 # of file names; the last tells images apart, no more
 FIELDS = ("prompt", "indicator", "seed", "triplet", "number")
 PROMPT_ID = "prompt_id"  # one more, beside prompts that have ids
+_LEVEL = "level:"  # begins the field of a level
 _FIELD = re.compile(r"\{(\w*)\}")
 _PIECES = {
     "prompt": "[^/]+?",
@@ -61,6 +61,7 @@ class ImageRow:
     seed: int | None
     triplet: str | None
     prompt_id: str | None = None  # None where nothing says any; empty where it is left open
+    levels: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def find(images: Images, folder: Path) -> Path:
@@ -79,7 +80,29 @@ def find(images: Images, folder: Path) -> Path:
     return path
 
 
-def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: bool = False) -> list[ImageRow]:
+def has_indicators(images: Images, path: Path) -> bool:
+    """Return whether a table, or the names of files, say the indicator of each image.
+
+    Raises
+    ------
+    UserError
+        There is no table, or it cannot be read.
+    """
+    if images.names is not None:
+        return "indicator" in _FIELD.findall(images.names)
+    if "indicator" in images.model_fields_set:
+        return True
+    return any(images.indicator in _columns(file)[0] for file in _tables(path))
+
+
+def read_rows(
+    images: Images,
+    path: Path,
+    *,
+    by_prompt: bool = False,
+    by_id: bool = False,
+    levels: Sequence[str] | None = (),
+) -> list[ImageRow]:
     """Return the rows of a table, or of a folder's, in their order.
 
     Parameters
@@ -91,6 +114,8 @@ def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: boo
         The prompt alone says what an image is of, so that no row has to name an indicator.
     by_id : bool
         The id of the prompt does so, too, in the place of its text or beside it.
+    levels : sequence of str, optional
+        Columns of levels; None: those of `probes.config.image_options.LEVELS` that are there.
 
     Raises
     ------
@@ -102,9 +127,9 @@ def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: boo
             raise UserError(
                 f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
             )
-        rows = list(_of_names(images, path, by_prompt, by_id))
+        rows = list(_of_names(images, path, by_prompt, by_id, levels or ()))
     else:
-        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id)]
+        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id, levels)]
     if not rows:
         raise UserError(f"{path}: expected rows of images, found none: write one an image")
     return rows
@@ -132,10 +157,27 @@ def _tables(path: Path) -> list[Path]:
     return there
 
 
-def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Iterator[ImageRow]:
-    is_parquet = file.suffix.lower() == ".parquet"
-    columns, lines = (_parquet if is_parquet else _text)(file)
+def _columns(file: Path) -> tuple[list[str], Any]:
+    """The columns of a table, and what iterates over its rows."""
+    return (_parquet if file.suffix.lower() == ".parquet" else text_rows)(file)
+
+
+def _of_table(
+    images: Images, file: Path, by_prompt: bool, by_id: bool, levels: Sequence[str] | None
+) -> Iterator[ImageRow]:
+    columns, lines = _columns(file)
     names = _column_names(images, file, columns, by_prompt, by_id)
+    taken = {*names.values()}
+    of_levels = (
+        [name for name in LEVELS if name in columns and name not in taken] if levels is None else levels
+    )
+    for name in of_levels:
+        if name not in columns:
+            raise UserError(
+                f"{file}: expected a column `{name}`, found {', '.join(columns)[:120] or 'none'}: name it in"
+                " images.levels"
+            )
+    names |= {f"{_LEVEL}{name}": name for name in of_levels}
     picture = names["image"]
     for number, (at, values) in enumerate(lines(names)):
         place = f"{file.name}: {at}"
@@ -148,6 +190,7 @@ def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Itera
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
             triplet=_triplet(values, names["triplet"], place) if "triplet" in names else None,
             prompt_id=_id(values, names, place) if PROMPT_ID in names else None,
+            levels={name: level for name in of_levels if (level := _level(values, name, place))},
         )
 
 
@@ -178,45 +221,6 @@ def _column_names(
     return found | {"image": chosen[0]}
 
 
-def _text(file: Path) -> tuple[list[str], Any]:
-    """Columns and rows of a text table."""
-    try:
-        text = require_regular(file).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
-    if file.suffix.lower() == ".jsonl":
-        records = list(_json_lines(file, text))
-        return list(dict.fromkeys(key for _, record in records for key in record)), lambda _: iter(records)
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter="\t" if file.suffix.lower() == ".tsv" else ",", strict=True
-    )
-    try:
-        head = next(reader, [])
-        rows = [(reader.line_num, values) for values in reader if values]
-    except csv.Error as error:
-        raise UserError(f"{file}: line {reader.line_num}: expected a CSV table ({error}): mend it") from None
-    parquet.require_once(f"{file}: line 1", head)
-    for number, values in rows:
-        if len(values) != len(head):
-            raise UserError(f"{file}: line {number}: expected {len(head)} fields, got {len(values)}: mend it")
-    return head, lambda _: ((f"line {number}", dict(zip(head, values))) for number, values in rows)
-
-
-def _json_lines(file: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = parse_json(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise UserError(f"{file}: line {number}: expected a JSON object, got {shown(line)}: mend it")
-        yield f"line {number}", record
-
-
 def _parquet(file: Path) -> tuple[list[str], Any]:
     """Columns and rows of a Parquet table; of a column of images no bytes."""
     table = parquet.open_parquet(file)
@@ -226,7 +230,8 @@ def _parquet(file: Path) -> tuple[list[str], Any]:
         if table.metadata.num_rows > ROWS:
             raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
         for field, name in names.items():
-            parquet.require_kind(file, schema.field(name).type, name, *_KINDS.get(field, _KINDS["prompt"]))
+            kinds = _KINDS.get("level" if field.startswith(_LEVEL) else field, _KINDS["prompt"])
+            parquet.require_kind(file, schema.field(name).type, name, *kinds)
         held = _is_stored(schema.field(names["image"]).type)
         texts = [name for field, name in names.items() if field != "image" or not held]
         for start, values in parquet.batches(file, table, list(dict.fromkeys(texts))):
@@ -258,6 +263,10 @@ _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the colum
         lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
         "texts or numbers",
     ),
+    "level": (
+        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
+        "texts or numbers",
+    ),
     "image": (
         lambda kind: parquet.is_text(kind) or _is_stored(kind),
         "paths, of the bytes of images, or of both as `bytes` and `path`",
@@ -281,6 +290,12 @@ def _value_text(values: Mapping[str, Any], column: str, at: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{at}: expected a text in `{column}`, got {shown(value)}: write it")
     return value
+
+
+def _level(values: Mapping[str, Any], column: str, at: str) -> str:
+    """A level as text; empty where there is none."""
+    value = values.get(column)
+    return "" if value in (None, "") or value != value else _triplet(values, column, at).strip()
 
 
 def _triplet(values: Mapping[str, Any], column: str, at: str) -> str:
@@ -310,8 +325,10 @@ def _seed(value: Any, column: str, at: str) -> int:
     return value
 
 
-def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[ImageRow]:
-    pattern, fields = _pattern(images.names or "", by_prompt, by_id)
+def _of_names(
+    images: Images, folder: Path, by_prompt: bool, by_id: bool, levels: Sequence[str]
+) -> Iterator[ImageRow]:
+    pattern, fields = _pattern(images.names or "", by_prompt, by_id, levels)
     for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
         name = require_regular(file).relative_to(folder).with_suffix("").as_posix()
         match = pattern.fullmatch(name)
@@ -329,12 +346,15 @@ def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Ite
             seed=_seed(said["seed"], "seed", str(file)) if "seed" in fields else None,
             triplet=said.get("triplet"),
             prompt_id=said.get(PROMPT_ID),
+            levels={name: said[name].replace("_", " ") for name in levels if name in fields},
         )
 
 
-def _pattern(text: str, by_prompt: bool, by_id: bool) -> tuple[re.Pattern[str], list[str]]:
+def _pattern(
+    text: str, by_prompt: bool, by_id: bool, levels: Sequence[str]
+) -> tuple[re.Pattern[str], list[str]]:
     fields = _FIELD.findall(text)
-    there = (*FIELDS, PROMPT_ID) if by_id else FIELDS
+    there = (*FIELDS, *levels, *((PROMPT_ID,) if by_id else ()))
     wrong = [name for name in fields if name not in there] or [n for n in fields if fields.count(n) > 1]
     told = PROMPT_ID if by_id and PROMPT_ID in fields else "prompt"
     needed = [told] if by_prompt else [told, "indicator"]
@@ -347,7 +367,7 @@ def _pattern(text: str, by_prompt: bool, by_id: bool) -> tuple[re.Pattern[str], 
     pieces = _FIELD.split(text)  # texts and names of fields in turn
     return re.compile(
         "".join(
-            f"(?P<{piece}>{_PIECES[piece]})" if place % 2 else re.escape(piece)
+            f"(?P<{piece}>{_PIECES.get(piece, _PIECES['prompt'])})" if place % 2 else re.escape(piece)
             for place, piece in enumerate(pieces)
         )
     ), fields

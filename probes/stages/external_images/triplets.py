@@ -100,7 +100,7 @@ def triplets(
     UserError
         A row names an indicator that there is not, stands twice, does not fit its triplet, or nothing is whole.
     """
-    paired = _are_paired(rows)
+    paired = are_paired(rows)
     wanted = {name: forms(*both) for name, both in words.items()}
     groups: dict[Any, dict[str, list[ImageRow]]] = {}
     for row in rows:
@@ -133,14 +133,26 @@ def triplets(
             f"{rows[0].at}: expected a triplet with an image of every indicator ({', '.join(words)}), found none in"
             f" {len(rows)} rows ({why}): name the column `triplet`, or configure the indicators that are there"
         )
-    seeds = Counter(seed for seed, _ in {(draw.seed, draw.triplet) for draw in draws})
+    seeds = times_of_seeds(draws)
     shared = paired and max(seeds.values()) > 1
     if paired and (own_noise or not shared):
-        draws = _numbered(draws, len(seeds))
+        draws = numbered(draws, len(seeds))
     return Triplets(prompts, draws, paired, shared, dict(left_out), len(rows))
 
 
-def _are_paired(rows: Sequence[ImageRow]) -> bool:
+def times_of_seeds(draws: Sequence[Draw]) -> Counter[int]:
+    """Return in how many triplets each seed stands."""
+    return Counter(seed for seed, _ in {(draw.seed, draw.triplet) for draw in draws})
+
+
+def are_paired(rows: Sequence[ImageRow]) -> bool:
+    """Return whether rows name seeds.
+
+    Raises
+    ------
+    UserError
+        Some do and some do not.
+    """
     without = [row for row in rows if row.seed is None]
     if without and len(without) < len(rows):
         raise UserError(f"{without[0].at}: expected a seed in every row or in none, got none here: write it")
@@ -235,8 +247,8 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
     return {"id": name, **texts} if name and len(name) <= 100 and name not in words else dict(texts)
 
 
-def _numbered(draws: Sequence[Draw], different: int) -> list[Draw]:
-    """Draws with their number in the triplet for a seed, where seeds say nothing across triplets and are too many."""
+def numbered(draws: Sequence[Draw], different: int) -> list[Draw]:
+    """Number the draws of each triplet in the place of seeds that say nothing across triplets and are too many."""
     most = max(Counter(draw.triplet for draw in draws).values())
     if different == most:
         return list(draws)

@@ -11,12 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from hooks import Intervention
+from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.runs import image_faults
 from probes.stages.trace import lazy_rows
 from probes.stages.trace.patches import BatchRow, patches
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Variant
+
+_GROWN = ["latents", "prompt_embeds"]  # what rows that begin later are copies of
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def draw(
     *,
     steps: int,
     guidance_scale: float | None = None,
+    true_cfg_scale: float | None = None,
     height: int | None = None,
     width: int | None = None,
     negative_prompt: str = "",
@@ -67,12 +71,12 @@ def draw(
     Parameters
     ----------
     pipe
-        A pipeline of Stable Diffusion 1 or 2.
+        A pipeline of Stable Diffusion 1 or 2, or of a diffusion transformer.
     draws
         Triplets, each with its noise.
     variants
         See `probes.stages.trace.variants.plan`.
-    steps, guidance_scale, height, width, negative_prompt
+    steps, guidance_scale, true_cfg_scale, height, width, negative_prompt
         Of the pipeline; guidance and size are its own where they are None.
     shared : bool
         Begin a row when it is first written, as a copy of its recipient's, where the scheduler adds no noise.
@@ -91,7 +95,7 @@ def draw(
     """
     wanted = [[one for one in variants if triplet.why_not(one) is None] for triplet in draws]
     rows = _rows(draws, wanted)
-    if shared and lazy_rows.possible(pipe.scheduler):
+    if shared and lazy_rows.possible(pipe.scheduler) and not architecture_of(pipe).transformer:
         rows = sorted(rows, key=lambda row: row.begins)
     else:
         rows = [row.from_the_start() for row in rows]
@@ -102,8 +106,8 @@ def draw(
         num_inference_steps=steps,
         height=height,
         width=width,
+        guidance=(guidance_scale, true_cfg_scale),
         negative_prompt=negative_prompt,
-        **({} if guidance_scale is None else {"guidance_scale": guidance_scale}),
     )
     writes, changes = [0] * len(rows), [0.0] * len(rows)
     for one in intervention.written if intervention else ():
@@ -138,24 +142,26 @@ def _called(
 ) -> tuple[NDArray[np.floating], list[str | None], Intervention | None]:
     """The pipeline's call with the patches around it: images, what is at fault with each, and what was written."""
     there = [row for row in rows if row.begins == 0]
-    negative = call.pop("negative_prompt")
+    architecture, (scale, true_scale) = architecture_of(pipe), call.pop("guidance")
+    negative = [call.pop("negative_prompt")] * len(there)
+    scale = architecture.default_guidance(type(pipe)) if scale is None else scale
     generators = [torch.Generator("cpu").manual_seed(row.draw.noise_seed) for row in there]
     grown = lazy_rows.LazyRows(rows)
     last: dict[str, Any] = {}
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-        tick(len(rows) / pipe.num_timesteps)
+        tick(len(rows) / architecture.planned(pipe))
         last.update(grown.after_step(pipe, index, kwargs))
         return dict(last)
 
     def run() -> Any:
         return pipe(
             prompt=[row.prompt for row in there],
-            negative_prompt=[negative] * len(there) if negative else None,
+            **architecture.call_arguments(pipe, scale, negative, true_scale),
             generator=generators,
             output_type="np",
-            callback_on_step_end=stepped,
-            callback_on_step_end_tensor_inputs=["latents", "prompt_embeds"],
+            **architecture.step_callback(pipe, stepped),
+            **({} if architecture.transformer else {"callback_on_step_end_tensor_inputs": _GROWN}),
             **call,
         )
 

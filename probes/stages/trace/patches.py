@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hooks import Patch
+from probes.stages.trace.patch_sites import POOLED, of_the_text
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Variant
 
@@ -68,18 +69,29 @@ _Key = tuple[str, tuple[str, ...], str, Any, Any, Any, Any]
 def _keys(row: BatchRow) -> Iterator[_Key]:
     """Yield what a patch says but for rows, site by site."""
     variant = row.variant
-    part = ("output",) if variant.in_text else tuple(variant.part.split("+"))
     steps = None if variant.in_text else (variant.first_step, variant.stop_step)
-    into, source = (_positions(row, name) for name in (variant.recipient, variant.donor))
     for site in variant.sites:
-        yield site, part, variant.source, steps, into, source, variant.heads
+        into, source = (_positions(row, site, name) for name in (variant.recipient, variant.donor))
+        for address, part in _parts(site, variant):
+            yield address, part, variant.source, steps, into, source, variant.heads
 
 
-def _positions(row: BatchRow, indicator: str | None) -> tuple[int, ...] | None:
+def _parts(site: str, variant: Variant) -> list[tuple[str, tuple[str, ...]]]:
+    """Addresses that are written for a site, each with what of it."""
+    if variant.in_text or site == POOLED:
+        return [(site, ("output",))]
+    found: dict[str, list[str]] = {}
+    for part in variant.part.split("+"):
+        found.setdefault(of_the_text(site, part), []).append(part)
+        if part == "probabilities" and (text := of_the_text(site, "key")) != site:
+            found[text] = ["key"]  # they are made of the keys of both streams
+    return [(address, tuple(parts)) for address, parts in found.items()]
+
+
+def _positions(row: BatchRow, site: str, indicator: str | None) -> tuple[int, ...] | None:
     if row.variant.positions is None or indicator is None:
         return None
-    groups = row.draw.groups[indicator]
-    return tuple(place for name in row.variant.positions.split("+") for place in groups[name])
+    return row.draw.positions(site, indicator, row.variant.positions)
 
 
 def _patch(key: _Key, source: tuple[int, ...], into: tuple[int, ...]) -> Patch:

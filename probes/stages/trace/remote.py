@@ -11,7 +11,6 @@ from probes.execution import settings as settling
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
-from probes.models import loading
 from probes.stages import generate
 from probes.stages.remote import plan_again
 from probes.stages.trace import requirements, stage
@@ -35,8 +34,7 @@ def opened(job: Job) -> Iterator[Making]:
     config, settings = Config.stored(job.config), job.settings
     source = job.source()
     run, samples = plan_again(job, config, source)
-    length = loading.tokenizers(source)[0][0].model_max_length
-    chunks = generate.cut(requirements.triplets(config, samples, length), config.generate.part_triplets)
+    chunks = generate.cut(requirements.triplets(config, samples, source), config.generate.part_triplets)
     plan = requirements.trace_plan(config, source)
     counted = stage.counted_in(plan)
     tracing = stage.Tracing(source, config, settings["device"], settings["weights"], settings["threads"])

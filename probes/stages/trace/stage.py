@@ -26,6 +26,7 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import estimate, loading
+from probes.models import requirements as model_requirements
 from probes.prompts.plan import Sample
 from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
@@ -99,9 +100,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     cluster = command.cluster
     loaded = None if cluster else generate.load_again(source, run.config, device, weights)
     config, device, threads = _settle(run, source, loaded, cluster)
-    tokenizer = loaded.pipe.tokenizer if loaded else loading.tokenizers(source)[0][0]
-    draws = requirements.triplets(config, samples, tokenizer.model_max_length)
-    requirements.require_positions(draws, plan.variants)
+    draws = requirements.triplets(config, samples, source)
+    requirements.require_positions(draws, plan)
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
     counted = counted_in(plan)
@@ -224,7 +224,7 @@ def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw
     more = {
         "prompts": [one.prompts for one in chunk],
         "seeds": [[one.triplet, one.seed, one.noise_seed] for one in chunk],
-        "tokens": part_files.digest(repr([(one.tokens, one.groups) for one in chunk])),
+        "tokens": part_files.digest(repr([one.read for one in chunk])),
     }
     return part_files.identity(index, {**fields, **more}, FORMAT)
 
@@ -246,7 +246,7 @@ def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count
         "fields": traced_fields(config.resolved()),
         "indicators": list(plan.indicators),
         "variants": [one.row() for one in plan.variants],
-        "orders": [[plan.places.cross[index] for index in order] for order in plan.permutations],
+        "orders": [[plan.places.ways[index] for index in order] for order in plan.permutations],
         "draws": len(draws),
         "images": images(plan.variants),
         "not_drawn": {name: number for name, number in left_out.items() if number},
@@ -256,7 +256,7 @@ def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count
 
 def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
     """Draw a batch and give its rows."""
-    sampler = config.sampler
+    sampler, (height, width) = config.sampler, model_requirements.image_size(pipe, config)
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
     share = images(batch.variants) / len(rows_of_variants(batch.variants))
     try:
@@ -266,8 +266,9 @@ def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
             batch.variants,
             steps=sampler.steps,
             guidance_scale=sampler.guidance_scale,
-            height=sampler.height,
-            width=sampler.width,
+            true_cfg_scale=sampler.true_cfg_scale,
+            height=height,
+            width=width,
             negative_prompt=sampler.negative_prompt,
             tick=lambda drawn: tick(share * drawn),
         )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hooks import position_groups
+from hooks.architectures.text_encoders import TOKENIZERS
 from hooks.prompt.positions import groups_around
+from hooks.prompt.spans import Span, split_words
 from probes.prompts.plan import Sample, noise_seed
+from probes.stages.trace.towers import PositionGroups, TextTowers
 from probes.stages.trace.variants import Variant
 
 _ABOUT_THE_WORD = "word"
@@ -32,6 +35,8 @@ class TripletDraw:
         Of each prompt, with start and end of text.
     groups : mapping of str to mapping
         Token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place.
+    by_tower : mapping of str to mapping
+        The same by text encoder, of a diffusion transformer (`probes.stages.trace.towers`); empty of a U-Net.
     """
 
     triplet: int
@@ -39,7 +44,8 @@ class TripletDraw:
     noise_seed: int
     prompts: Mapping[str, str]
     tokens: Mapping[str, tuple[str, ...]]
-    groups: Mapping[str, Mapping[str, tuple[int, ...]]]
+    groups: Mapping[str, PositionGroups]
+    by_tower: Mapping[str, Mapping[str, PositionGroups]] = field(default_factory=dict)
 
     @classmethod
     def of_texts(
@@ -74,10 +80,19 @@ class TripletDraw:
             name: tuple(pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids))
             for name, text in prompts.items()
         }
-        return cls(triplet, seed, noise, dict(prompts), tokens, groups)
+        found = [getattr(pipe, one) for one in TOKENIZERS.values() if getattr(pipe, one, None) is not None]
+        towers = TextTowers.of(pipe, found)
+        spans = {
+            name: [next(span for one, span in split_words(text) if one == words[name])]
+            for name, text in prompts.items()
+        }
+        by_tower = _by_tower(towers, prompts, spans)
+        return cls(triplet, seed, noise, dict(prompts), tokens, groups, by_tower)
 
     @classmethod
-    def of_samples(cls, samples: Sequence[Sample], length: int) -> TripletDraw:
+    def of_samples(
+        cls, samples: Sequence[Sample], length: int, towers: TextTowers | None = None
+    ) -> TripletDraw:
         """A triplet as the plan of a run has it.
 
         Parameters
@@ -86,6 +101,8 @@ class TripletDraw:
             Of one triplet and seed, see `probes.prompts.plan.plan`.
         length
             Positions that the text encoder is given.
+        towers
+            Of a diffusion transformer.
         """
         first = samples[0]
         return cls(
@@ -95,7 +112,25 @@ class TripletDraw:
             {sample.indicator: sample.prompt for sample in samples},
             {sample.indicator: sample.tokens for sample in samples},
             {sample.indicator: _groups(sample, length) for sample in samples},
+            _by_tower(
+                towers,
+                {sample.indicator: sample.prompt for sample in samples},
+                {sample.indicator: _spans(sample) for sample in samples},
+            ),
         )
+
+    def positions(self, site: str, indicator: str, groups: str) -> tuple[int, ...]:
+        """Return the token positions of some groups, joined by ``+``, of a prompt at a site."""
+        found = self._groups(site)[indicator]
+        return tuple(place for name in groups.split("+") for place in found[name])
+
+    def _groups(self, site: str) -> Mapping[str, PositionGroups]:
+        return self.by_tower.get(site.partition(".")[0], self.groups)
+
+    @property
+    def read(self) -> tuple[Any, ...]:
+        """What its images hang on of how the prompts are read: tokens, and where the word is among them."""
+        return (self.tokens, self.groups, *([self.by_tower] if self.by_tower else []))
 
     def why_not(self, variant: Variant) -> str | None:
         """Return why a variant cannot be drawn of these prompts, or None: token positions that do not answer one
@@ -104,14 +139,18 @@ class TripletDraw:
         if variant.positions is None or variant.donor is None:
             return None
         names = (variant.recipient, variant.donor)
-        for name in names:
-            if not self.groups[name]:
-                return f"{self.prompts[name]!r} has no one place for its word"
-        for group in variant.positions.split("+"):
-            sizes = [len(self.groups[name][group]) for name in names]
-            if sizes[0] != sizes[1]:
-                texts = " and ".join(repr(self.prompts[name]) for name in names)
-                return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
+        for site in variant.sites:
+            groups = self._groups(site)
+            for name in names:
+                if not groups[name]:
+                    return f"{self.prompts[name]!r} has no one place for its word"
+            for group in variant.positions.split("+"):
+                sizes = [len(groups[name][group]) for name in names]
+                if sizes[0] != sizes[1]:
+                    texts = " and ".join(repr(self.prompts[name]) for name in names)
+                    return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
+            if not self.positions(site, variant.recipient, variant.positions):
+                return f"{self.prompts[variant.recipient]!r} has no token in the group {variant.positions!r} at {site}"
         if (
             variant.kind == "cut"
             and variant.positions == _ABOUT_THE_WORD
@@ -132,3 +171,21 @@ def _groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
     inside = sample.indicator_positions
     together = inside and list(inside) == list(range(inside[0], inside[-1] + 1))
     return groups_around(inside, len(sample.tokens), length) if together else {}
+
+
+def _spans(sample: Sample) -> list[Span]:
+    """Characters of the indicator's word."""
+    inside = set(sample.indicator_positions)
+    words = zip(sample.word_spans, sample.word_positions, strict=True)
+    return [span for span, positions in words if positions and set(positions) <= inside]
+
+
+def _by_tower(
+    towers: TextTowers | None, prompts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
+) -> dict[str, dict[str, PositionGroups]]:
+    """Token positions around the word by text encoder, then by indicator."""
+    found: dict[str, dict[str, PositionGroups]] = {}
+    for name, prompt in prompts.items() if towers else ():
+        for tower, groups in towers.groups(prompt, spans[name]).items():
+            found.setdefault(tower, {})[name] = groups
+    return found

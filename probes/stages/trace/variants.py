@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 from probes.config.trace_options import Trace
 from probes.config.types import EXACT
 from probes.errors import UserError
+from probes.stages.trace.patch_sites import PatchSites, in_text, is_attention
 
 KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "pair", "cut")
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
-# and what stands before it cannot know of it (causal mask).
-CUTS = {"embeddings": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
+# and what stands before it cannot know of it (causal mask). A model has those cuts that it has the sites of.
+CUTS = {"embeddings": 1.0, "inputs": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
 KEYS_AND_VALUES = "key+value"
 _BEFORE = "start+before"
 
@@ -33,34 +34,6 @@ class TraceWords:
     def all(self) -> tuple[str, ...]:
         """Each once, the reference first."""
         return (self.reference, *self.donors, *self.controls)
-
-
-@dataclass(frozen=True)
-class PatchSites:
-    """What a model has that activations can be exchanged at.
-
-    Attributes
-    ----------
-    cross : tuple of str
-        Its cross-attentions, in the order in which they run.
-    sites : tuple of str
-        Those that are swept.
-    heads : mapping of str to int
-        Sites whose heads are swept, and how many they have.
-    layers : tuple of str
-        The layers of its text encoder.
-    calls : int
-        Of the denoiser: steps, and what a scheduler adds to them.
-    shared : bool
-        Whether a row may begin when it is first written (`probes.stages.trace.lazy_rows.possible`).
-    """
-
-    cross: tuple[str, ...]
-    sites: tuple[str, ...]
-    heads: Mapping[str, int]
-    layers: tuple[str, ...]
-    calls: int
-    shared: bool = True
 
 
 @dataclass(frozen=True)
@@ -134,7 +107,7 @@ class TracePlan:
     ----------
     variants : tuple of Variant
     permutations : tuple of tuple of int
-        Orders of the cross-attentions that Shapley values are sampled over.
+        Orders of the ways of the text (`PatchSites.ways`) that Shapley values are sampled over.
     indicators : tuple of str
         That take part.
     places : PatchSites
@@ -219,7 +192,8 @@ def _check_steps(places: PatchSites, trace: Trace) -> None:
     ):
         if last >= places.calls:
             raise UserError(
-                f"trace.{name}: expected steps below {places.calls}, the calls of the U-Net, got {last}: lower it"
+                f"trace.{name}: expected steps below {places.calls}, the calls of the {places.denoiser}, got {last}:"
+                " lower it"
             )
 
 
@@ -227,7 +201,7 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
     """Yield what is drawn of every pair of recipient and donor."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
-    whole = replace(base, sites=places.cross, part=KEYS_AND_VALUES)
+    whole = replace(base, sites=places.ways, part=KEYS_AND_VALUES)
     at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
     for one in at:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
@@ -235,8 +209,10 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
         sites = (*first.sites, *second.sites)
         yield replace(first, name=f"pair:{'+'.join(sites)}:{pair}", kind="pair", sites=sites)
     yield replace(whole, name=f"complete:{pair}", kind="complete")
+    # a transformer's keys and values of later steps know of the donor's image: it is given the text itself
+    text = replace(base, sites=places.inputs) if places.inputs else whole
     for step in _curve(places, trace):
-        yield replace(whole, name=f"curve:{step}:{pair}", kind="curve", first_step=step)
+        yield replace(text, name=f"curve:{step}:{pair}", kind="curve", first_step=step)
     for first, stop in _windows(places, trace):
         for one in at:
             if not one.in_text:
@@ -249,9 +225,10 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
             name = f"head:{site}:{head}:{pair}"
             yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **of_heads)
     for group in trace.positions:
-        yield replace(whole, name=f"position:cross:{group}:{pair}", kind="position", positions=group)
+        read = replace(whole, sites=places.cross, positions=group)
+        yield replace(read, name=f"position:cross:{group}:{pair}", kind="position")
         for one in at:
-            if one.in_text:
+            if one.in_text or one.sites[0] in places.by_token:
                 name = f"position:{one.sites[0]}:{group}:{pair}"
                 yield replace(one, name=name, kind="position", positions=group)
 
@@ -284,24 +261,13 @@ def _pairs(at: Sequence[Variant], trace: Trace) -> Iterator[tuple[Variant, Varia
 
 def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     """Part and source at a site: those of the configuration at an attention."""
-    if site.startswith("text."):
+    if in_text(site):
         return {"part": "text"}
     if not is_attention(site):
-        return {"part": "output", "source": trace.source}
+        return {"part": "output", "source": "own" if site in places.inputs else trace.source}
     # keys and values of cross-attention depend on the text alone
-    both = site in places.cross and set(trace.part.split("+")) <= {"key", "value"}
+    both = site.endswith(".cross") and set(trace.part.split("+")) <= {"key", "value"}
     return {"part": trace.part, "source": "own" if both else trace.source}
-
-
-def is_attention(site: str) -> bool:
-    """Return whether an address is one of an attention.
-
-    Examples
-    --------
-    >>> is_attention("unet.mid.attn.0.cross"), is_attention("unet.mid.attn.0")
-    (True, False)
-    """
-    return site.rpartition(".")[2] in ("cross", "self")
 
 
 def _curve(places: PatchSites, trace: Trace) -> list[int]:
@@ -326,12 +292,12 @@ def _equal(calls: int, number: int) -> list[tuple[int, int]]:
 
 
 def _orders(places: PatchSites, trace: Trace, seed: int) -> tuple[tuple[int, ...], ...]:
-    """Orders in which cross-attentions are given the donor's text, each also backwards (antithetic sampling)."""
+    """Orders in which the ways of the text are given the donor's, each also backwards (antithetic sampling)."""
     if trace.shapley is False or trace.shapley == "exact":
         return ()
     generator, orders = np.random.default_rng(seed), list[tuple[int, ...]]()
     while len(orders) < trace.shapley:
-        order = tuple(map(int, generator.permutation(len(places.cross))))
+        order = tuple(map(int, generator.permutation(len(places.ways))))
         orders += [order, order[::-1]]
     return tuple(orders[: trace.shapley])
 
@@ -339,12 +305,12 @@ def _orders(places: PatchSites, trace: Trace, seed: int) -> tuple[tuple[int, ...
 def _subsets(
     places: PatchSites, trace: Trace, recipient: str, donor: str, orders: Sequence[tuple[int, ...]]
 ) -> Iterator[Variant]:
-    """Sets of cross-attentions with the donor's text, but the empty one, which is the recipient itself."""
-    number = len(places.cross)
+    """Sets of ways with the donor's text, but the empty one, which is the recipient itself."""
+    number = len(places.ways)
     if trace.shapley == "exact":
         if number > EXACT:
             raise UserError(
-                f"trace.shapley: expected at most {EXACT} cross-attentions for every subset, got {number}:"
+                f"trace.shapley: expected at most {EXACT} attentions for every subset, got {number}:"
                 " give a number of permutations"
             )
         chosen = [some for size in range(1, number + 1) for some in combinations(range(number), size)]
@@ -357,7 +323,7 @@ def _subsets(
             "subset",
             recipient,
             donor,
-            sites=tuple(places.cross[index] for index in some),
+            sites=tuple(places.ways[index] for index in some),
             part=KEYS_AND_VALUES,
             stop_step=places.calls,
         )
@@ -367,15 +333,19 @@ def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
     """Exchanges whose share is known, see `CUTS`."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "cut", recipient, donor, stop_step=places.calls)
-    yield replace(
-        base, name=f"cut:embeddings:{pair}", sites=("text.embeddings",), part="text", positions="word"
-    )
-    yield replace(base, name=f"cut:complete:{pair}", sites=places.cross, part=KEYS_AND_VALUES)
-    yield replace(base, name=f"cut:before:{pair}", sites=places.layers[-1:], part="text", positions=_BEFORE)
+    for name, sites, positions in (
+        ("embeddings", places.embeddings, "word"),
+        ("inputs", places.inputs, None),
+        ("complete", places.ways, None),
+        ("before", places.layers, _BEFORE),
+    ):
+        part = KEYS_AND_VALUES if name == "complete" else "output" if name == "inputs" else "text"
+        if sites:
+            yield replace(base, name=f"cut:{name}:{pair}", sites=sites, part=part, positions=positions)
     yield replace(
         base,
         name=f"cut:self:{recipient}>{recipient}",
         donor=recipient,
-        sites=places.cross,
+        sites=places.ways,
         part=KEYS_AND_VALUES,
     )

@@ -26,13 +26,13 @@ def gaps(values, **more) -> pd.DataFrame:
     return table.assign(first="masculine", second="feminine")
 
 
-def test_the_smallest_the_middle_and_the_largest_gap_are_shown_nearest_to_the_first_at_the_right():
+def test_the_lowest_the_middle_and_the_highest_gap_are_shown_nearest_to_the_first_at_the_right():
     values = [0.3, -0.2, 0.1, np.nan, 0.9]
     found = choose_triplets(samples(5, seeds=2), gaps(values), PAIR, "neutral")
     assert [(one.triplet, one.seed, one.place) for one in found] == [
-        (1, 0, "smallest"),
+        (1, 0, "lowest"),
         (2, 0, "middle"),
-        (4, 0, "largest"),
+        (4, 0, "highest"),
     ]
     assert [one.gap["gap"] for one in found] == [-0.2, 0.1, 0.9]
     assert [cell["indicator"] for cell in found[0].cells] == ["feminine", "neutral", "masculine"]
@@ -42,7 +42,7 @@ def test_the_smallest_the_middle_and_the_largest_gap_are_shown_nearest_to_the_fi
 def test_of_one_prompt_each_seed_is_a_triplet():
     rows = gaps([0.2, 0.1], seed=[0, 1]).assign(triplet=0)
     found = choose_triplets(samples(1, seeds=2), rows, PAIR, "neutral")
-    assert [(one.triplet, one.seed, one.place) for one in found] == [(0, 1, "smallest"), (0, 0, "largest")]
+    assert [(one.triplet, one.seed, one.place) for one in found] == [(0, 1, "lowest"), (0, 0, "highest")]
 
 
 def test_without_a_gap_the_first_prompts_are_shown_without_a_number():

@@ -16,6 +16,8 @@ from probes.config.schema import Config, schema_text
 from probes.config.types import SeedRange, option
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource
+from probes.prompts.table import PromptTable
+from probes.prompts.templates import Templates
 from tests.probes.config.test_messages import models
 from triptych.options import parser
 
@@ -39,6 +41,8 @@ def fields(model=Config, seen=None):
 FIELDS = {
     **fields(),
     **fields(PromptSource),
+    **fields(PromptTable),
+    **fields(Templates),
     **fields(Grid),
     **fields(SeedRange),
     **fields(Images),

@@ -68,7 +68,7 @@ def test_a_line_carries_no_kilobyte_of_yaml():
         PROMPTS + "capture: {sites: {" + ", ".join(f"k{i}: 1" for i in range(900)) + "}}",
         PROMPTS + "indicators: {" + ", ".join(f"k{i}: w{i}" for i in range(900)) + "}",
         PROMPTS + "a: [" + "x" * 5000,
-        "prompts: ['" + "x" * 1900 + "']",
+        "prompts: ['{" + "x" * 1900 + "']",
     ):
         refused(text)
 

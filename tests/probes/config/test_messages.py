@@ -182,7 +182,8 @@ def test_bounds_and_sizes(data, expected):
         ({"prompts": [{"str": 5}]}, "prompts[0].str: expected a text"),
         (
             {"prompts": "x"},
-            "prompts: expected a list of prompts, {from: captions.json} or {grid: ...}, got 'x'",
+            "prompts: expected a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or"
+            " {template: ..., texts: ...}, got 'x'",
         ),
     ],
 )

@@ -165,7 +165,7 @@ def test_contrasts_are_every_pair_of_the_others():
 
 
 FAULTS = {
-    "prompts: [a dog]": ("prompts[0]: expected a text with one {person}, got none",),
+    "prompts: ['a {person}', a dog]": ("prompts[1]: expected a text with one {person}, got none",),
     "prompts: ['{person} and {person}']": ("prompts[0]: expected a text with one {person}, got 2",),
     "prompts: ['a {person} {x}']": ("prompts[0]: expected no braces but {person}",),
     "prompts:\n  - 'a {person}'\n  - no": (
@@ -203,7 +203,7 @@ FAULTS = {
         "reference: expected one of ['neutral', 'feminine', 'masculine'], got `person`",
     ),
     PROMPTS + "contrasts: [[masculine, neutral]]": ("contrasts[0]: expected two different ones of",),
-    PROMPTS + "indicators: {neutral: person}": ("expected at least two indicators",),
+    PROMPTS + "indicators: {}": ("indicators: expected an indicator for {person} in the prompts, got none",),
     PROMPTS + "indicators: {neutral: {word: a, control: true}, b: c}": ("indicators.neutral",),
     PROMPTS + "indicators: {neutral: a, b: c, d: {word: e, control: f}}": (
         "indicators.d.control: expected true (the reference) or one of ['neutral', 'b'], got `f`",

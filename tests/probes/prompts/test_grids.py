@@ -142,7 +142,10 @@ prompts:
         ),
         ("{from: professions, setting: a}", "prompts.setting: expected one of professions's (none), got 'a'"),
         ("{from: x.json, setting: a}", "prompts.setting: expected a set with settings, got 'x.json'"),
-        ('[{text: "a {person}", levels: {a: b}, x: y}]', "an id and levels, got `x` beside them"),
+        (
+            '[{text: "a {person}", levels: {a: b}, feminine: y}]',
+            "an id and levels, got `feminine` beside them",
+        ),
         ('[{text: "a {person}", levels: 3}]', "prompts[0].levels: expected the level of each axis"),
         ('[{text: "a {person}", levels: {a: 3}}]', "prompts[0].levels.a: expected a text, got 3"),
         ('[{text: "a {person} {person}"}]', "prompts[0].text: expected a text with one {person}, got 2"),

@@ -124,6 +124,16 @@ def test_the_default_of_word_maps_is_what_former_versions_named(saved, started, 
     assert stored(started) == stored(whole)
 
 
+def test_the_default_of_transformers_is_what_is_taken_where_none_is_named():
+    """No U-Net takes it, and no transformer that of U-Nets, so that they may share an identity."""
+    named = {
+        name: drawn_fields({"capture": {"definition": name}})["capture.definition"]
+        for name in ("default", "joint-mass", "daam", "joint-share", "self-refined")
+    }
+    assert named["joint-mass"] == named["default"] == named["daam"] == "daam"
+    assert (named["joint-share"], named["self-refined"]) == ("joint-share", "self-refined")
+
+
 def test_the_reference_of_free_captions_keys_their_noise(saved, tmp_path):
     captions = [
         {"neutral": f"a person {i}", "feminine": f"a woman {i}", "masculine": f"a man {i}"} for i in "ab"

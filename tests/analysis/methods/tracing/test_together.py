@@ -153,6 +153,38 @@ def test_without_pairs_the_report_says_how_to_patch_them_and_sums_need_all_place
     assert np.isnan(row["sufficiency_interaction"]) and np.isfinite(row["sufficiency_sum"])
 
 
+def test_sums_are_of_the_ways_of_the_text_and_not_of_what_lies_before_them():
+    """A text encoder holds all that its states pass on: with theirs it would count twice."""
+    traced = effects("redundant", pairs=False)
+    before = ("site", "text_2.embeddings", "text", "own", None, None, 0, 5)
+    more = {
+        (before, recipient, donor): values
+        for (where, recipient, donor), values in traced.patched.items()
+        if where == place("complete", *SITES)
+    }
+    nested = Effects(**{**traced.__dict__, "patched": {**more, **traced.patched}})
+    found, expected = together_table([nested], SAMPLING), together_table([traced], SAMPLING)
+    assert (found["n_places"] == 3).all() and len(nested.places(["site"])) == 4
+    pd.testing.assert_frame_equal(found, expected)
+    assert "The shares of the 3 ways of the text into the image add up in" in str(said(tables(nested)))
+
+    def pooled(where):
+        """The first place is the pooled text, of which the output is patched."""
+        sites = where[1].replace(SITES[0], "text.pooled")
+        return (where[0], sites, "output" if sites == "text.pooled" else where[2], *where[3:])
+
+    renamed = {(pooled(where), *names): values for (where, *names), values in traced.patched.items()}
+    first = Effects(**{**traced.__dict__, "patched": renamed})
+    table = together_table([first], SAMPLING)
+    (text,) = [
+        one for one in said(tables(first)) if one.startswith("The pooled text, which has no place in a word")
+    ]
+    share = both(tables(first), "trace_shares")["sufficiency"].iloc[0]
+    assert f"has the share {share:.2f} [" in text and " and is needed for " in text
+    numbers = [name for name in expected if expected[name].dtype == float]
+    pd.testing.assert_frame_equal(table[numbers], expected[numbers])
+
+
 def test_a_share_outside_of_0_to_1_has_a_word_why():
     def words(share, low, high):
         row = {"sufficiency": share, "sufficiency_joint_low": low, "sufficiency_joint_high": high}

@@ -1,6 +1,8 @@
 """Claims of reports held against what was planted, on made-up tables whose truth is known."""
 
+import json
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,9 +18,11 @@ from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
 from analysis.tables.registry import read
 from analysis.tables.stage import measure
+from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions, of_trace
-from lab.validate.models.repeated import claims_section, counted_claims, rate
+from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, rate
+from lab.validate.objects import findings
 from probes.config.schema import Config
 from probes.runs.store import Run
 from tests.analysis import synthetic_run
@@ -109,11 +113,39 @@ def test_the_section_counts_runs_by_model_and_noise(path):
     assert [row["right"] for row in rows] == [1, 0, 0] and [row["primary"] for row in rows] == [1, 1, 1]
     assert rows[1]["false"] == len(rows[1]["claims"]) > rows[1]["unhedged"] > 0
     assert rows[1]["cells"] == len(read(runs[0], "gap").query("step >= 0 and metric == 'cosine'"))
-    text = claims_section(runs)
+    text = claims_section(json.loads(json.dumps(grouped_claims(runs))))
     assert "| toyworld-null | own | 1 | 1 of 1 (100.0 %, 2.5 % to 100.0 %) |" in text
     assert "| toyworld-null | independent | 1 | 1 of 1 " in text
     cards = sum(claim.kind == reported.CARDS for claim in rows[0]["claims"])
     assert f"| toyworld | own | cards | {cards} | 0 | 0 | 0 |" in text
+
+
+def test_rows_of_other_models_stay_as_they_are_stored(path, tmp_path, monkeypatch):
+    objects = {
+        "claimed": 2,
+        "claimed, not there": 1,
+        "which": "tie",
+        "uncorrected": 3,
+        "uncorrected, not there": 0,
+    }
+    objects |= {"marked": 4, "runs": 1, "drawn": 5, "covered": [0.95, 0.9, 0.96, 0.91], "intervals": 7}
+    monkeypatch.setattr(findings, "page_rows", lambda paths: [objects | {"model": f"of {len(paths)} run"}])
+    page = tmp_path / "page.md"
+    for name in ("toyworld", "toyworld-null"):
+        page.write_text(calibrate._with_claims("# A\n", [opened(path, name)], page))
+    text = page.read_text()
+    assert text.count("\n## ") == 2
+    assert text.count("\n| toyworld | own | 1 | ") == text.count("\n| toyworld-null | own | 1 | 1 of 1 ") == 1
+    assert "| of 1 run | 1 | 2 | 1 (tie) | 3 | 0 | 4 |" in text
+    assert "| 95.0 % | 90.0 % | 96.0 % | 91.0 % | 7 |" in text
+    stored = json.loads(calibrate.stored_claims(page).read_text())
+    assert calibrate.claims_sections(text, stored, True) == text
+
+
+def test_the_sections_of_the_docs_are_those_of_what_is_stored():
+    page = Path(calibrate.__file__).parents[3] / "docs/validation/calibration.md"
+    text, stored = page.read_text("utf-8"), json.loads(calibrate.stored_claims(page).read_text("utf-8"))
+    assert calibrate.claims_sections(text, stored, True) == text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Claims of a run compared with the checker's reading of the same images."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from lab.validate.objects.findings import (
     coverage,
     findings,
     main,
+    page_rows,
     page_section,
     summary,
 )
@@ -86,7 +88,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
 
 def test_the_section_has_a_row_of_claims_and_one_of_coverage(readings, monkeypatch):
     monkeypatch.setattr(objects_findings, "read_run", lambda path: readings[int(path.name)])
-    text = page_section([Path("0"), Path("1")], runs=4)
+    text = page_section(json.loads(json.dumps(page_rows([Path("0"), Path("1")], runs=4))))
     claims, covered = [line.split(" | ") for line in text.splitlines() if line.startswith("| toyworld |")]
     table = coverage(readings, runs=4).set_index(["quantity", "treatment"])
     assert claims[1] == "2" and int(claims[2]) == sum((findings(r)["claim"] == HOLDS).sum() for r in readings)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from analysis.stats.group_swaps import group_swaps
-from lab.validate.statistics import estimate_ratios, shared_noise, side_shares, tones
+from lab.validate.statistics import attributes, estimate_ratios, shared_noise, side_shares, tones
 
 
 def test_tones_that_spread_twice_as_far_are_no_other_mean():
@@ -40,6 +40,30 @@ def test_a_group_is_held_against_the_others_by_welch():
         freedom = (errors[0] + errors[1]) ** 2 / (errors[0] ** 2 / freedoms[0] + errors[1] ** 2 / freedoms[1])
         tails = stats.t.sf(t, freedom)
         assert found.group_p_value[group, 0] == pytest.approx((tails <= tails[0]).mean(), abs=0.05)
+
+
+def test_attributes_of_an_image_that_are_tied_are_no_difference():
+    table = attributes.attribute_rejections(attributes.ATTRIBUTE_WORLDS[1:2], simulations=100, seed=1)
+    rate = table.set_index("test")["rate"]
+    whole, one, independent = (rate[test] for test in attributes.TESTS)
+    assert max(whole, one) <= 0.05 + 3 * 0.022 and independent > 0.1  # 100 runs: a standard error of 2.2 %
+
+
+@pytest.mark.parametrize(
+    "world", [*attributes.ATTRIBUTE_WORLDS, *attributes.LEANING], ids=lambda one: one.name
+)
+def test_attributes_are_half_and_half_but_for_the_lean_and_tied_as_the_world_says(world):
+    rng = np.random.default_rng(3)
+    first, second = (
+        np.stack(one) for one in zip(*(attributes.draw_attributes(world, rng) for _ in range(40)))
+    )
+    error = 0.5 / np.sqrt(40 * attributes.PROMPTS * attributes.DRAWS)  # if all attributes were one
+    for values, lean in ((first, world.lean), (second, -world.lean)):
+        assert values.mean() == pytest.approx(stats.norm.cdf(lean), abs=4 * error)
+    both = (first[:, :, 0] == first[:, :, 1]).mean()  # two attributes of an image, by the bivariate normal
+    correlation = world.noise + (1 - world.noise) * world.tied
+    if not world.lean:
+        assert both == pytest.approx(0.5 + np.arcsin(correlation) / np.pi, abs=4 * error)
 
 
 def test_objects_of_a_shared_noise_differ_without_any_difference():

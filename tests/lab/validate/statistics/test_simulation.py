@@ -23,6 +23,7 @@ from lab.validate.statistics.simulation import (
     object_coverage,
     object_rejections,
 )
+from lab.validate.statistics.words import LEANING as LEANING_WORDS
 from lab.validate.statistics.words import WordWorld, draw_words, word_rejections
 from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 
@@ -165,7 +166,14 @@ def test_intervals_of_gaps_cover_as_often_as_they_say():
 @pytest.mark.slow
 def test_seeds_of_one_prompt_keep_the_level():
     assert outside(seed_rejections(simulations=2000, seed=11), REJECTION) == []
-    assert outside(seed_coverage(simulations=2000, seed=11), COVERAGE) == []
+    table = seed_coverage(simulations=2000, seed=11)
+    # of 24 seeds one or two are others: that interval is too wide, as Student's alone is, and the page lists it
+    wide = "one image in 20 is another, 24 seeds"
+    assert outside(table, COVERAGE, allowed={(wide, "mean gap, envelope")}) == []
+    rate = table.set_index(["world", "test"])["rate"]
+    assert (
+        rate[wide, "mean gap, envelope"] > COVERAGE[0] and rate[wide, "mean gap, Student's t"] > COVERAGE[1]
+    )
 
 
 @pytest.mark.slow
@@ -176,7 +184,12 @@ def test_gaps_that_words_make_are_rejected_as_often_as_it_says():
     for n in (24, 100):
         world = f"all words mean the same, {n} prompts"
         assert rate[world, "against 0, sign flips"] > 0.3
-        assert rate[world, "against words, 3 a side, 3 of the reference"] > 0.03
+    # conservative where all words mean the same; what it finds where the reference leans is the other side
+    table = word_rejections(LEANING_WORDS, simulations=1000, seed=11)
+    rate = table.set_index(["world", "test"])["rate"]
+    for n in (24, 100):
+        three = "against words, 3 a side, 3 of the reference"
+        assert rate[f"lean 0.3, {n} prompts", three] > 0.6 and rate[f"lean 0.6, {n} prompts", three] > 0.95
 
 
 @pytest.mark.slow

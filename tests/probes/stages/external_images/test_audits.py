@@ -116,7 +116,6 @@ def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
     assert stage.plan(load_config(path), "closed.yaml").images == 8
 
 
-def test_prompts_without_contexts_stay_refused(tmp_path):
-    grid = {"grid": "a {person} {attribute}", "attribute": ["in a hat"]}
+def test_prompts_without_levels_stay_refused(tmp_path):
     with pytest.raises(UserError, match="prompts: expected none beside `images`"):
-        load_config(written(tmp_path, rows(), prompts=grid))
+        load_config(written(tmp_path, rows(), prompts=["a {person} in a hat"]))

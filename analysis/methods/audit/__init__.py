@@ -1,0 +1,1 @@
+"""Audits of labelled pictures: shares by model, profession and setting, without a run and without triplets."""

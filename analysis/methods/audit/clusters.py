@@ -1,0 +1,91 @@
+"""Pictures that share a noise: tests and intervals whose unit is the noise, not the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.methods.audit.design import AuditCell
+from analysis.stats.effects import wilson_interval
+from analysis.stats.rates import effective
+
+FLIPS = 9999
+
+
+def effective_size(cell: AuditCell) -> float:
+    """Return how many independent pictures the decided pictures of a cell are worth."""
+    return float(effective(cell.hits[:, None], cell.of[:, None])[1][0])
+
+
+def share_p_value(cell: AuditCell, reference: float) -> float:
+    """Return the p-value that a share is the reference: exact with one picture a noise, else the score test."""
+    if (cell.of <= 1).all():
+        return float(stats.binomtest(cell.count, cell.decided, reference).pvalue) if cell.decided else np.nan
+    size = effective_size(cell)
+    if size <= 0 or not 0 < reference < 1:
+        return np.nan
+    return float(2 * stats.norm.sf(abs(cell.share - reference) / np.sqrt(reference * (1 - reference) / size)))
+
+
+def paired_values(first: AuditCell, second: AuditCell, about: float | None = None) -> NDArray[np.float64]:
+    """Return second less first of each noise that both have; with `about` what both lie beyond it, summed."""
+    both = (first.of > 0) & (second.of > 0)
+    a, b = (one.hits[both] / one.of[both] for one in (first, second))
+    return b - a if about is None else (b - about) + (a - about)
+
+
+def flip_p_value(values: NDArray[np.float64], seed: int) -> float:
+    """Return the two-sided p-value of sign flips of the values; of -1, 0 and 1 McNemar's exact test."""
+    moved = values[np.abs(values) > 1e-12]
+    if not len(moved):
+        return 1.0 if len(values) else np.nan
+    if np.ptp(np.abs(moved)) < 1e-12:
+        return float(stats.binomtest(int((moved > 0).sum()), len(moved)).pvalue)
+    rng = np.random.default_rng(seed)
+    test = stats.permutation_test(
+        (moved,), np.sum, permutation_type="samples", n_resamples=FLIPS, vectorized=False, rng=rng
+    )
+    return float(test.pvalue)
+
+
+def paired_interval(first: AuditCell, second: AuditCell, level: float) -> tuple[float, float]:
+    """Return the interval of the difference of two shares over the same noises, second less first.
+
+    Wilson's intervals with effective sizes, joined by the square-and-add rule with the correlation over noises.
+
+    Source
+    ------
+    Newcombe 1998, method 10 for paired proportions; Korn and Graubard 1998 for the sizes.
+    """
+    hits, of = (np.stack([getattr(one, name) for one in (second, first)], axis=1) for name in ("hits", "of"))
+    rate, size, pull = effective(hits, of)
+    low, high = wilson_interval(rate, size, level)
+    alone = np.sqrt((pull[:, 0] ** 2).sum() * (pull[:, 1] ** 2).sum())
+    correlation = (pull[:, 0] * pull[:, 1]).sum() / alone if alone > 0 else 0.0
+    down, up = rate - low, high - rate
+    value = rate[0] - rate[1]
+    below = down[0] ** 2 - 2 * correlation * down[0] * up[1] + up[1] ** 2
+    above = up[0] ** 2 - 2 * correlation * up[0] * down[1] + down[1] ** 2
+    return float(value - np.sqrt(max(below, 0))), float(value + np.sqrt(max(above, 0)))
+
+
+def jackknife(units: int, statistic: Callable[[NDArray[np.bool_]], float]) -> tuple[float, float]:
+    """Return a statistic of all noises, and its jackknife variance over them.
+
+    Parameters
+    ----------
+    units : int
+    statistic : callable
+        Given which noises are in.
+    """
+    everyone = np.ones(units, bool)
+    without = []
+    for place in range(units):
+        left = everyone.copy()
+        left[place] = False
+        without.append(statistic(left))
+    spread = np.array(without) - np.mean(without) if units > 1 else np.full(1, np.nan)
+    return statistic(everyone), float((units - 1) / units * (spread**2).sum()) if units > 1 else np.nan

@@ -1,0 +1,244 @@
+"""The design of an audit: models, factors, the answer whose share is asked, what it is held against; its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.audit.labels import MISSING, TIE
+from analysis.methods.audit.tables import read_texts
+from probes.errors import UserError, nearest
+
+ALL = "all"
+WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
+UNLIKE = ("prompts", "readers")
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is asked of labelled pictures.
+
+    Attributes
+    ----------
+    answer : str
+        Whose share is asked, of pictures with an answer that is not `undecided`.
+    answers : tuple of str
+        Decided answers.
+    undecided : tuple of str
+    factors : tuple of str
+        The first is tested between its levels (professions); of each other one the levels are held against the first.
+    levels : mapping of str to tuple of str
+        Of each factor and of ``model``, in their order.
+    reference : mapping of str to float
+        By level of the first factor: the share that its share is held against.
+    reference_n : mapping of str to int
+        On how many people or items it rests; a level that is not there has it exactly.
+    clustered : bool
+        Whether pictures of a model share a noise; else each is by itself.
+    against : str
+        What the reference is, in words.
+    level : float
+        Of intervals; tests are at one less this.
+    effect : float
+        For which the tables say how many pictures it takes.
+    permutations, seed : int
+        Of the tests between professions.
+    """
+
+    answer: str
+    answers: tuple[str, ...]
+    undecided: tuple[str, ...]
+    factors: tuple[str, ...]
+    levels: Mapping[str, tuple[str, ...]]
+    reference: Mapping[str, float]
+    reference_n: Mapping[str, int] = field(default_factory=dict)
+    clustered: bool = False
+    against: str = "one half"
+    level: float = 0.95
+    effect: float = 0.2
+    permutations: int = 2000
+    seed: int = 0
+
+    @property
+    def by(self) -> str:
+        """The first factor."""
+        return self.factors[0]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other factors."""
+        return self.factors[1:]
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests."""
+        return 1 - self.level
+
+    @property
+    def family(self) -> str:
+        """How the tests of a family are adjusted: Hommel asks for cells that do not hang together."""
+        return "holm" if self.clustered else "hommel"
+
+
+@dataclass(frozen=True)
+class AuditCell:
+    """Pictures of one model made for the same.
+
+    Attributes
+    ----------
+    hits, of : ndarray of float64, shape (n_units,)
+        Pictures of each unit with the answer, and decided ones; the units of a model have the same places.
+    pictures : int
+        Decided or not.
+    """
+
+    hits: NDArray[np.float64]
+    of: NDArray[np.float64]
+    pictures: int
+
+    @cached_property
+    def count(self) -> int:
+        """Pictures with the answer."""
+        return int(self.hits.sum())
+
+    @cached_property
+    def decided(self) -> int:
+        """Decided pictures."""
+        return int(self.of.sum())
+
+    @cached_property
+    def share(self) -> float:
+        """Share of the decided pictures; NaN of none."""
+        return self.count / self.decided if self.decided else float("nan")
+
+
+def choose_answer(
+    readings: pd.DataFrame, path: Path, answer: str | None, undecided: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the answer whose share is asked, and all decided answers.
+
+    Raises
+    ------
+    UserError
+        There are not two decided answers or more, or it is to be said which of more is asked.
+    """
+    said = readings["answer"]
+    answers = tuple(sorted({*said} - {*undecided, MISSING, TIE}))
+    if len(answers) < 2 and not (answers and answer):
+        found = ", ".join(sorted({*said} - {MISSING})) or "none"
+        raise UserError(
+            f"{path}: expected two answers or more that decide, got {found}: name others with --undecided"
+        )
+    if answer is not None and answer not in answers:
+        raise UserError(f"--answer: {nearest('decided answer', answer, answers)}")
+    if answer is None and len(answers) > 2:
+        raise UserError(
+            f"--answer: expected the answer whose share is asked, got none of {', '.join(answers)}: name one"
+        )
+    return answer or answers[0], answers
+
+
+def read_reference(path: Path, by: str, levels: tuple[str, ...]) -> tuple[dict[str, float], dict[str, int]]:
+    """Return shares in the world by level of a factor, and how many they rest on where a column ``n`` says it.
+
+    Raises
+    ------
+    UserError
+        A column or a level is missing, a level stands twice, or a share is none.
+    """
+    table = read_texts(path)
+    for name in (by, WORLD[0]):
+        if name not in table:
+            raise UserError(f"{path}: {nearest('column', name, table.columns)}")
+    table[by] = table[by].str.strip()
+    own = table[table[by].isin(levels)]
+    missing = next((name for name in levels if name not in set(own[by])), None)
+    if missing is not None:
+        raise UserError(f"{path}: {by}: {nearest('row', missing, table[by])}")
+    if own[by].duplicated().any():
+        place = own.index[own[by].duplicated()][0]
+        raise UserError(
+            f"{path}: {place}: expected every {by} once, got {own[by][place]!r} twice: leave one out"
+        )
+    shares, sizes = {}, {}
+    for place, row in own.iterrows():
+        shares[row[by]] = _number(row[WORLD[0]], path, place, "a share from 0 to 1", 1.0)
+        if row.get(WORLD[1], ""):
+            sizes[row[by]] = round(
+                _number(row[WORLD[1]], path, place, "a whole number of at least 1", np.inf, 1.0)
+            )
+    return shares, sizes
+
+
+def _number(text: str, path: Path, place: object, what: str, most: float, least: float = 0.0) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not least <= value <= most:
+        raise UserError(f"{path}: {place}: expected {what}, got {text!r}: mend it")
+    return value
+
+
+def require_comparable(
+    rows: pd.DataFrame,
+    readings: pd.DataFrame,
+    factors: tuple[str, ...],
+    path: Path,
+    unlike: tuple[str, ...] = (),
+) -> None:
+    """Refuse models that were not asked for the same, or not read by the same, unless that is said to be meant.
+
+    Raises
+    ------
+    UserError
+        Names the two models, and the first thing that one of them has alone.
+    """
+    models = list(dict.fromkeys(readings["model"]))
+    keys = [*factors, "prompt"]
+    asked = {name: {*own[keys].itertuples(index=False, name=None)} for name, own in readings.groupby("model")}
+    readers = {name: {*own["annotator"]} for name, own in rows.groupby("model")}
+    for option, found, what in (
+        ("prompts", asked, "the same prompts of"),
+        ("readers", readers, "the same annotators of"),
+    ):
+        for name in models if option not in unlike else ():
+            alone = found[models[0]] ^ found[name]
+            if alone:
+                one = min(alone)
+                shown = one if isinstance(one, str) else " · ".join(filter(None, one))
+                which = models[0] if one in found[models[0]] else name
+                raise UserError(
+                    f"{path}: expected {what} {models[0]} and {name}, got {shown!r} of {which} alone: compare what both"
+                    f" have with --unlike {option}"
+                )
+
+
+def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], AuditCell]:
+    """Return the cells by model and levels, in their order; only those that have pictures.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        Of `analysis.methods.audit.labels.join_answers`.
+    design : Design
+    """
+    decided = readings["answer"].isin(design.answers).to_numpy(float)
+    hit = (readings["answer"] == design.answer).to_numpy(float)
+    keys = ["model", *design.factors]
+    number = readings["unit"] if design.clustered else readings.groupby(keys).cumcount()
+    found = {}
+    for _, own in readings.assign(decided=decided, hit=hit, number=number).groupby("model", sort=False):
+        units = {name: place for place, name in enumerate(dict.fromkeys(own["number"]))}
+        for key, cell in own.groupby(keys, sort=False):
+            places, width = cell["number"].map(units).to_numpy(int), len(units)
+            hits, of = (np.bincount(places, cell[name], width) for name in ("hit", "decided"))
+            found[key] = AuditCell(hits, of, len(cell))
+    order = {name: {one: k for k, one in enumerate(design.levels[name])} for name in keys}
+    return dict(sorted(found.items(), key=lambda item: [order[n][one] for n, one in zip(keys, item[0])]))

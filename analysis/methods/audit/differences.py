@@ -1,0 +1,304 @@
+"""Differences of shares, and of their distances from the reference, between two lists of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.methods.audit import clusters
+from analysis.methods.audit.design import AuditCell, Design
+from analysis.methods.audit.shares import NO_PICTURE, cell_size
+from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import (
+    newcombe_interval,
+    normal_p,
+    square_and_add,
+    squared_distance,
+    stratified_exact_test,
+)
+
+NUMBERS = (
+    *(
+        "decided_first",
+        "decided_second",
+        "share_first",
+        "share_second",
+        "difference",
+        "low",
+        "high",
+        "p_value",
+    ),
+    *(
+        "distance_first",
+        "distance_second",
+        "distance_difference",
+        "distance_low",
+        "distance_high",
+        "p_distance",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells made for the same but for what is compared, and the reference of their shares."""
+
+    first: AuditCell
+    second: AuditCell
+    reference: float
+
+    @property
+    def defined(self) -> bool:
+        """Whether both have decided pictures."""
+        return bool(self.first.decided and self.second.decided)
+
+
+def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
+    """Return the difference of two cells, second less first.
+
+    Parameters
+    ----------
+    pair : Pair
+    design : Design
+    paired : bool
+        Whether the pictures of both come from the same noises; asked where pictures share noises at all.
+
+    Returns
+    -------
+    dict
+        `NUMBERS` and ``reason``. The difference has Newcombe's interval, and Fisher's test; of the same noises the
+        interval for pairs, and sign flips (McNemar). Distances are absolute differences from the reference; the
+        interval of their difference joins those of the shares, and ``p_distance`` is the larger p-value of
+        two tests: that the shares are equal, and that they lie on both sides of the reference, equally far.
+    """
+    if not pair.defined:
+        return dict.fromkeys(NUMBERS, np.nan) | _counts([pair]) | {"reason": NO_PICTURE}
+    a, b, r = pair.first, pair.second, pair.reference
+    if not design.clustered:
+        return {**_of_counts(a.count, a.decided, b.count, b.decided, r, design.level)}
+    sizes = cell_size(a, design), cell_size(b, design)
+    if paired:
+        ends = clusters.paired_interval(a, b, design.level)
+        p_value = clusters.flip_p_value(clusters.paired_values(a, b), design.seed)
+        p_mirrored = clusters.flip_p_value(clusters.paired_values(a, b, r), design.seed)
+    else:
+        ends = newcombe_interval(b.share, sizes[1], a.share, sizes[0], design.level)
+        p_value = _welch(a, b)
+        p_mirrored = _equally_far((a.share, b.share), sizes, r)
+    return _counts([pair]) | _said((a.share, b.share), sizes, r, design.level, ends, (p_value, p_mirrored))
+
+
+@lru_cache(maxsize=65536)
+def _of_counts(x: int, n: int, y: int, m: int, reference: float, level: float) -> dict:
+    """What is said of two cells of independent pictures, by their counts."""
+    ends = newcombe_interval(y / m, m, x / n, n, level)
+    p_value = stratified_exact_test([y], [m], [x], [n])
+    if reference == 0.5:  # then the second share is that of the first's other answers
+        p_mirrored = stratified_exact_test([y], [m], [n - x], [n])
+    else:
+        p_mirrored = _equally_far((x / n, y / m), (n, m), reference)
+    said = _said((x / n, y / m), (n, m), reference, level, ends, (p_value, p_mirrored))
+    return {"decided_first": n, "decided_second": m} | said
+
+
+def _said(
+    shares: tuple[float, float],
+    sizes: tuple[float, float],
+    reference: float,
+    level: float,
+    ends: tuple,
+    p_values: tuple[float, float],
+) -> dict:
+    first, second = (_distance_ends(*one, reference, level) for one in zip(shares, sizes))
+    low, high = square_and_add(second[0], second[1:], first[0], first[1:])
+    return {
+        "share_first": shares[0],
+        "share_second": shares[1],
+        "difference": shares[1] - shares[0],
+        "low": float(ends[0]),
+        "high": float(ends[1]),
+        "p_value": p_values[0],
+        "distance_first": first[0],
+        "distance_second": second[0],
+        "distance_difference": second[0] - first[0],
+        "distance_low": float(low),
+        "distance_high": float(high),
+        "p_distance": float(np.fmax(*p_values)),
+        "reason": "",
+    }
+
+
+def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dict:
+    """Return the mean difference of two lists of cells, paired by what they were made for, second less first.
+
+    Returns
+    -------
+    dict
+        `NUMBERS` and ``reason``. Shares are means over the pairs; the interval joins those of the pairs by the
+        square-and-add rule, and the test is exact, stratified by pair. Distances are root mean squares over the pairs,
+        without what chance adds (`analysis.stats.proportions.squared_distance`); their test is of the mean squares.
+        Where pictures share noises all are over the noises (jackknife, Student's t).
+    """
+    known = [pair for pair in pairs if pair.defined]
+    if not known:
+        return dict.fromkeys(NUMBERS, np.nan) | _counts(pairs) | {"reason": NO_PICTURE}
+    shares = [float(np.mean([getattr(pair, side).share for pair in known])) for side in ("first", "second")]
+    found = _clustered(known, design, paired) if design.clustered else _independent(known, design)
+    squares, variances = found.pop("squares"), found.pop("variances")
+    most = farthest([pair.reference for pair in known])
+    distances = [mean_distance(*side, design.level, most) for side in zip(squares, variances)]
+    low, high = square_and_add(distances[1][0], distances[1][1:], distances[0][0], distances[0][1:])
+    return _counts(known) | {
+        "share_first": shares[0],
+        "share_second": shares[1],
+        "difference": shares[1] - shares[0],
+        **found,
+        "distance_first": distances[0][0],
+        "distance_second": distances[1][0],
+        "distance_difference": distances[1][0] - distances[0][0],
+        "distance_low": float(low),
+        "distance_high": float(high),
+        "reason": "" if len(known) == len(pairs) else f"over {len(known)} of {len(pairs)}",
+    }
+
+
+def mean_distance(
+    square: float, variance: float, level: float, most: float = 1.0
+) -> tuple[float, float, float]:
+    """Return a root mean square distance and the ends of its interval, at most `most`, of the mean square's estimate.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in mean_distance(0.09, 0.0004, 0.95)]
+    [0.3, 0.225, 0.359]
+    """
+    half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance)
+    ends = (square, square - half, square + half)
+    value, low, high = (float(np.sqrt(np.clip(end, 0.0, most**2))) for end in ends)
+    return value, low, high
+
+
+def farthest(references: Sequence[float]) -> float:
+    """Return the root mean square of the largest distances that shares can have from their references.
+
+    Examples
+    --------
+    >>> farthest([0.5, 0.5])
+    0.5
+    """
+    return float(np.sqrt(np.mean([max(one, 1 - one) ** 2 for one in references])))
+
+
+def mean_square(group: Sequence[tuple[AuditCell, float]], design: Design) -> tuple[float, float]:
+    """Return the mean squared distance of cells from their references without what chance adds, and its variance."""
+    if design.clustered:
+        units = len(group[0][0].of)
+        return clusters.jackknife(units, lambda chosen: _square(group, chosen))
+    columns = [[cell.count for cell, _ in group], [cell.decided for cell, _ in group], [r for _, r in group]]
+    values, variances = squared_distance(*columns)
+    known = ~np.isnan(values)
+    if not known.any():
+        return np.nan, np.nan
+    return float(values[known].mean()), float(variances[known].sum() / known.sum() ** 2)
+
+
+def _independent(pairs: Sequence[Pair], design: Design) -> dict:
+    ends = np.array(
+        [[own["low"], own["high"]] for own in (compare_pair(p, design, paired=False) for p in pairs)]
+    )
+    each = np.array([p.second.share - p.first.share for p in pairs])
+    down, up = (np.sqrt(((each - ends[:, side]) ** 2).sum()) / len(pairs) for side in (0, 1))
+    columns = [
+        [getattr(getattr(p, side), name) for p in pairs]
+        for side in ("second", "first")
+        for name in ("count", "decided")
+    ]
+    sides = [
+        mean_square([(getattr(p, side), p.reference) for p in pairs], design) for side in ("first", "second")
+    ]
+    return {
+        "low": float(each.mean() - down),
+        "high": float(each.mean() + up),
+        "p_value": stratified_exact_test(*columns),
+        "p_distance": float(normal_p(sides[1][0] - sides[0][0], sides[0][1] + sides[1][1])),
+        "squares": [side[0] for side in sides],
+        "variances": [side[1] for side in sides],
+    }
+
+
+def _clustered(pairs: Sequence[Pair], design: Design, paired: bool) -> dict:
+    groups = [[(getattr(p, side), p.reference) for p in pairs] for side in ("first", "second")]
+    sizes = [len(group[0][0].of) for group in groups]
+    sides = [mean_square(group, design) for group in groups]
+
+    def mean(group: list, chosen: NDArray[np.bool_]) -> float:
+        with np.errstate(invalid="ignore"):
+            return float(np.nanmean([cell.hits[chosen].sum() / cell.of[chosen].sum() for cell, _ in group]))
+
+    if paired:
+        units = sizes[0]
+        value, variance = clusters.jackknife(units, lambda c: mean(groups[1], c) - mean(groups[0], c))
+        apart = clusters.jackknife(units, lambda c: _square(groups[1], c) - _square(groups[0], c))
+    else:
+        means = [clusters.jackknife(n, lambda c, g=group: mean(g, c)) for n, group in zip(sizes, groups)]
+        value, variance = means[1][0] - means[0][0], means[0][1] + means[1][1]
+        apart, units = (sides[1][0] - sides[0][0], sides[0][1] + sides[1][1]), min(sizes)
+    edge = stats.t.ppf((1 + design.level) / 2, units - 1) * np.sqrt(variance) if units > 1 else np.nan
+    return {
+        "low": float(value - edge),
+        "high": float(value + edge),
+        "p_value": _t_p_value(value, variance, units),
+        "p_distance": _t_p_value(*apart, units),
+        "squares": [side[0] for side in sides],
+        "variances": [side[1] for side in sides],
+    }
+
+
+def _t_p_value(value: float, variance: float, units: int) -> float:
+    if units < 2 or not variance > 0:
+        return np.nan
+    return float(2 * stats.t.sf(abs(value) / np.sqrt(variance), units - 1))
+
+
+def _square(group: Sequence[tuple[AuditCell, float]], chosen: NDArray[np.bool_]) -> float:
+    """The mean over cells of products of two different noises' sums of answers less the reference."""
+    values = []
+    for cell, reference in group:
+        of = cell.of[chosen]
+        away = cell.hits[chosen] - reference * of
+        weight = of.sum() ** 2 - (of**2).sum()
+        values.append((away.sum() ** 2 - (away**2).sum()) / weight if weight > 0 else np.nan)
+    return float(np.nanmean(values)) if not np.isnan(values).all() else np.nan
+
+
+def _counts(pairs: Sequence[Pair]) -> dict:
+    return {f"decided_{side}": sum(getattr(p, side).decided for p in pairs) for side in ("first", "second")}
+
+
+def _distance_ends(share: float, size: float, reference: float, level: float) -> tuple[float, float, float]:
+    """How far a share lies from the reference, and the ends of Wilson's interval in that measure."""
+    low, high = (
+        float(end) - reference for end in wilson_interval(np.float64(share), np.float64(size), level)
+    )
+    nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return abs(share - reference), nearest, max(abs(low), abs(high))
+
+
+def _equally_far(shares: tuple[float, float], sizes: tuple[float, float], reference: float) -> float:
+    """The p-value that two shares lie on both sides of the reference, equally far; variances at (x + 1) / (n + 2)."""
+    near = [(share * size + 1) / (size + 2) for share, size in zip(shares, sizes)]
+    variance = sum(share * (1 - share) / size for share, size in zip(near, sizes))
+    return float(normal_p(sum(shares) - 2 * reference, variance))
+
+
+def _welch(first: AuditCell, second: AuditCell) -> float:
+    """Welch's t-test of the shares of two models' noises."""
+    rates = [cell.hits[cell.of > 0] / cell.of[cell.of > 0] for cell in (first, second)]
+    if min(map(len, rates)) < 2 or not sum(np.ptp(rate) for rate in rates):
+        return np.nan
+    return float(stats.ttest_ind(rates[1], rates[0], equal_var=False).pvalue)

@@ -1,0 +1,258 @@
+"""Labels that people gave to pictures: which picture, of which model, made for what, and what each annotator said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.methods.audit.tables import read_texts, require_spellings
+from probes.errors import UserError, nearest
+from probes.stages.external_images.table import IMAGE_COLUMNS, PICTURES
+
+LABELS = ("label", "answer", "read_as")  # columns looked for in this order where none is named
+FACTORS = ("profession", "setting", "template")  # likewise, all that are there
+UNDECIDED = ("both", "cannot tell", "can't tell", "unclear", "undecided", "unknown", "unsure")
+MISSING, TIE = "", "no majority"
+
+
+@dataclass(frozen=True)
+class LabelColumns:
+    """Columns of a table of labels; empty where there is none.
+
+    Attributes
+    ----------
+    image, label : str
+    factors : tuple of str
+        What pictures were made for: the first is that of the page's columns.
+    model, annotator, prompt, unit : str
+        Of these ``unit`` names what pictures share (their noise); where it is empty every picture is by itself.
+    """
+
+    image: str
+    label: str
+    factors: tuple[str, ...]
+    model: str = ""
+    annotator: str = ""
+    prompt: str = ""
+    unit: str = ""
+
+
+def find_columns(
+    table: pd.DataFrame,
+    path: Path,
+    *,
+    label: str | None = None,
+    factors: Sequence[str] = (),
+    unit: str | None = None,
+) -> LabelColumns:
+    """Return which column holds what; those that are named must be there.
+
+    Raises
+    ------
+    UserError
+        There is no column of images, of labels or of what pictures were made for.
+    """
+    names = list(table.columns)
+    for option, name in [("--label", label), ("--unit", unit), *(("--factors", one) for one in factors)]:
+        if name is not None and name not in names:
+            raise UserError(f"{path}: {option}: {nearest('column', name, names)}")
+    image = next((name for name in IMAGE_COLUMNS if name in names), None)
+    if image is None:
+        wanted = ", ".join(IMAGE_COLUMNS)
+        raise UserError(
+            f"{path}: expected a column of images ({wanted}), found {', '.join(names)}: rename one"
+        )
+    said = label or next((name for name in LABELS if name in names), None)
+    if said is None:
+        raise UserError(
+            f"{path}: expected a column of labels, found {', '.join(names)}: name it with --label"
+        )
+    chosen = tuple(factors) or tuple(name for name in FACTORS if name in names)
+    if not chosen:
+        raise UserError(
+            f"{path}: expected a column of what was asked for ({FACTORS[0]}), found {', '.join(names)}: name it with"
+            " --factors"
+        )
+    if len({*chosen}) < len(chosen) or said in chosen:
+        raise UserError(
+            f"{path}: --factors: expected other columns than {said!r}, each once, got {chosen}: mend it"
+        )
+    given = {name: name if name in names else "" for name in ("model", "annotator", "prompt")}
+    return LabelColumns(image, said, chosen, unit=unit or "", **given)
+
+
+def read_labels(
+    path: Path,
+    pictures: Path,
+    columns: LabelColumns,
+    table: pd.DataFrame | None = None,
+    *,
+    merges: Mapping[str, str] | None = None,
+    partial: bool = False,
+) -> pd.DataFrame:
+    """Return one row per picture and annotator.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the table.
+    pictures : pathlib.Path
+        Folder of pictures; without a column ``model`` its folders are the models.
+    columns : LabelColumns
+    table : DataFrame, optional
+        What `analysis.methods.audit.tables.read_texts` reads there.
+    merges : mapping of str to str, optional
+        Spellings of labels, models and levels, and what each is taken for.
+    partial : bool
+        Leave out labels of pictures that are not there; pictures without a row are left out as well.
+
+    Returns
+    -------
+    DataFrame
+        ``image`` (path in the folder), ``model``, a column of each factor, ``prompt``, ``unit``, ``annotator`` and
+        ``answer``, empty where it is missing; the index names the row.
+
+    Raises
+    ------
+    UserError
+        Labels and pictures are not of each other, an annotator labelled a picture twice, two rows of a picture say
+        different things of it, a level is empty, or a spelling is likely a slip.
+    """
+    table, merges = read_texts(path) if table is None else table, merges or {}
+    images = table[columns.image].map(lambda text: _place(text, pictures, path.parent))
+    there = {
+        file.relative_to(pictures).as_posix()
+        for file in pictures.rglob("*")
+        if file.suffix.lower() in PICTURES
+    }
+    rows = pd.DataFrame({"image": images}, index=table.index)
+    rows["model"] = (
+        table[columns.model] if columns.model else images.map(lambda name: _folder(name, pictures))
+    )
+    for name in columns.factors:
+        rows[name] = table[name]
+    for name, column in (
+        ("prompt", columns.prompt),
+        ("unit", columns.unit),
+        ("annotator", columns.annotator),
+    ):
+        rows[name] = table[column] if column else ""
+    rows["answer"] = table[columns.label]
+    checked = {"model": "model", "answer": "label"} | {name: name for name in columns.factors}
+    for name, what in checked.items():
+        require_spellings(rows[name], what, path, merges)
+        rows[name] = rows[name].map(lambda text: merges.get(text, text)).str.strip()
+    unused = [old for old in merges if not any((table[name] == old).any() for name in table)]
+    if unused:
+        raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
+    rows = _require_pictures(rows, there, path, pictures, partial=partial)
+    _require_levels(rows, columns, path)
+    _require_one_answer(rows, columns, path)
+    return rows
+
+
+def _place(text: str, pictures: Path, folder: Path) -> str:
+    """The path of a picture in its folder; as it is written where nothing is there."""
+    for start in (pictures, folder):
+        try:
+            file = (start / text).resolve()
+            if text and file.is_file():
+                return file.relative_to(pictures.resolve()).as_posix()
+        except (OSError, ValueError):
+            continue
+    return text
+
+
+def _folder(name: str, pictures: Path) -> str:
+    return name.partition("/")[0] if "/" in name else pictures.resolve().name
+
+
+def _require_pictures(
+    rows: pd.DataFrame, there: set[str], path: Path, pictures: Path, *, partial: bool
+) -> pd.DataFrame:
+    """Labels of pictures that are there, and of all of them."""
+    if not there:
+        raise UserError(f"{pictures}: expected pictures ({', '.join(PICTURES)}), found none: check the path")
+    gone = ~rows["image"].isin(there)
+    if gone.any() and not partial:
+        at, name = rows.index[gone][0], rows["image"][gone].iloc[0]
+        raise UserError(
+            f"{path}: {at}: expected a picture {name!r} in {pictures}, found none"
+            f" ({gone.sum()} such rows): mend the path, or leave them out with --partial"
+        )
+    kept = rows[~gone]
+    bare = sorted(there - {*kept["image"]})
+    if bare and not partial:
+        raise UserError(
+            f"{pictures}: expected a label for every picture, found none for {bare[0]} ({len(bare)} such pictures):"
+            f" label them in {path.name}, or leave them out with --partial"
+        )
+    for name in rows.columns.drop(["image", "prompt", "unit", "annotator", "answer"]):
+        lost = sorted({*rows[name]} - {*kept[name]})
+        if lost:
+            raise UserError(f"{path}: expected pictures of {name} {lost[0]!r}, found none: take its rows out")
+    return kept
+
+
+def _require_levels(rows: pd.DataFrame, columns: LabelColumns, path: Path) -> None:
+    for name, column in [
+        ("model", columns.model),
+        *((one, one) for one in columns.factors),
+        ("unit", columns.unit),
+    ]:
+        empty = rows[name].str.strip() == ""
+        if column and empty.any():
+            raise UserError(
+                f"{path}: {rows.index[empty][0]}: expected a text in {column!r}, found none: write it"
+            )
+
+
+def _require_one_answer(rows: pd.DataFrame, columns: LabelColumns, path: Path) -> None:
+    """One row per picture and annotator, and the same picture in all of them."""
+    twice = rows.duplicated(["image", "annotator"])
+    if twice.any():
+        row = rows[twice].iloc[0]
+        whose = f"of {row['annotator']!r} " if columns.annotator else ""
+        remedy = (
+            "leave one out"
+            if columns.annotator
+            else "leave one out, or say who gave it in a column annotator"
+        )
+        raise UserError(
+            f"{path}: {rows.index[twice][0]}: expected one label {whose}for {row['image']}, got another: {remedy}"
+        )
+    for name in ("model", *columns.factors, "prompt", "unit"):
+        first = rows.groupby("image", sort=False)[name].transform("first")
+        other = rows[name] != first
+        if other.any():
+            place = rows.index[other][0]
+            raise UserError(
+                f"{path}: {place}: expected {name} {first[place]!r} as in another row of {rows['image'][place]}, got"
+                f" {rows[name][place]!r}: mend one"
+            )
+
+
+def join_answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per picture: what more than half of those who answered said, else `TIE`, or `MISSING`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `read_labels`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `rows` but ``annotator``, and ``annotators``, how many answered; sorted as they came.
+    """
+    given = rows[rows["answer"] != MISSING]
+    counts = given.groupby(["image", "answer"], sort=False).size().rename("n").reset_index()
+    total = counts.groupby("image")["n"].sum()
+    most = counts[counts["n"] * 2 > counts["image"].map(total)].set_index("image")["answer"]
+    joined = rows.drop_duplicates("image").drop(columns=["annotator", "answer"]).reset_index(drop=True)
+    answered = joined["image"].map(total).fillna(0).astype(int)
+    answer = joined["image"].map(most).where(answered > 0, MISSING).fillna(TIE)
+    return joined.assign(answer=answer, annotators=answered)

@@ -1,0 +1,148 @@
+"""``audit.html``: models as rows, professions as columns, shares as dots with intervals, pictures behind each cell."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image
+
+from analysis.methods.audit.claims import QUESTIONS, possible, sentences
+from analysis.methods.audit.design import ALL, Design
+from analysis.report.environment import environment
+from probes.errors import UserError
+
+THUMBNAIL = 96  # pixels of the longer side
+TITLES = {
+    "reference": "Do shares differ from the reference?",
+    "between": "Do levels of {by} differ from each other?",
+    "contrast": "What does each {others} change?",
+    "distance": "Nearer to the reference, or farther?",
+    "models": "Do models differ?",
+    "ranks": "Whose shares lie nearer to the reference?",
+}
+
+
+def render(
+    tables: Mapping[str, pd.DataFrame],
+    design: Design,
+    pictures: Path,
+    *,
+    thumbnails: int = 20,
+    name: str = "",
+) -> str:
+    """Return the page as HTML, in one file.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Of `analysis.methods.audit.command.measure`.
+    design : Design
+    pictures : pathlib.Path
+        Folder of the pictures.
+    thumbnails : int
+        Pictures of each cell that the page holds.
+    name : str
+        Of the audit.
+    """
+    said = sentences(tables, design)
+    title = {"by": design.by, "others": " and ".join(design.others)}
+    questions = [(TITLES[key].format(**title), said[key], key) for key in QUESTIONS if said[key]]
+    read = tables["pictures"]
+    return (
+        environment()
+        .get_template("analysis.methods.audit/page.html.j2")
+        .render(
+            name=name or "labels",
+            design=design,
+            pictures=len(read),
+            undecided=int((~read["decided"]).sum()),
+            unread=int((read["annotators"] == 0).sum()),
+            settings=_settings(design),
+            rows=_rows(tables["shares"], read, design, pictures, thumbnails),
+            questions=questions,
+            possible=possible(tables, design),
+            ranks=_by_setting(tables["ranks"], design),
+            contrasts=tables["contrasts"].to_dict("records"),
+            agreement=tables["agreement"].to_dict("records"),
+            shares=tables["shares"].to_dict("records"),
+            all=ALL,
+        )
+    )
+
+
+def _settings(design: Design) -> list[str]:
+    """Names of what stands as dots in one cell: the levels of the other factors, crossed."""
+    names = [""]
+    for factor in design.others:
+        names = [", ".join(filter(None, (one, level))) for one in names for level in design.levels[factor]]
+    return names
+
+
+def _setting(row: Mapping[str, Any], design: Design) -> str:
+    return ", ".join(row[name] for name in design.others)
+
+
+def _rows(
+    shares: pd.DataFrame, read: pd.DataFrame, design: Design, folder: Path, thumbnails: int
+) -> list[dict[str, Any]]:
+    """Models with the dots and pictures of each of their cells."""
+    keys = ["model", *design.factors]
+    groups = {key: own for key, own in read.groupby(keys, sort=False)}
+    rows = []
+    for model in design.levels["model"]:
+        cells = []
+        for level in design.levels[design.by]:
+            own = shares[(shares["model"] == model) & (shares[design.by] == level)].to_dict("records")
+            dots = [
+                row
+                | {
+                    "setting": _setting(row, design),
+                    "place": _settings(design).index(_setting(row, design)),
+                    "told": row["p_page"] <= design.alpha,
+                    "thumbnails": _thumbnails(groups[tuple(row[one] for one in keys)], folder, thumbnails),
+                }
+                for row in own
+            ]
+            cells.append({"level": level, "dots": dots})
+        rows.append({"model": model, "cells": cells})
+    return rows
+
+
+def _thumbnails(own: pd.DataFrame, folder: Path, most: int) -> list[dict[str, str]]:
+    return [
+        {"source": thumbnail(folder / row.image), "answer": row.answer or "no label", "image": row.image}
+        for row in own.head(most).itertuples()
+    ]
+
+
+def thumbnail(path: Path) -> str:
+    """Return a picture as a small JPEG in a ``data:`` address.
+
+    Raises
+    ------
+    UserError
+        It cannot be read.
+    """
+    try:
+        with Image.open(path) as opened:
+            opened.draft("RGB", (THUMBNAIL, THUMBNAIL))
+            image = opened.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UserError(
+            f"{path}: expected a picture, got what cannot be read ({type(error).__name__}): mend it, or --thumbnails 0"
+        ) from None
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    buffer = io.BytesIO()
+    image.save(buffer, "jpeg", quality=80)
+    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def _by_setting(ranks: pd.DataFrame, design: Design) -> list[tuple[str, list[dict[str, Any]]]]:
+    records = ranks.to_dict("records")
+    return [(name, list(own)) for name, own in groupby(records, lambda row: _setting(row, design))]

@@ -1,0 +1,175 @@
+"""Shares of an answer by model, profession and setting, against a reference, and between professions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.methods.audit import clusters
+from analysis.methods.audit.design import AuditCell, Design
+from analysis.stats.effects import wilson_interval
+from analysis.stats.group_swaps import group_swaps
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.proportions import (
+    detectable_difference,
+    detectable_share,
+    items_for_difference,
+    items_for_share,
+    newcombe_interval,
+)
+
+NO_PICTURE = "no decided picture"
+ONE_NOISE = "pictures of one noise"
+
+Cells = Mapping[tuple[str, ...], AuditCell]
+
+
+def cell_size(cell: AuditCell, design: Design) -> float:
+    """Return how many independent pictures a cell is worth."""
+    return clusters.effective_size(cell) if design.clustered else cell.decided
+
+
+def share_table(found: Cells, design: Design) -> pd.DataFrame:
+    """Return the share of every cell with its interval and its difference from the reference.
+
+    Returns
+    -------
+    DataFrame
+        A row for each cell: ``model``, the factors, ``pictures``, ``decided``, ``count``, ``share`` with Wilson's
+        interval, ``bound_low`` and ``bound_high`` (all undecided pictures counted as not the answer, or as the answer),
+        ``reference``, ``difference`` with its interval, ``p_value`` (exact binomial; Fisher's where the reference is of
+        so many people), ``p_adjusted`` over all cells, ``p_worst`` (adjusted
+        likewise, the undecided decided against it), ``detectable``, and ``pictures_needed`` and ``more_pictures`` for
+        `Design.effect`.
+    """
+    table = pd.DataFrame([_share_row(key, cell, design) for key, cell in found.items()])
+    table["p_adjusted"] = adjust_p_values(table["p_value"], method=design.family)
+    table["p_worst"] = adjust_p_values(table["p_worst"], method=design.family)
+    table["p_page"] = np.nan
+    alpha = design.alpha / max(1, int(table["p_value"].notna().sum()))
+    table["detectable"] = [
+        _detectable(int(size), row.reference, design.reference_n.get(row.level_, 0), alpha)
+        for size, row in zip((cell_size(one, design) for one in found.values()), table.itertuples())
+    ]
+    needed = [
+        _needed(row.reference, design.effect, design.reference_n.get(row.level_, 0), alpha)
+        for row in table.itertuples()
+    ]
+    table["pictures_needed"] = needed
+    table["more_pictures"] = np.maximum(0, table["pictures_needed"] - table["decided"])
+    last = table.pop("reason")
+    return table.drop(columns="level_").assign(reason=last)
+
+
+def _share_row(key: tuple[str, ...], cell: AuditCell, design: Design) -> dict:
+    level = key[1]
+    reference, size = design.reference[level], cell_size(cell, design)
+    low, high = (
+        float(end) for end in wilson_interval(np.float64(cell.share), np.float64(size), design.level)
+    )
+    n_world = design.reference_n.get(level, 0)
+    ends = low - reference, high - reference
+    if n_world and size > 0:
+        ends = tuple(
+            float(end) for end in newcombe_interval(cell.share, size, reference, n_world, design.level)
+        )
+    undecided = cell.pictures - cell.decided
+    p_value = share_p_value(cell, reference, n_world, clustered=design.clustered)
+    worst = _worst(cell, reference, n_world) if undecided and not design.clustered else p_value
+    return {
+        **dict(zip(("model", *design.factors), key)),
+        "pictures": cell.pictures,
+        "decided": cell.decided,
+        "count": cell.count,
+        "share": cell.share,
+        "low": low,
+        "high": high,
+        "bound_low": cell.count / cell.pictures,
+        "bound_high": (cell.count + undecided) / cell.pictures,
+        "reference": reference,
+        "difference": cell.share - reference,
+        "difference_low": ends[0],
+        "difference_high": ends[1],
+        "p_value": p_value,
+        "p_worst": worst,
+        "level_": level,
+        "reason": "" if size > 0 else ONE_NOISE if cell.decided else NO_PICTURE,
+    }
+
+
+def share_p_value(cell: AuditCell, reference: float, n_world: int = 0, *, clustered: bool = False) -> float:
+    """Return the two-sided p-value that a share is the reference, or that of so many people in the world."""
+    if clustered:
+        return clusters.share_p_value(cell, reference)
+    return _exact(cell.count, cell.decided, reference, n_world)
+
+
+@lru_cache(maxsize=4096)
+def _exact(count: int, n: int, reference: float, n_world: int) -> float:
+    if not n:
+        return np.nan
+    if n_world:
+        world = round(reference * n_world)
+        return float(stats.fisher_exact([[count, n - count], [world, n_world - world]]).pvalue)
+    return float(stats.binomtest(count, n, reference).pvalue)
+
+
+def _worst(cell: AuditCell, reference: float, n_world: int) -> float:
+    """The largest p-value that any decision of the undecided pictures gives."""
+    undecided = cell.pictures - cell.decided
+    return max(_exact(cell.count + k, cell.pictures, reference, n_world) for k in range(undecided + 1))
+
+
+@lru_cache(maxsize=1024)
+def _detectable(size: int, reference: float, n_world: int, alpha: float) -> float:
+    if size < 1:
+        return np.nan
+    if n_world:
+        return detectable_difference(reference, size, n_world, alpha=alpha)
+    return detectable_share(size, reference, alpha=alpha)
+
+
+@lru_cache(maxsize=1024)
+def _needed(reference: float, effect: float, n_world: int, alpha: float) -> float:
+    share = reference + effect if reference <= 0.5 else reference - effect
+    if not 0 <= share <= 1:
+        return np.nan
+    number = items_for_difference if n_world else items_for_share
+    return number(share, reference, alpha=alpha)
+
+
+def between_table(found: Cells, design: Design) -> pd.DataFrame:
+    """Return whether professions differ, for each model and setting.
+
+    Returns
+    -------
+    DataFrame
+        ``explained``, the share of the variance of answers that lies between professions, beside its ``floor``, the
+        mean where pictures (or whole noises) change places between professions, with a p-value and ``p_adjusted`` over
+        all models and settings.
+    """
+    keys = list(dict.fromkeys((key[0], *key[2:]) for key in found))
+    levels = design.levels[design.by]
+    width = max(len(cell.of) for cell in found.values())
+    values = np.full((len(levels), width, len(keys)), np.nan)
+    for (model, level, *rest), cell in found.items():
+        known = np.flatnonzero(cell.of)
+        values[levels.index(level), known, keys.index((model, *rest))] = cell.hits[known] / cell.of[known]
+    test = group_swaps(values, draws=design.permutations - 1, seed=design.seed)
+    table = pd.DataFrame(keys, columns=["model", *design.others])
+    return table.assign(
+        **{
+            f"{design.by}s": test.groups,
+            "units": test.units,
+            "explained": test.explained,
+            "floor": test.floor,
+        },
+        p_value=test.p_value,
+        p_adjusted=test.p_adjusted,
+        p_page=np.nan,
+        reason=test.reason,
+    )

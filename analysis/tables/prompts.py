@@ -1,0 +1,43 @@
+"""Table ``prompts``: the text of every prompt and its levels, such as profession, setting, template and model."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from probes.config.checks import caption, levels, prompt_id, template
+from probes.config.schema import Config
+from probes.prompts.alignment import fill
+
+COLUMNS = ("triplet", "prompt_id", "prompt")
+_OWN = (*COLUMNS, "unit")
+
+
+def prompt_table(config: Config) -> pd.DataFrame | None:
+    """Return a row for each prompt, a column for each level; None where no prompt has levels.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS` and the levels under their names; one that is called as another column has ``level_`` before it.
+        ``prompt`` is the reference's text.
+
+    Examples
+    --------
+    >>> prompts = [{"text": "a nurse", "profession": "nurse"}, {"text": "a pilot", "profession": "pilot"}]
+    >>> prompt_table(Config(prompts=prompts)).to_dict("records")[1]
+    {'triplet': 1, 'prompt_id': 'p001', 'prompt': 'a pilot', 'profession': 'pilot'}
+    """
+    prompts = config.prompts[: config.limit]
+    names = list(dict.fromkeys(name for prompt in prompts for name in levels(prompt)))
+    if not names:
+        return None
+    word = config.indicators[config.reference].word
+    texts = [
+        fill(template(one), word)[0] if template(one) else caption(one, config.reference) for one in prompts
+    ]
+    rows = [
+        (number, prompt_id(prompt, number), texts[number], *(levels(prompt).get(name, "") for name in names))
+        for number, prompt in enumerate(prompts)
+    ]
+    plain = [f"level_{name}" if name in _OWN else name for name in names]
+    return pd.DataFrame(rows, columns=[*COLUMNS, *plain])

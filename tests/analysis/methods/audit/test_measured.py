@@ -1,0 +1,268 @@
+"""Tables of an audit against SciPy and statsmodels, computed from the labels themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from analysis.methods.audit.claims import adjust_page, claims, possible, sentences
+from analysis.methods.audit.command import measure, measure_cells
+from analysis.methods.audit.design import ALL, AuditCell, Design, cells, read_reference
+from analysis.methods.audit.differences import Pair, compare_pair
+from analysis.methods.audit.labels import find_columns, join_answers, read_labels
+from analysis.methods.audit.tables import read_texts
+from probes.errors import UserError
+from tests.analysis.methods.audit.pictures import table_of, write_pictures
+
+LEVELS = ("nurse", "CEO", "pilot")
+COUNTS = {
+    ("a", "nurse", "baseline"): (10, 0, 0),
+    ("a", "CEO", "baseline"): (0, 10, 0),
+    ("a", "pilot", "baseline"): (3, 6, 1),
+    ("a", "nurse", "diverse"): (7, 1, 2),
+    ("a", "CEO", "diverse"): (10, 0, 0),
+    ("a", "pilot", "diverse"): (5, 5, 0),
+    ("b", "nurse", "baseline"): (5, 5, 0),
+    ("b", "CEO", "baseline"): (6, 4, 0),
+    ("b", "pilot", "baseline"): (4, 5, 1),
+    ("b", "nurse", "diverse"): (6, 4, 0),
+    ("b", "CEO", "diverse"): (5, 5, 0),
+    ("b", "pilot", "diverse"): (0, 0, 10),
+}
+
+
+def design(**changes):
+    levels = {"model": ("a", "b"), "profession": LEVELS, "setting": ("baseline", "diverse")}
+    said = (
+        "female",
+        ("female", "male"),
+        ("both",),
+        ("profession", "setting"),
+        levels,
+        dict.fromkeys(LEVELS, 0.5),
+    )
+    return Design(*said, **changes)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit")
+    path = write_pictures(folder, table_of(COUNTS))
+    texts = read_texts(path)
+    rows = read_labels(path, folder, find_columns(texts, path), texts)
+    return measure(rows, join_answers(rows), design(), resamples=50)
+
+
+def test_shares_and_intervals_are_statsmodels(measured):
+    rows = measured["shares"].set_index(["model", "profession", "setting"])
+    assert set(rows.index) == set(COUNTS)
+    for key, (female, male, both) in COUNTS.items():
+        row, n = rows.loc[key], female + male
+        assert (row["count"], row["decided"], row["pictures"]) == (female, n, n + both)
+        assert row["bound_low"] == female / (n + both) and row["bound_high"] == (female + both) / (n + both)
+        if not n:
+            assert (
+                np.isnan(row["share"]) and np.isnan(row["p_value"]) and row["reason"] == "no decided picture"
+            )
+            continue
+        assert row["share"] == female / n
+        ends = proportion_confint(female, n, method="wilson")
+        assert (row["low"], row["high"]) == pytest.approx(ends, abs=1e-12)
+        assert row["p_value"] == pytest.approx(stats.binomtest(female, n, 0.5).pvalue, abs=1e-12)
+    p = rows["p_value"].dropna()
+    hommel = multipletests(p, method="hommel")[1]
+    assert rows.loc[p.index, "p_adjusted"].to_numpy() == pytest.approx(hommel, abs=1e-12)
+
+
+def test_the_worst_of_the_undecided_is_searched_through(measured):
+    rows = measured["shares"].set_index(["model", "profession", "setting"])
+    worst = {}
+    for key, (female, male, both) in COUNTS.items():
+        n = female + male + both
+        worst[key] = max(stats.binomtest(female + k, n, 0.5).pvalue for k in range(both + 1))
+    worst = pd.Series(worst).reindex(rows.index)
+    assert rows["p_worst"].to_numpy() == pytest.approx(multipletests(worst, method="hommel")[1], abs=1e-12)
+
+
+def test_contrasts_are_newcombes_and_fishers(measured):
+    rows = measured["contrasts"].set_index(["model", "profession"])
+    assert set(rows["baseline"]) == {"baseline"} and set(rows["setting"]) == {"diverse"}
+    for (model, profession), row in rows.iterrows():
+        if profession == ALL:
+            continue
+        (a, b), (c, d) = (COUNTS[model, profession, name][:2] for name in ("baseline", "diverse"))
+        if not c + d:
+            assert np.isnan(row["difference"]) and row["reason"] == "no decided picture"
+            continue
+        ends = confint_proportions_2indep(c, c + d, a, a + b, method="newcomb")
+        assert (row["low"], row["high"]) == pytest.approx(ends, abs=1e-12)
+        fisher = stats.fisher_exact([[a, b], [c, d]]).pvalue
+        assert row["p_value"] == pytest.approx(fisher, abs=1e-12)
+        mirrored = stats.fisher_exact([[b, a], [c, d]]).pvalue
+        assert row["p_distance"] == pytest.approx(max(fisher, mirrored), abs=1e-12)
+        assert row["distance_difference"] == pytest.approx(abs(c / (c + d) - 0.5) - abs(a / (a + b) - 0.5))
+    assert rows.loc[("b", ALL), "reason"] == "over 2 of 3"
+    over = rows.loc[("a", ALL)]
+    each = rows.loc["a"].drop(ALL)
+    assert over["difference"] == pytest.approx(each["difference"].mean(), abs=1e-12)
+    down = np.sqrt(((each["difference"] - each["low"]) ** 2).sum()) / 3
+    assert over["low"] == pytest.approx(over["difference"] - down, abs=1e-12)
+
+
+def test_a_share_that_changes_sides_overshoots_and_is_no_nearer(measured):
+    rows = measured["contrasts"].set_index(["model", "profession"])
+    ceo = rows.loc[("a", "CEO")]
+    assert ceo["overshoots"] and ceo["share_first"] == 0 and ceo["share_second"] == 1
+    assert ceo["distance_difference"] == 0 and ceo["p_distance"] == 1
+    assert rows["overshoots"].sum() == 1
+    said = sentences(measured, design())
+    assert [line for line in said["contrast"] if "CEO" in line and "It overshoots" in line]
+    assert not [line for line in said["distance"] if "CEO" in line]
+
+
+def test_models_are_compared_within_each_prompt(measured):
+    rows = measured["models"].set_index(["profession", "setting"])
+    nurse = rows.loc[("nurse", "baseline")]
+    assert nurse["p_value"] == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue, abs=1e-12)
+    assert nurse["difference"] == -0.5 and np.isnan(nurse["p_distance"])
+    ranks = measured["ranks"].set_index(["setting", "model"])
+    assert ranks.loc["baseline", "rank"].to_dict() == {"b": 1, "a": 2}
+    share = np.mean([10 / 10, 0, 3 / 9])
+    assert ranks.loc[("baseline", "a"), "share"] == pytest.approx(share)
+    p = [stats.binomtest(k, n, 0.5).pvalue for k, n in ((10, 10), (0, 10), (3, 9))]
+    combined = stats.combine_pvalues(p, method="fisher").pvalue
+    assert ranks.loc[("baseline", "a"), "p_value"] == pytest.approx(combined, abs=1e-12)
+
+
+def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
+    """Every question's smallest p-value is adjusted over the questions; no row of the page lies below its own."""
+    own = design()
+    columns = {"ranks": "p_", "between": "p_", "contrasts": "p_", "models": "p_"}
+    for table, prefix in columns.items():
+        known = measured[table][f"{prefix}page"].notna()
+        assert (measured[table].loc[known, "p_page"] >= measured[table].loc[known, "p_adjusted"]).all()
+    questions = [
+        measured["ranks"]["p_adjusted"],
+        measured["between"]["p_adjusted"],
+        measured["contrasts"]["p_adjusted"],
+        measured["contrasts"]["p_distance_adjusted"],
+        measured["models"]["p_adjusted"],
+        measured["models"]["p_distance_adjusted"],
+    ]
+    holm = multipletests([one.min() for one in questions], method="holm")[1]
+    pages = [
+        measured["ranks"]["p_page"],
+        measured["between"]["p_page"],
+        measured["contrasts"]["p_page"],
+        measured["contrasts"]["p_distance_page"],
+        measured["models"]["p_page"],
+        measured["models"]["p_distance_page"],
+    ]
+    assert [page.min() for page in pages] == pytest.approx(holm, abs=1e-12)
+    told = claims(measured, own)
+    said = sentences(measured, own)
+    for question, lines in said.items():
+        assert lines and (told[question] > 0) == ("smallest adjusted" not in lines[0])
+    assert "pictures a cell" in possible(measured, own) and "cells" in possible(measured, own)
+
+
+def test_nothing_is_said_of_equal_counts():
+    even = {key: AuditCell(np.array([1.0] * 5 + [0.0] * 5), np.ones(10), 10) for key in COUNTS}
+    tables = measure_cells(even, design())
+    assert sum(claims(tables, design()).values()) == 0
+    assert all("smallest adjusted p = 1.000" in lines[0] for lines in sentences(tables, design()).values())
+    assert (tables["ranks"]["rank_low"] == 1).all() and (tables["ranks"]["rank_high"] == 2).all()
+    assert (tables["contrasts"]["difference"] == 0).all()
+
+
+def test_one_model_and_one_setting_have_nothing_to_compare():
+    levels = {"model": ("a",), "profession": LEVELS}
+    own = Design("female", ("female", "male"), (), ("profession",), levels, dict.fromkeys(LEVELS, 0.5))
+    found = {("a", name): AuditCell(np.ones(8), np.ones(8), 8) for name in LEVELS}
+    tables = measure_cells(found, own)
+    assert tables["models"].empty and tables["contrasts"].empty
+    said = sentences(tables, own)
+    assert said["models"] == said["contrast"] == said["ranks"] == [] and said["reference"]
+    again = adjust_page(
+        tables | {"ranks": tables["ranks"].drop(columns=["rank", "rank_low", "rank_high"])}, own
+    )
+    assert again["ranks"]["rank"].tolist() == [1]
+
+
+def test_shared_noises_are_compared_noise_by_noise():
+    rng = np.random.default_rng(3)
+    noise = rng.standard_normal(30)
+    first, second = ((noise + 0.3 * rng.standard_normal(30) < edge).astype(float) for edge in (-0.2, 0.5))
+    pair = Pair(*(AuditCell(hits, np.ones(30), 30) for hits in (first, second)), 0.5)
+    found = compare_pair(pair, design(clustered=True), paired=True)
+    table = [[((first == i) & (second == j)).sum() for j in (1, 0)] for i in (1, 0)]
+    assert found["p_value"] == pytest.approx(mcnemar(table, exact=True).pvalue, abs=1e-12)
+    alone = compare_pair(pair, design(), paired=True)
+    assert found["low"] <= found["difference"] <= found["high"]
+    assert found["high"] - found["low"] < alone["high"] - alone["low"]
+
+
+def test_pictures_of_a_noise_are_worth_fewer():
+    alike = AuditCell(np.repeat([4.0, 0.0], 5), np.full(10, 4.0), 40)
+    levels = {"model": ("a",), "profession": ("nurse",)}
+    own = Design("female", ("female", "male"), (), ("profession",), levels, {"nurse": 0.5}, clustered=True)
+    row = measure_cells({("a", "nurse"): alike}, own)["shares"].iloc[0]
+    assert row["high"] - row["low"] > 0.5 and row["share"] == 0.5
+    ends = proportion_confint(5, 10, method="wilson")
+    assert row["low"] == pytest.approx(ends[0], abs=0.03)
+
+
+def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
+    path = tmp_path / "world.csv"
+    pd.DataFrame(
+        {"profession": [*LEVELS, "judge"], "share": [0.87, 0.31, 0.1, 0.4], "n": [400, 300, 50, 9]}
+    ).to_csv(path, index=False)
+    shares, sizes = read_reference(path, "profession", LEVELS)
+    assert shares == dict(zip(LEVELS, (0.87, 0.31, 0.1))) and sizes == dict(zip(LEVELS, (400, 300, 50)))
+    levels = {"model": ("a",), "profession": LEVELS}
+    own = Design("female", ("female", "male"), (), ("profession",), levels, shares, sizes)
+    found = {("a", name): AuditCell(np.repeat([1.0, 0.0], [7, 3]), np.ones(10), 10) for name in LEVELS}
+    rows = measure_cells(found, own)["shares"].set_index("profession")
+    for name in LEVELS:
+        ends = confint_proportions_2indep(7, 10, shares[name] * sizes[name], sizes[name], method="newcomb")
+        assert rows.loc[name, "difference"] == pytest.approx(0.7 - shares[name])
+        assert (rows.loc[name, "difference_low"], rows.loc[name, "difference_high"]) == pytest.approx(
+            ends, abs=1e-12
+        )
+    exact = Design("female", ("female", "male"), (), ("profession",), levels, shares)
+    row = measure_cells(found, exact)["shares"].set_index("profession").loc["nurse"]
+    assert row["difference_low"] == pytest.approx(
+        proportion_confint(7, 10, method="wilson")[0] - 0.87, abs=1e-12
+    )
+    for text, message in (
+        ("profession,share\nnurse,0.5\n", "profession: expected a row, got 'CEO'"),
+        (
+            "profession,share\nnurse,1.5\nCEO,0.5\npilot,0.1\n",
+            "line 2: expected a share from 0 to 1, got '1.5'",
+        ),
+        (
+            "profession,share\nnurse,0.5\nCEO,0.5\npilot,0.1\nCEO,0.2\n",
+            "line 5: expected every profession once",
+        ),
+        ("job,share\nnurse,0.5\n", "expected a column, got 'profession'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            read_reference(path, "profession", LEVELS)
+
+
+def test_cells_follow_the_order_of_the_levels(tmp_path):
+    table = table_of(COUNTS).sample(frac=1, random_state=0)
+    path = write_pictures(tmp_path, table)
+    texts = read_texts(path)
+    readings = join_answers(read_labels(path, tmp_path, find_columns(texts, path), texts))
+    found = cells(readings, design())
+    assert [key[0] for key in found] == ["a"] * 6 + ["b"] * 6
+    assert {key: (cell.count, cell.decided, cell.pictures) for key, cell in found.items()} == {
+        key: (f, f + m, f + m + b) for key, (f, m, b) in COUNTS.items()
+    }

@@ -1,0 +1,93 @@
+"""Proportions against SciPy, statsmodels, and what enumeration and simulation give."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import StratifiedTable
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from analysis.stats import proportions
+
+
+@pytest.mark.parametrize(
+    ("a", "n", "b", "m"), [(56, 70, 48, 80), (0, 10, 10, 10), (3, 10, 3, 12), (10, 10, 9, 9)]
+)
+def test_newcombe_is_that_of_statsmodels(a, n, b, m):
+    found = proportions.newcombe_interval(a / n, n, b / m, m)
+    assert found == pytest.approx(confint_proportions_2indep(a, n, b, m, method="newcomb"), abs=1e-12)
+
+
+def test_the_stratified_test_of_one_stratum_is_fishers():
+    for a, b in product(range(8), range(6)):
+        exact = stats.fisher_exact([[a, 7 - a], [b, 5 - b]]).pvalue
+        assert proportions.stratified_exact_test([a], [7], [b], [5]) == pytest.approx(exact, abs=1e-12)
+
+
+def test_the_stratified_test_counts_every_exchange_within_strata():
+    """Groups of two strata are exchanged in all ways; sums as rare as the one seen count."""
+    groups = [([1, 1, 1, 0], [0, 0, 1]), ([1, 0, 1], [0, 0])]
+    sums = []
+    orders = [np.array([*first, *second]) for first, second in groups]
+    choices = [[[*one] for one in product((0, 1), repeat=len(order)) if sum(one) == len(groups[k][0])]
+               for k, order in enumerate(orders)]  # fmt: skip
+    for chosen in product(*choices):
+        sums.append(sum(int(order[np.array(mask) == 1].sum()) for order, mask in zip(orders, chosen)))
+    values, counts = np.unique(sums, return_counts=True)
+    seen = sum(sum(first) for first, _ in groups)
+    likely = counts[values == seen][0]
+    expected = counts[counts <= likely].sum() / counts.sum()
+    assert proportions.stratified_exact_test([3, 2], [4, 3], [1, 0], [3, 2]) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+def test_the_stratified_test_is_near_mantel_and_haenszels_for_many():
+    a, b, n = [30, 45, 60], [42, 50, 72], 100
+    tables = [np.array([[x, n - x], [y, n - y]]) for x, y in zip(a, b)]
+    plain = StratifiedTable(tables).test_null_odds(correction=True).pvalue
+    assert proportions.stratified_exact_test(a, [n] * 3, b, [n] * 3) == pytest.approx(plain, rel=0.05)
+
+
+@pytest.mark.parametrize(("share", "n", "reference"), [(0.5, 10, 0.5), (0.9, 10, 0.5), (0.2, 5, 0.35)])
+def test_the_squared_distance_is_unbiased_and_its_variance_exact(share, n, reference):
+    x = np.arange(n + 1)
+    likely = stats.binom.pmf(x, n, share)
+    value, _ = proportions.squared_distance(x, n, reference)
+    assert likely @ value == pytest.approx((share - reference) ** 2, abs=1e-12)
+    spread = share * (1 - share)
+    exact = 4 * (share - reference) ** 2 * spread / n + 2 * spread**2 / (n * (n - 1))
+    assert likely @ (value - likely @ value) ** 2 == pytest.approx(exact, abs=1e-12)
+
+
+def test_the_power_of_the_binomial_test_is_that_of_scipys():
+    for n, reference, share, alpha in ((10, 0.5, 0.9, 0.05), (17, 0.3, 0.6, 0.01), (9, 0.93, 0.4, 0.05)):
+        p = np.array([stats.binomtest(x, n, reference).pvalue for x in range(n + 1)])
+        expected = stats.binom.pmf(np.flatnonzero(p <= alpha), n, share).sum()
+        assert proportions.binomial_power(share, n, reference, alpha) == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_is_detectable_has_the_power_and_a_little_less_has_not():
+    apart = proportions.detectable_share(20, 0.4, alpha=0.01)
+    assert proportions.binomial_power(0.4 + apart, 20, 0.4, 0.01) >= 0.8
+    assert proportions.binomial_power(0.4 + apart - 0.001, 20, 0.4, 0.01) < 0.8
+    n = int(proportions.items_for_share(0.4 + apart, 0.4, alpha=0.01))
+    assert n <= 20 and proportions.binomial_power(0.4 + apart, n, 0.4, 0.01) >= 0.8
+
+
+@pytest.mark.parametrize(("first", "second", "alpha"), [(0.5, 0.9, 0.05), (0.3, 0.7, 0.01), (0.1, 0.5, 0.05)])
+def test_the_number_for_a_difference_has_about_the_power_of_fishers_test(first, second, alpha):
+    n = int(proportions.items_for_difference(first, second, alpha=alpha))
+    p = np.array(
+        [[proportions.stratified_exact_test([a], [n], [b], [n]) for b in range(n + 1)] for a in range(n + 1)]
+    )
+    likely = [stats.binom.pmf(np.arange(n + 1), n, share) for share in (first, second)]
+    assert likely[0] @ (p <= alpha) @ likely[1] == pytest.approx(0.8, abs=0.04)
+
+
+def test_all_ranks_are_possible_where_nothing_is_told():
+    low, high = proportions.ranks(np.zeros((4, 4)))
+    assert (low == 1).all() and (high == 4).all()

@@ -1,0 +1,267 @@
+"""Traces of diffusion transformers: sites by kind of model, positions by text encoder, cuts, and patches by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from hooks import Intervention, Patch
+from hooks.architectures.registry import architecture_of
+from probes.config.schema import Trace
+from probes.errors import UserError
+from probes.stages.trace.draw import draw
+from probes.stages.trace.patch_sites import POOLED
+from probes.stages.trace.requirements import require_positions
+from probes.stages.trace.site_selection import patch_sites
+from probes.stages.trace.towers import JOINED, TextTowers
+from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.variants import CUTS, TraceWords, plan
+from tests.hooks.transformers import draw as generate
+from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
+
+STEPS = 2
+WORD = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+TEXT = {name: f"a {word} holding an umbrella" for name, word in WORD.items()}
+WORDS = TraceWords("neutral", ("feminine",))
+EVERY_CUT = {"embeddings", "inputs", "complete", "before", "self"}
+KINDS = {  # cuts that each model has
+    "sd3": EVERY_CUT,
+    "flux-dev": EVERY_CUT,
+    "auraflow": EVERY_CUT - {"before"},  # UMT5 reads both ways
+    "pixart-sigma": {"inputs", "complete", "self"},  # its prompts are altered before they are read
+    "sana": {"inputs", "complete", "self"},
+    "qwen-image": {"inputs", "complete", "self"},
+    "lumina2": {"inputs", "complete", "self"},
+}
+_made = {}
+
+
+def pipeline(kind):
+    if kind not in _made:
+        _made[kind] = tiny_transformer_pipeline(kind)
+    return _made[kind]
+
+
+def traced(kind, trace, texts=TEXT, words=WORDS):
+    """Places and images by variant."""
+    pipe = pipeline(kind)
+    places = patch_sites(pipe, trace, STEPS)
+    triplet = TripletDraw.of_texts(pipe, texts, WORD)
+    whole = plan(words, places, trace)
+    require_positions([triplet], whole)
+    call = {"guidance_scale": 3.0 if architecture_of(pipe).layouts[0].guidance != "distilled" else None}
+    size = ROWS[kind].size
+    drawn = draw(pipe, [triplet], whole.variants, steps=STEPS, height=size, width=size, **call)
+    return places, {one.variant.name: one for one in drawn}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuts_have_the_share_that_they_must(kind):
+    """The image is the donor's, or the recipient's, but for the order of sums."""
+    asked = Trace(sites=["dit.in.text"], necessity=False, curve=[0, 1])
+    places, found = traced(kind, asked)
+    cuts = [one for one in found.values() if one.variant.kind == "cut"]
+    assert {one.variant.name.split(":")[1] for one in cuts} == KINDS[kind]
+    ends = [found[f"none:{name}"].image for name in ("neutral", "feminine")]
+    rounding = np.abs(ends[1] - ends[0]).max() / 1000
+    assert rounding > 0
+    for one in cuts:
+        expected = ends[int(CUTS[one.variant.name.split(":")[1]])]
+        assert np.abs(one.image - expected).max() < rounding and one.writes > 0, one.variant.name
+    later = found["curve:1:feminine>neutral"].image
+    assert min(np.abs(later - end).max() for end in ends) > rounding / 10  # the last step is the smallest
+    assert np.array_equal(
+        found["complete:feminine>neutral"].image, found["cut:complete:feminine>neutral"].image
+    )
+    states = found[
+        "site:dit.in.text:feminine>neutral"
+    ].image  # all of the text, but where a pooled one enters, too
+    assert (np.abs(states - ends[1]).max() > rounding) == (POOLED in places.inputs)
+
+
+def test_by_default_the_pooled_text_comes_first_then_the_text_encoders_then_the_attentions():
+    joint = [f"dit.block.{number}.joint" for number in range(3)]
+    sd3 = patch_sites(pipeline("sd3"), Trace(), STEPS)
+    towers = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
+    assert [*sd3.sites] == [POOLED, *towers, *joint] and [*sd3.ways] == [POOLED, *joint]
+    assert sd3.inputs == (POOLED, "dit.in.text") and not sd3.shared and not sd3.masked
+    flux = patch_sites(pipeline("flux-dev"), Trace(), STEPS)
+    blocks, single = (
+        [f"dit.block.{number}.joint" for number in range(2)],
+        [f"dit.single.{number}.joint" for number in range(3)],
+    )
+    assert [*flux.sites] == [POOLED, *towers[:2], *blocks, *single] and [*flux.ways] == [
+        POOLED,
+        *blocks,
+        *single,
+    ]
+    pixart = patch_sites(pipeline("pixart-sigma"), Trace(), STEPS)
+    assert [*pixart.sites] == [*pixart.cross] == [f"dit.block.{number}.cross" for number in range(3)]
+    assert pixart.masked and pixart.embeddings == () == pixart.layers
+
+
+def test_a_pooled_text_that_is_named_comes_first_too():
+    named = patch_sites(pipeline("sd3"), Trace(sites=["dit.block.1.text", "text.pooled"]), STEPS)
+    assert named.sites == (POOLED, "dit.block.1.text") and named.by_token == {"dit.block.1.text"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "trace", "message"),
+    [
+        (
+            "z-image",
+            {},
+            "trace: expected a diffusion transformer whose text can be written where it is given it, but",
+        ),
+        (
+            "sana",
+            {"positions": ["word"]},
+            "trace.positions: expected a model that gives its text encoder a prompt as",
+        ),
+        (
+            "sd3",
+            {"sites": ["x0_pred"]},
+            "trace.sites: expected sites of the text encoder or the transformer that can",
+        ),
+        ("sd3", {"sites": ["dit.block.0.joint.key"]}, "it is a part of an attention: name the attention"),
+        (
+            "flux-dev",
+            {"heads": ["dit.single.0.joint"]},
+            "trace.heads: expected attentions such as dit.block.0.joint",
+        ),
+    ],
+)
+def test_what_cannot_be_traced(kind, trace, message):
+    with pytest.raises(UserError, match=message):
+        patch_sites(pipeline(kind), Trace(**trace), STEPS)
+
+
+def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given():
+    """By hand: CLIP's tokens begin with one for the start, T5's do not; T5's follow the 77 of CLIP."""
+    triplet = TripletDraw.of_texts(pipeline("sd3"), {"neutral": "a person in a hat"}, {"neutral": "person"})
+    clip, t5 = (triplet.by_tower[name]["neutral"] for name in ("text", "text_3"))
+    assert clip == triplet.by_tower["text_2"]["neutral"] == triplet.groups["neutral"]
+    assert (clip["start"], clip["before"], clip["word"], clip["after"], clip["end"]) == (
+        (0,),
+        (1,),
+        (2,),
+        (3, 4, 5),
+        (6,),
+    )
+    assert (t5["start"], t5["before"], t5["word"], t5["after"], t5["end"]) == (
+        (),
+        (0,),
+        (1,),
+        (2, 3, 4),
+        (5,),
+    )
+    joined = triplet.by_tower[JOINED]["neutral"]
+    assert joined["word"] == (2, 78) and joined["end"] == (6, 82) and joined["start"] == (0,)
+    assert joined["padding"] == (*range(7, 77), *range(83, 77 + 256))
+    places = sorted(place for group in joined.values() for place in group)
+    assert places == list(range(77 + 256))
+    flux = TripletDraw.of_texts(pipeline("flux-dev"), {"neutral": "a person in a hat"}, {"neutral": "person"})
+    assert flux.by_tower[JOINED]["neutral"] == flux.by_tower["text_2"]["neutral"]
+    assert flux.by_tower["text_2"]["neutral"]["word"] == (1,) and "text_3" not in flux.by_tower
+
+
+def test_no_positions_of_a_word_at_two_places_or_in_a_template():
+    pipe = pipeline("sd3")
+    towers = TextTowers.of(pipe, [pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3])
+    assert not any(towers.groups("a dog and a dog", [(2, 5), (12, 15)]).values())
+    assert TextTowers.of(pipeline("sana"), [pipeline("sana").tokenizer]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "by_hand"),
+    [
+        (
+            "sd3",
+            "position:cross:word:feminine>neutral",
+            [
+                Patch(
+                    f"dit.block.{block}.joint.text",
+                    part=("key", "value"),
+                    source=1,
+                    into=0,
+                    positions=[2, 78],
+                )
+                for block in range(3)
+            ],
+        ),
+        (
+            "sd3",
+            "position:text_3.embeddings:word:feminine>neutral",
+            [Patch("text_3.embeddings", source=1, into=0, positions=[1])],
+        ),
+        (
+            "flux-dev",
+            "position:dit.single.0.text:word:feminine>neutral",
+            [Patch("dit.single.0.text", source=1, into=0, positions=[1])],
+        ),
+        (
+            "flux-dev",
+            "window:dit.single.1.joint:1-2:feminine>neutral",
+            [Patch("dit.single.1.joint.text", part=("key", "value"), source=1, into=0, steps=[1])],
+        ),
+        (
+            "sd3",  # the last block, whose text is read and not asked
+            "head:dit.block.2.joint:1:feminine>neutral",
+            [Patch("dit.block.2.joint.text", part=("key", "value"), source=1, into=0, heads=[1])],
+        ),
+        ("flux-dev", "site:text.pooled:feminine>neutral", [Patch("text.pooled", source=1, into=0)]),
+    ],
+)
+def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
+    sites = ["text_3.embeddings"] if kind == "sd3" else ["dit.single.0.text", "dit.single.1.joint", POOLED]
+    more = {"heads": ["dit.block.2.joint"]} if kind == "sd3" else {}
+    asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, curve=0, **more)
+    _, found = traced(kind, asked)
+    row = found[name]
+    size, pipe = ROWS[kind].size, pipeline(kind)
+    scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
+    noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+    with Intervention(pipe, by_hand):
+        images = generate(
+            pipe, kind, [TEXT["neutral"], TEXT["feminine"]], generator=noise, height=size, width=size, **scale
+        )
+    np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
+    assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+
+
+def test_attention_probabilities_are_those_over_both_streams():
+    """Queries of the image and the keys of image and text; a patch of a row into itself changes nothing."""
+    asked = Trace(sites=["dit.block.1.joint"], part="probabilities", necessity=False, cuts=False, curve=0)
+    _, found = traced("sd3", asked)
+    row = found["site:dit.block.1.joint:feminine>neutral"]
+    pipe, size = pipeline("sd3"), ROWS["sd3"].size
+    by_hand = [
+        Patch("dit.block.1.joint", part=("query", "key"), source=1, into=0),
+        Patch("dit.block.1.joint.text", part="key", source=1, into=0),
+    ]
+    noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+    with Intervention(pipe, by_hand):
+        images = generate(
+            pipe,
+            "sd3",
+            [TEXT["neutral"], TEXT["feminine"]],
+            generator=noise,
+            height=size,
+            width=size,
+            guidance_scale=3.0,
+        )
+    np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
+    assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+
+
+def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
+    texts = {**TEXT, "feminine": "a woman holding an umbrella in the park"}
+    with pytest.raises(
+        UserError, match="trace: expected prompts of as many tokens, since the transformer masks what"
+    ):
+        traced("pixart-sigma", Trace(), texts)
+    _, found = traced(
+        "flux-dev", Trace(sites=[POOLED], necessity=False, curve=0), texts
+    )  # which masks nothing
+    whole = np.abs(found["complete:feminine>neutral"].image - found["none:feminine"].image).max()
+    assert whole < np.abs(found["none:neutral"].image - found["none:feminine"].image).max() / 1000
+    assert not any("embeddings" in name for name in found if name.startswith("cut:"))

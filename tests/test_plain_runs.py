@@ -1,0 +1,190 @@
+"""Runs without triplets, as a user makes them: plain prompts of a bundled model, and their images as foreign ones."""
+
+import csv
+
+import pandas as pd
+import pytest
+import yaml
+
+from probes.runs.store import Run
+from triptych.cli.run import main
+
+WORK = ("nurse", "pilot", "cook")
+SETTINGS = {
+    "generate": {"workers": 1, "device": "cpu"},
+    "observe": {"engine": "toyworld-checker", "features": ["clip"]},
+    "measure": {"bootstrap": 50, "permutations": 64},
+    "report": {"gallery": 2},
+}
+PLAIN = SETTINGS | {
+    "model": "toyworld-work",
+    "prompts": {
+        "template": {"bare": "{}", "beach": "{} at the beach"},
+        "texts": [{"text": f"a person who works as a {name}", "profession": name} for name in WORK],
+    },
+    "seeds": [0, 1],
+    "sampler": {"steps": 2},
+}
+PAIRS = ("gap", "gap_prompts", "disparity", "object_tests", "table_tests", "findings", "dalleval_words")
+PICTURES = (
+    "cooccurrence",
+    "dalleval_professions",
+    "dalleval_mad",
+    "dalleval_distribution",
+    "template_effects",
+)
+
+
+def run(folder, settings, *options):
+    path = folder / "t.yaml"
+    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    return main([str(path), "--out", str(folder / "run"), "--quiet", *options])
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plain")
+    assert run(folder, PLAIN) == 0
+    return Run.open(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def taken(drawn, tmp_path_factory):
+    """The same images as those of a program that says prompt, profession and template of each, and no indicator."""
+    folder = tmp_path_factory.mktemp("foreign")
+    (folder / "pictures").mkdir()
+    levels = drawn.table("prompts").set_index("triplet")
+    samples = drawn.samples(["sample_id", "triplet", "seed", "prompt", "image"])
+    with open(folder / "pictures" / "metadata.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["file", "prompt", "seed", "profession", "template"])
+        for one in samples.itertuples():
+            (folder / "pictures" / f"{one.sample_id}.png").write_bytes(one.image["bytes"])
+            own = levels.loc[one.triplet]
+            table.writerow([f"{one.sample_id}.png", one.prompt, one.seed, own["profession"], own["template"]])
+    settings = SETTINGS | {
+        "model": "toyworld-work",
+        "images": {"from": "pictures"},
+        "sampler": {"noise": "own"},
+    }
+    assert run(folder, settings) == 0
+    return Run.open(folder / "run")
+
+
+@pytest.mark.parametrize("which", ["drawn", "taken"])
+def test_all_that_compares_no_words_is_measured(which, request):
+    found = request.getfixturevalue(which)
+    tables = set(found.tables())
+    assert set(PICTURES) <= tables and not set(PAIRS) & tables
+    assert found.parts("features/clip") and found.parts("attributes/skin_tone")
+    prompts = found.table("prompts")
+    assert set(prompts["profession"]) == set(WORK) and set(prompts["template"]) == {"bare", "beach"}
+    shares = found.table("dalleval_professions").query(
+        "question == 'gender' and source == 'toyworld-checker'"
+    )
+    assert list(shares["profession"]) == list(WORK) and (shares["planned"] == 4).all()
+
+
+@pytest.mark.parametrize("which", ["drawn", "taken"])
+def test_what_is_left_out_is_named_in_table_and_report(which, request):
+    found = request.getfixturevalue(which)
+    named = " ".join(found.table("not_measured")["stands_in"])
+    assert all(name in named for name in PAIRS)
+    page = (found.path / "report.html").read_text(encoding="utf-8")
+    assert "no two words are compared" in page and "gaps, their tests against 0 and against words" in page
+    assert "Templates: what is due to the wording" in page and 'id="atlas"' not in page
+
+
+def test_the_plan_names_what_is_left_out(drawn, capsys):
+    assert main([str(drawn.path), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "one indicator, so nothing is compared. Left out: similarity of two words" in said
+
+
+def test_foreign_images_give_the_same_numbers(drawn, taken):
+    for name in ("dalleval_professions", "dalleval_mad", "template_values"):
+        one, other = (of.table(name) for of in (drawn, taken))
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_templates_hold_what_the_images_say(drawn):
+    values = drawn.table("template_values").query("question == 'gender' and source == 'toyworld-checker'")
+    said = pd.concat([part.to_pandas() for part in drawn.part_tables("attributes/toyworld-checker")])
+    said = said[said["question"] == "gender"].assign(
+        triplet=lambda rows: rows["sample_id"].str[1:6].astype(int),
+        value=lambda rows: rows["reading"].map({"female": 1.0, "male": -1.0}),
+    )
+    said = said.merge(drawn.table("prompts"), on="triplet")
+    expected = said.groupby(["template", "profession"])["value"].mean().groupby("template").mean()
+    assert values.set_index("template")["mean"].to_dict() == pytest.approx(expected.to_dict())
+    effect = (
+        drawn.table("template_effects").query("question == 'gender' and source == 'toyworld-checker'").iloc[0]
+    )
+    assert effect["range"] == pytest.approx(abs(expected["bare"] - expected["beach"]))
+
+
+def test_a_paired_run_has_the_gap_by_template(tmp_path):
+    settings = SETTINGS | {
+        "prompts": {
+            "template": ["{}", "{} at the beach"],
+            "texts": ["a {person} with a dog", "a {person} in a hat"],
+        },
+        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+        "observe": {"objects": False, "features": []},
+        "measure": SETTINGS["measure"] | {"primary": "ssim"},
+        "capture": {"sites": ["latent.final"], "words": False},
+        "sampler": {"steps": 2},
+    }
+    assert run(tmp_path, settings) == 0
+    found = Run.open(tmp_path / "run")
+    gaps = found.table("gap_prompts").query("measure == 'ssim'").merge(found.table("prompts"), on="triplet")
+    values = found.table("template_values").query("source == 'gap' and question == 'ssim'")
+    assert values.set_index("template")["mean"].to_dict() == pytest.approx(
+        gaps.groupby("template")["gap"].mean().to_dict()
+    )
+    assert "Gap of masculine and feminine in SSIM: from" in (found.path / "report.html").read_text("utf-8")
+
+
+def test_one_side_and_no_reader_still_have_a_report(tmp_path):
+    settings = SETTINGS | {
+        "indicators": {"feminine": "woman"},
+        "prompts": ["a {person} in a hat"],
+        "observe": {"objects": False, "features": []},
+        "sampler": {"steps": 2},
+    }
+    assert run(tmp_path, settings) == 0
+    assert "no two words are compared" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp_path):
+    grid = {"grid": "a {person} {context}", "context": ["riding a bike", "with a dog"]}
+    settings = SETTINGS | {
+        "indicators": {"feminine": "woman"},
+        "prompts": {"template": ["{}", "{} at the beach"], "texts": grid},
+        "observe": {"objects": False, "features": []},
+        "sampler": {"steps": 2},
+    }
+    for stage in ("generate", "measure"):
+        assert run(tmp_path, settings, "--stage", stage) == 0
+    found = Run.open(tmp_path / "run")
+    table = found.table("gep_frequencies")
+    assert set(table["indicator"]) == {"feminine"} and (table["n_images"] == 4).all()
+    assert (table["n_contexts"] == 2).all() and "gep_score" not in found.tables()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"images": {"from": "m.csv", "levels": ["age"]}}, "expected a column `age`"),
+        ({"images": {"from": "twice.csv"}}, "expected one image of this prompt and seed 1, got another in"),
+        ({"images": {"from": "m.csv"}, "prompts": ["a nurse"]}, "prompts: expected none beside `images`"),
+        ({"images": {"from": "m.csv", "indicator": "word"}}, "expected a column `word`"),
+    ],
+)
+def test_bad_tables_of_images_end_in_one_line(tmp_path, settings, said, capsys):
+    (tmp_path / "a.png").write_bytes(b"")
+    (tmp_path / "m.csv").write_text("file,prompt\na.png,a nurse\n")
+    (tmp_path / "twice.csv").write_text("file,prompt,seed\na.png,a nurse,1\na.png,a nurse,1\n")
+    assert run(tmp_path, settings) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1

@@ -1,0 +1,128 @@
+"""Traces of diffusion transformers as a user runs them: generate, trace, measure, report."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from analysis.methods.tracing.steps import TOLERANCE, UNTESTED
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from tests.remembered import leave_figures_out
+from tests.tiny_transformers import tiny_transformer_pipeline
+from triptych.cli.main import main
+
+SETTINGS = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": ["a {person} in the park", "a {person} with a dog"],
+    "sampler": {"steps": 2},
+    "capture": {"sites": ["latent.final"], "words": False},
+    "generate": {"workers": 1, "device": "cpu"},
+    "observe": {"objects": False, "features": []},
+    "measure": {"bootstrap": 20, "permutations": 20},
+    "trace": {"necessity": False, "curve": [1]},
+}
+TOWERS = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
+SWEPT = {
+    "toyworld-dit": ["text.pooled", *TOWERS, *(f"dit.block.{number}.joint" for number in range(5))],
+    "sd3": ["text.pooled", *TOWERS, *(f"dit.block.{number}.joint" for number in range(3))],
+    "flux-dev": [
+        *("text.pooled", *TOWERS[:2], "dit.block.0.joint", "dit.block.1.joint"),
+        *(f"dit.single.{number}.joint" for number in range(3)),
+    ],
+}
+
+
+def settings(folder, **over):
+    """Write a configuration; gives its file."""
+    file = folder / "triplets.yaml"
+    file.write_text(yaml.safe_dump({**SETTINGS, **over}, sort_keys=False))
+    return str(file)
+
+
+@pytest.mark.parametrize("kind", SWEPT)
+def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
+    """The cuts come out, in the images and in the tables, and the report has the section."""
+    leave_figures_out(monkeypatch)
+    model, out = kind, str(tmp_path / "run")
+    size = {}
+    if kind != "toyworld-dit":
+        model, size = str(tmp_path / "model"), {"height": 64, "width": 64}
+        tiny_transformer_pipeline(kind).save_pretrained(model)
+    file = settings(tmp_path, model=model, sampler={**SETTINGS["sampler"], **size})
+    assert main(["run", file, "--out", out, "--stage", "generate", "--quiet"]) == 0, capsys.readouterr().err
+    assert main(["trace", out, "--quiet"]) == 0, capsys.readouterr().err
+    assert main(["run", out, "--stage", "measure", "--quiet"]) == 0
+    assert main(["report", out]) == 0, capsys.readouterr().err
+    run = Run.open(tmp_path / "run")
+    table = run.traced().set_index(["triplet", "variant"])
+    assert table["fault"].isna().all() and (table["writes"][table["kind"] != "none"] > 0).all()
+    assert [*dict.fromkeys(one[0] for one in table["sites"][table["kind"] == "site"])] == SWEPT[kind]
+    images = {key: np.asarray(read_image(image["bytes"]), int) for key, image in table["image"].items()}
+    for triplet in (0, 1):
+        own = images[triplet, "none:neutral"]
+        for donor in ("feminine", "masculine"):
+            whole = images[triplet, f"none:{donor}"]
+            assert np.abs(whole - own).max() > 3
+            for cut, expected in (
+                ("embeddings", whole),
+                ("inputs", whole),
+                ("complete", whole),
+                ("before", own),
+            ):
+                apart = np.abs(images[triplet, f"cut:{cut}:{donor}>neutral"] - expected).max()
+                assert apart <= 1, (cut, donor)  # but for the order of sums, on the edge of a rounding
+            assert np.abs(images[triplet, f"curve:1:{donor}>neutral"] - own).max() > 0
+        assert np.abs(images[triplet, "cut:self:neutral>neutral"] - own).max() <= 1
+    cuts = run.table("trace_cuts")
+    assert len(cuts) == 9 and set(cuts["cut"]) == {"embeddings", "inputs", "complete", "before", "self"}
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert 'id="trace"' in page and "pooled text" in page and "text encoder 2 · embeddings" in page
+    assert "of the U-Net" not in page[page.index('id="trace"') :].split("</section>")[0]
+    if kind == "toyworld-dit":  # whose outcome is the checker's; a gap of pictures moves with every rounding
+        assert (cuts["deviation"] <= TOLERANCE).all()
+        tested = int((cuts["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
+        assert tested >= 1 and f"{tested} of {tested} cuts do" in page
+
+
+def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
+    tiny_transformer_pipeline("z-image").save_pretrained(tmp_path / "model")
+    capsys.readouterr()  # a bar
+    over = {"model": str(tmp_path / "model"), "sampler": {"steps": 2, "height": 64, "width": 64}}
+    for more, message in (
+        (
+            {},
+            "trace: expected a diffusion transformer whose text can be written where it is given it, but dit.in.text",
+        ),
+        (
+            {"model": "toyworld-dit", "trace": {"sites": ["unet.mid"]}},
+            "trace.sites: 'unet.mid' matches no site",
+        ),
+        (
+            {"model": "toyworld-dit", "trace": {"curve": [2]}},
+            "trace.curve: expected steps below 2, the calls of the transf",
+        ),
+    ):
+        assert main(["run", settings(tmp_path, **{**over, **more}), "--out", str(tmp_path / "run")]) == 2
+        said = capsys.readouterr().err.strip()
+        assert message in said and "\n" not in said and len(said) <= 400
+        assert not (tmp_path / "run").exists()
+
+
+def test_the_plan_says_what_a_trace_will_take(tmp_path, capsys):
+    assert main(["plan", settings(tmp_path, model="toyworld-dit")]) == 0
+    said = capsys.readouterr().out
+    # by hand: of 2 donors 9 places, 1 complete, 1 point of the curve, 4 cuts; the self patch; the complete cuts again
+    assert "trace: 2 triplets and seeds x 31 variants: " + str(2 * (3 + 31 - 2)) + " images, about" in said
+
+
+def test_sites_by_default_are_those_of_before_in_the_identity_of_a_trace():
+    """Traces of U-Nets that were begun with the list go on with the default."""
+    from probes.runs.identity import traced_fields
+
+    fields = [
+        traced_fields({"trace": {"sites": sites, "part": "value"}}) for sites in ("default", ["unet.*.cross"])
+    ]
+    assert fields[0] == fields[1] and json.dumps(fields[0]["trace.sites"]) == '["unet.*.cross"]'
+    assert traced_fields({"trace": {"sites": ["unet.mid"]}})["trace.sites"] == ["unet.mid"]
