@@ -46,6 +46,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/shards.md": ("triplets.yaml",),
     "docs/how_to/sharing.md": ("runs/first-light",),
     "docs/how_to/trace.md": ("runs/first-light", "trace.yaml"),
+    "docs/how_to/trace_transformers.md": ("triplets.yaml",),
     "docs/how_to/word_map.md": ("runs/first-light",),
 }
 PIPELINE = """

@@ -62,6 +62,7 @@ SLOW = {
     "docs/how_to/diffusion_transformers.md": "a whole run of a tiny Stable Diffusion 3",
     "docs/how_to/mitigation.md": "two whole runs",
     "docs/how_to/trace.md": "two traces",
+    "docs/how_to/trace_transformers.md": "a whole run and a trace",
     "docs/start/stable_diffusion.md": "two whole runs of a tiny Stable Diffusion 1",
 }
 

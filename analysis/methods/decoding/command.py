@@ -24,7 +24,13 @@ from analysis.methods.decoding.defaults import NOT_USED, SITES
 from analysis.methods.decoding.figures import draw_positions, draw_steps
 from analysis.methods.decoding.generate import generate, pipeline
 from analysis.methods.decoding.reader import reference
-from analysis.methods.tracing.outcomes import TracedImages, by_checker, chosen_outcomes, outcomes
+from analysis.methods.tracing.outcomes import (
+    VERDICT,
+    TracedImages,
+    by_checker,
+    chosen_outcomes,
+    outcomes,
+)
 from analysis.report.figures import files
 from analysis.report.format import interval, number
 from probes import command_line
@@ -92,13 +98,13 @@ def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) ->
     rows = samples.rename(columns={"indicator": "recipient"}).assign(
         variant=samples["sample_id"], kind="none"
     )
-    (name,) = chosen_outcomes(None, run.config.model)
+    (name,) = chosen_outcomes(None, run.config.model, prompts=samples["prompt"].unique())
     unreadable = run.unreadable()
     readable = [sample for sample in samples["sample_id"] if sample not in unreadable]
     pictures = dict(zip(readable, run.images(readable)))
     images = [pictures.get(sample) for sample in samples["sample_id"]]
     table = outcomes(TracedImages(rows, images, chosen.first, chosen.second), [name])
-    sign = _direction(run.config, chosen) if by_checker(run.config.model) else 1.0
+    sign = _direction(run.config, chosen) if name == VERDICT else 1.0
     value = sign * found.samples["sample_id"].map(table.set_index("variant")["value"]).to_numpy(float)
     return np.where(np.isnan(value) | (value == 0), np.nan, (value > 0).astype(float))
 

@@ -12,7 +12,7 @@ On toyworld's models the checker says: it is exact, while a gap moves with every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,8 +73,16 @@ def by_checker(model: str) -> bool:
     return model in MODELS
 
 
-def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measure.outcomes") -> list[str]:
+def chosen_outcomes(
+    asked: Sequence[str] | None,
+    model: str,
+    place: str = "measure.outcomes",
+    prompts: Iterable[str] | None = None,
+) -> list[str]:
     """Return the outcomes of a run's trace: those asked for, else the default of its model.
+
+    The default is the verdict where the checker reads the model's images and any of the prompts (all, where none is
+    given), else a gap.
 
     Raises
     ------
@@ -87,16 +95,18 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
     (['verdict'], ['ssim'])
     """
     checked = by_checker(model)
-    known = [VERDICT, *LEAST] if checked else [*computed_from("pictures", _OPTIONAL)]
+    gaps = computed_from("pictures", _OPTIONAL)
+    known = [VERDICT, *LEAST, *gaps] if checked else [*gaps]
     for name in asked or ():
         if name not in (*known, *NETWORKS):
-            some = f"{VERDICT} or a thing that the checker knows" if checked else ", ".join(known)
+            some = f"{VERDICT}, a thing that the checker knows, " * checked + ", ".join(gaps)
             some += f", or {' or '.join(NETWORKS)}"
             other = "which the checker reads exactly" if checked else "whose images no checker reads"
             raise UserError(
                 f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
             )
-    return list(asked or [VERDICT if checked else DEFAULT_GAP])
+    read = checked and (prompts is None or any(_named(prompt) is not None for prompt in prompts))
+    return list(asked or [VERDICT if read else DEFAULT_GAP])
 
 
 def outcomes(

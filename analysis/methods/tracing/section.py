@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.methods.tracing.figures import (
@@ -108,7 +109,9 @@ def lead(traced: TraceSection, config: Config) -> Lead:
     question = f"Where in the model do {first} and {second} prompts take effect?"
     shares = traced.shown("trace_shares")
     sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
-    if not total["told_from_0"]:
+    if np.isnan(total["total"]):
+        answer = f"The {name} has no value in any image that was drawn: nothing can be said of where it is decided."
+    elif not total["told_from_0"]:
         answer = (
             f"The total effect of the words on the {name}, {with_ends(total, 'total', 2)}, cannot be told from 0: no "
             "shares of it can be stated."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analysis.methods.tracing.figures import patch_name
@@ -62,6 +63,11 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
     """Return what the trace says of both words together."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
+    if np.isnan(total["total"]):
+        return [
+            f"The {name} has no value in any image that was drawn (the column `reason` of `trace_outcomes` says why). "
+            "Another outcome is named in `measure: {outcomes: [ssim]}` and measured with `--stage measure`."
+        ]
     text = (
         f"Total effect: between images generated from {first} and {second} prompts the {name} differs by "
         f"{with_ends(total, 'total', 2)} on average ({p_value(total['p_value'])})."

@@ -23,7 +23,7 @@ from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total,
 from analysis.tables.interval_columns import interval_columns, with_ends
 
 VERSION = "trace_shares/2"
-NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn"
+NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn, or without an outcome"
 NO_CURVE = "no curve was drawn"
 SHARE_COLUMNS = (
     *("outcome", *WHAT, "donor"),

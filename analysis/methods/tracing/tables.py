@@ -48,8 +48,7 @@ def measure_trace(run: Run, sharing: Sharing) -> None:
     """
     if not run.parts("traced"):
         return
-    config = run.config
-    names = chosen_outcomes(config.measure.outcomes, config.model)
+    names = outcomes_of(run)
     pieces = [
         Piece(part_outcomes, (number, names), of_run=True) for number in range(len(run.parts("traced")))
     ]
@@ -75,6 +74,12 @@ def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
     return outcomes(TracedImages(with_prompts(rows, prompts), images, first, second), names, networks)
 
 
+def outcomes_of(run: Run) -> list[str]:
+    """Return the outcomes that a run asks for, or the default of its model and prompts."""
+    prompts = run.samples(["prompt"])["prompt"].unique()
+    return chosen_outcomes(run.config.measure.outcomes, run.config.model, prompts=prompts)
+
+
 def require_outcomes(run: Run) -> None:
     """Refuse outcomes that are not to be had of a run's trace, before anything is measured.
 
@@ -83,7 +88,7 @@ def require_outcomes(run: Run) -> None:
     UserError
     """
     if run.parts("traced"):
-        names = chosen_outcomes(run.config.measure.outcomes, run.config.model)
+        names = outcomes_of(run)
         if set(NETWORKS) & set(names):
             require_networks(names, logit_settings(run.config))
 

@@ -90,14 +90,22 @@ def test_a_prompt_that_toyworld_cannot_read_has_no_verdict():
         (None, "CompVis/stable-diffusion-v1-4", ["ssim"]),
         (["tie", "verdict"], "toyworld", ["tie", "verdict"]),
         (["ssim_full"], "a/folder", ["ssim_full"]),
+        (["ssim", "verdict"], "toyworld", ["ssim", "verdict"]),
     ],
 )
 def test_outcomes_by_model(asked, model, expected):
     assert chosen_outcomes(asked, model) == expected
 
 
+def test_where_the_checker_reads_no_prompt_the_default_is_a_gap():
+    assert chosen_outcomes(None, "toyworld-work", prompts=["a photo of a nurse"]) == ["ssim"]
+    some = ["a photo of a nurse", "a person in the park"]
+    assert chosen_outcomes(None, "toyworld-work", prompts=some) == ["verdict"]
+    assert chosen_outcomes(["verdict"], "toyworld-work", prompts=["a photo of a nurse"]) == ["verdict"]
+
+
 @pytest.mark.parametrize(
-    ("asked", "model"), [("ssim", "toyworld"), ("verdict", "a/b"), ("tie", "a/b"), ("x", "a/b")]
+    ("asked", "model"), [("ssimm", "toyworld"), ("verdict", "a/b"), ("tie", "a/b"), ("x", "a/b")]
 )
 def test_an_outcome_that_is_not_to_be_had_is_refused_by_name(asked, model):
     with pytest.raises(UserError, match=rf"measure\.outcomes: expected .*{model}.* got '{asked}'"):

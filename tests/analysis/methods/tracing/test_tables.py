@@ -118,9 +118,9 @@ def test_sampled_orders_are_read_from_the_record(run):
 
 
 def test_outcomes_that_a_model_does_not_have_are_refused(run):
-    other = configure(Run(run.path, dict(run.meta)), measure={"outcomes": ["ssim"]})
+    other = configure(Run(run.path, dict(run.meta)), measure={"outcomes": ["ssimm"]})
     with (
-        pytest.raises(UserError, match=r"measure\.outcomes: expected verdict or a thing .* got 'ssim'"),
+        pytest.raises(UserError, match=r"measure\.outcomes: expected verdict, a thing .* got 'ssimm'"),
         Team() as team,
     ):
         measure_trace(other, Sharing(other, team, 1))
