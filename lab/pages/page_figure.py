@@ -1,4 +1,4 @@
-"""Pictures of the pages, drawn from finished runs: ``python -m lab.pages.page_figure RUN docs/images/trace.png``.
+"""Pictures of the pages, drawn from finished runs: ``python -m lab.pages.page_figure RUN docs/images/word_map.png``.
 
 `PICTURES` says which run, and what of it is shown: a figure of its report, or a word's heat map over each image of a
 triplet.
