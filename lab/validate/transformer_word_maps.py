@@ -21,17 +21,15 @@ import torch
 from diffusers import DiffusionPipeline
 from tqdm import tqdm
 
-from hooks import Definition, Probe
-from hooks.attention.definitions import JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE
+from hooks import Probe
+from hooks.attention.definitions import JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE, Definition
 from lab.pages.word_maps import TRANSFORMER_FIGURES, page_of_stored
-from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline, model_folder
-from lab.validate.word_maps import FIXED, THRESHOLDS, interval, iou
+from lab.validate.word_maps import FIXED, THRESHOLDS, drawn_captions, interval, iou
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
-from probes.toyworld.world import load_world
 
 DEFINITIONS = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
 SEED = 800_000
@@ -60,7 +58,6 @@ def of_block(definition: Definition, address: str) -> Definition:
     return replace(definition, name=f"{definition.name}, {address}", layers=((address, 1.0),))
 
 
-@torch.inference_mode()
 def draw(
     pipe: DiffusionPipeline,
     definition: Definition,
@@ -72,25 +69,9 @@ def draw(
     batch_size: int = 24,
 ) -> list[Outlined]:
     """Draw random captions; return every noun of the checker's that was named and drawn, with its map."""
-    rng, world = np.random.default_rng(seed), load_world()
-    captions = [random_caption(world, rng)[0] for _ in range(prompts)]
-    pipe.set_progress_bar_config(disable=True)
-    outlined: list[Outlined] = []
-    for start in range(0, prompts, batch_size):
-        batch = captions[start : start + batch_size]
-        noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
-        with Probe(pipe, sites="latent", word_maps=definition) as probe:
-            output = pipe(
-                batch,
-                generator=noise,
-                num_inference_steps=steps,
-                guidance_scale=guidance_scale,
-                output_type="np",
-            ).images
-        images = (output * 255).round().astype(np.uint8)
-        for row in range(len(batch)):
-            outlined += _outlined(probe, row, start + row, images[row])
-    return outlined
+    sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed, "batch_size": batch_size}
+    drawn = drawn_captions(pipe, prompts, **sampling, progress=False, word_maps=definition)
+    return [one for probe, row, prompt, image in drawn for one in _outlined(probe, row, prompt, image)]
 
 
 def _outlined(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Outlined]:

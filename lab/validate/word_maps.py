@@ -17,10 +17,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from diffusers import StableDiffusionPipeline
+from diffusers import DiffusionPipeline, StableDiffusionPipeline
 from tqdm import tqdm
 
 from hooks import MapChoice, Probe
@@ -189,14 +190,44 @@ def draw(
     progress: bool = True,
 ) -> list[Instance]:
     """Draw random captions with the probe on; every noun of the checker's that was named and drawn."""
+    sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed, "batch_size": batch_size}
+    drawn = drawn_captions(
+        pipe, prompts, **sampling, progress=progress, word_maps=MapChoice(steps=BINS), self_attention=LOOKS
+    )
+    return [one for probe, row, prompt, image in drawn for one in _instances(probe, row, prompt, image)]
+
+
+@torch.inference_mode()
+def drawn_captions(
+    pipe: DiffusionPipeline,
+    prompts: int,
+    *,
+    steps: int,
+    guidance_scale: float,
+    seed: int,
+    batch_size: int,
+    progress: bool,
+    **read: Any,
+) -> Iterator[tuple[Probe, int, int, np.ndarray]]:
+    """Draw random captions, each from a noise of its own, with a probe on.
+
+    Parameters
+    ----------
+    **read
+        What the probe reads beside the latent, such as ``word_maps``.
+
+    Yields
+    ------
+    tuple
+        The probe of a batch, the row in it, the number of the prompt, and the image (h, w, 3) of uint8.
+    """
     rng, world = np.random.default_rng(seed), load_world()
     captions = [random_caption(world, rng)[0] for _ in range(prompts)]
     pipe.set_progress_bar_config(disable=True)
-    instances: list[Instance] = []
     for start in tqdm(range(0, prompts, batch_size), disable=not progress, unit="batch"):
         batch = captions[start : start + batch_size]
         noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
-        with Probe(pipe, sites="latent", word_maps=MapChoice(steps=BINS), self_attention=LOOKS) as probe:
+        with Probe(pipe, sites="latent", **read) as probe:
             output = pipe(
                 batch,
                 generator=noise,
@@ -205,9 +236,7 @@ def draw(
                 output_type="np",
             ).images
         images = (output * 255).round().astype(np.uint8)
-        for row in range(len(batch)):
-            instances += _instances(probe, row, start + row, images[row])
-    return instances
+        yield from ((probe, row, start + row, images[row]) for row in range(len(batch)))
 
 
 def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Instance]:

@@ -43,7 +43,9 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
 
 def head(family: Sequence[str] = BENCHMARK_MODELS) -> str:
     """Return the head of a page: of the U-Nets, or of the diffusion transformers."""
-    return render("calibration_head", models=family, transformers=family == TRANSFORMERS)
+    own = family == TRANSFORMERS
+    target = f"docs/validation/{'calibration_transformers' if own else 'calibration'}.md"
+    return render("calibration_head", models=family, transformers=own, target=target)
 
 
 def _gaps(tables: dict[str, pd.DataFrame]) -> list[tuple[str, dict[str, Any]]]:
