@@ -109,12 +109,15 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
     if rows.empty:
         return None
     place, beyond = np.arange(len(rows)), told(rows, "sufficiency")
+    ended = np.isfinite(rows[["effect_low", "effect_high"]].to_numpy(float)).all(axis=1)
     with style():
         figure = new_figure(DOUBLE, 0.8 + 0.2 * len(rows))
         figure.get_layout_engine().set(w_pad=PAD)
         axes = figure.subplots()
         axes.axvline(0.0, color=INK, lw=0.6, zorder=0)
-        axes.hlines(place, rows["effect_low"], rows["effect_high"], color=PALETTE[0], lw=1.6)
+        axes.hlines(
+            place[ended], rows["effect_low"][ended], rows["effect_high"][ended], color=PALETTE[0], lw=1.6
+        )
         for chosen, face in ((beyond, PALETTE[0]), (~beyond, "white")):
             axes.plot(rows["effect"][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=PALETTE[0], mew=1.1)
         axes.set_yticks(place, [patch_name(row) for _, row in rows.iterrows()])
@@ -123,11 +126,16 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
         axes.tick_params(axis="y", length=0)
         if not rows[["effect", "effect_low", "effect_high"]].fillna(0.0).to_numpy().any():
             axes.set_xlim(-1.0, 1.0)  # of zeros alone
+        elif not ended.all():
+            low, high = limits([0.0, *rows[["effect", "effect_low", "effect_high"]].to_numpy(float).ravel()])
+            axes.hlines(place[~ended], low, high, color=PALETTE[0], lw=0.8, linestyles=":")
+            axes.set_xlim(low, high)
         axes.set_xlabel(f"what the place moves the {outcome} by")
     caption = (
         f"Mean effect of both words on the {outcome} by place, with {100 * level:g} % intervals {over(unit)} that hold "
         f"for all rows at once. Filled: more than a word of the reference’s meaning does, p < {SIGNIFICANT}, adjusted "
         "over all rows. No shares: the total effect cannot be told from 0."
+        + ("" if ended.all() else " Dotted: too few prompts for an interval with ends.")
     )
     return Drawn("trace-effects", figure, "What each place moves", caption, wide=True)
 
