@@ -117,9 +117,9 @@ def near(got: str, known: Iterable[str]) -> list[str]:
     for name in known:
         lowered.setdefault(name.lower(), name)
     got = got.lower()
-    if len(got) >= 3 and (begun := [whole for name, whole in lowered.items() if name.startswith(got)]):
-        return begun[:3]
-    close = difflib.get_close_matches(got, lowered, 3)
+    begun = sorted((name for name in lowered if len(got) >= 3 and name.startswith(got)), key=len)
+    # of one or two letters one may be another
+    close = begun[:3] or difflib.get_close_matches(got, lowered, 3, 0.5 if len(got) < 3 else 0.6)
     ratios = [difflib.SequenceMatcher(None, name, got).ratio() for name in close]
     return [lowered[name] for name, ratio in zip(close, ratios, strict=True) if ratio > 0.9 * ratios[0]]
 

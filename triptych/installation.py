@@ -18,6 +18,7 @@ USES = {  # of the optional parts
     "notebooks": "the notebooks",
     "storage": "runs on object storage, s3:// and gs://",
     "textblob": "nouns by TextBlob",
+    "xlsx": "labels from XLSX",
 }
 
 

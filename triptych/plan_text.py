@@ -117,7 +117,7 @@ def contrasts(config: Config) -> str:
     --------
     >>> contrasts(Config(prompts=["a {person}"]))
     'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
-    >>> contrasts(Config(prompts=["a nurse"]))[:58]
+    >>> contrasts(Config(prompts=["a nurse"]))[:59]
     'one indicator, so nothing is compared. Left out: similarity'
     """
     if not config.compares:

@@ -34,7 +34,7 @@ PLACES = {  # which text stands on which page
 # Behind its comment a text is a block or a table.
 SHOWN = r"<!-- ?shown: {name} ?-->\n+(?:```\w*\n)?(?P<text>(?<=`text\n).*?(?=\n```$)|(?:^\|[^\n]*\n)+)"
 # Numbers that are another machine's elsewhere: times, memory, speed.
-MEASURED = re.compile(r"[\d.,]+(?= (?:s|min|h|[GM]B|GFLOP/s|workers?)\b)|(?<=workers of )\d+ threads?")
+MEASURED = re.compile(r"\d+ workers? of \d+ threads?|[\d.,]+(?= (?:s|min|h|[GM]B|GFLOP/s)\b)")
 
 
 def found(page: str, name: str) -> re.Match[str]:

@@ -99,7 +99,7 @@ IMAGES = pd.DataFrame({"prompt": [0, 0], "seed": 0, "indicator": ["n", "f"]})
         ),
         (lambda: object_table(IMAGES, [[1], [-1]], indicators="nf", objects=["a"]), "at least 0"),
         (lambda: object_table(IMAGES, [[1], [0.5]], indicators="nf", objects=["a"]), "whole counts"),
-        (lambda: object_table(IMAGES, [[1], [1]], indicators="nn", objects=["a"]), "two or more different"),
+        (lambda: object_table(IMAGES, [[1], [1]], indicators="nn", objects=["a"]), "different ones"),
         (lambda: object_table(IMAGES, [[1, 1]] * 2, indicators="nf", objects=["a", "a"]), "one twice"),
         (
             lambda: object_table(

@@ -233,7 +233,6 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
-        ({"trace": {"sites": ["dit.*"]}}, "trace: expected a Stable Diffusion 1 or 2, got"),
         (
             {"edit": {"kind": "keys_and_values", "words": {"person": {"woman": 0.5}}}},
             "edit: expected a Stable",
@@ -243,7 +242,7 @@ def test_a_negative_prompt_without_a_second_branch(saved_kind, tmp_path, capsys)
             "edit: expected a Stable Diffusion 1, 2 or",
         ),
     ],
-    ids=["trace", "keys_and_values", "shift"],
+    ids=["keys_and_values", "shift"],
 )
 def test_what_is_done_with_u_nets_alone(kind, section, expected, saved_kind, tmp_path, capsys):
     line = refused(saved_kind(kind), tmp_path, capsys, "--steps", "1", **section)
