@@ -8,6 +8,13 @@ from tests.hooks.attention.test_final import expected_maps
 from tests.hooks.transformers import PROMPTS, draw, heard
 from tests.tiny_transformers import tiny_transformer_pipeline
 
+FLUX = {  # one block of each kind
+    "num_layers": 1,
+    "num_single_layers": 1,
+    "attention_head_dim": 128,
+    "num_attention_heads": 24,
+    "axes_dims_rope": (16, 56, 56),
+}
 WIDTHS = {
     "sd3": {
         "num_layers": 2,  # the text has no stream behind the last
@@ -28,6 +35,9 @@ WIDTHS = {
         "num_attention_heads": 24,
         "axes_dims_rope": (16, 56, 56),
     },
+    "flux-dev": FLUX,
+    "chroma": FLUX,
+    "ovis-image": FLUX,
     "pixart-sigma": {
         "num_layers": 1,
         "attention_head_dim": 72,
