@@ -33,8 +33,10 @@ PLACES = {  # which text stands on which page
 }
 # Behind its comment a text is a block or a table.
 SHOWN = r"<!-- ?shown: {name} ?-->\n+(?:```\w*\n)?(?P<text>(?<=`text\n).*?(?=\n```$)|(?:^\|[^\n]*\n)+)"
-# Numbers that are another machine's elsewhere: times, memory, speed.
-MEASURED = re.compile(r"\d+ workers? of \d+ threads?|[\d.,]+(?= (?:s|min|h|[GM]B|GFLOP/s)\b)")
+# What is another machine's elsewhere: times, memory and speed with their units, workers, the device.
+MEASURED = re.compile(
+    r"\d+ workers? of \d+ threads?|[\d.,]+ (?:min|h|s|[GM]B|GFLOP/s)\b(?: [\d.,]+ (?:min|s)\b)*|\bon (?:cpu|cuda|mps)\b"
+)
 
 
 def found(page: str, name: str) -> re.Match[str]:
@@ -70,7 +72,7 @@ def first_plan() -> str:
         path = str(Path(folder) / "triplets.yaml")
         triptych(["init", path])
         written = len(printed.getvalue())
-        triptych(["plan", path])
+        triptych(["plan", path, "--device", "cpu"])
     return printed.getvalue()[written:].rstrip("\n")
 
 

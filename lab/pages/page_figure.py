@@ -1,7 +1,6 @@
 """Pictures of the pages, drawn from finished runs: ``python -m lab.pages.page_figure RUN docs/images/word_map.png``.
 
-`PICTURES` says which run, and what of it is shown: a figure of its report, or a word's heat map over each image of a
-triplet.
+`PICTURES` says which run, and of which triplet and word the heat maps are shown.
 """
 
 import io
@@ -19,18 +18,9 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-COLOURS, WIDTH = 128, 1200
-# Picture: the command of its run, and the name of a figure, or a triplet and a word of it.
-PICTURES: dict[str, tuple[str, str | tuple[int, str]]] = {
-    "word_map.png": ("triptych run triplets.yaml", (10, "umbrella")),
-}
-
-
-def figure(run: LoadedRun, name: str) -> Image.Image:
-    """Return a figure of the report, at most `WIDTH` pixels wide."""
-    picture = Image.open(io.BytesIO(run.plot(name)._repr_png_())).convert("RGB")
-    scale = min(1.0, WIDTH / picture.width)
-    return picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.LANCZOS)
+COLOURS = 128
+# Picture: the command of its run, a triplet and a word of it.
+PICTURES = {"word_map.png": ("triptych run triplets.yaml", 10, "umbrella")}
 
 
 def heat_maps(run: LoadedRun, triplet: int, word: str, size: int = 256, margin: int = 16) -> Image.Image:
@@ -52,8 +42,8 @@ def work(options: Namespace) -> None:
         raise UserError(
             f"picture: expected one of {', '.join(PICTURES)}, got {options.picture.name}: name one"
         )
-    run, (_, shown) = load_run(options.run), PICTURES[options.picture.name]
-    drawn = figure(run, shown) if isinstance(shown, str) else heat_maps(run, *shown)
+    _, triplet, word = PICTURES[options.picture.name]
+    drawn = heat_maps(load_run(options.run), triplet, word)
     png = io.BytesIO()
     drawn.quantize(COLOURS, dither=Image.Dither.NONE).save(png, "PNG", optimize=True)
     write_bytes(options.picture, png.getvalue())

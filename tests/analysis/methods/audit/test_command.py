@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -152,12 +151,10 @@ def test_several_annotators_a_baseline_and_a_world(audit, tmp_path):
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real pictures are not beside the project")
 def test_real_pictures_as_computed_independently(tmp_path, capsys):
-    begun = time.monotonic()
     assert (
         main(["audit", str(REAL), "--labels", str(REAL / "labels.csv"), "--out", str(tmp_path / "audit")])
         == 0
     )
-    assert time.monotonic() - begun < 60
     labels = pd.read_csv(REAL / "labels.csv")
     counts = (
         labels.groupby(["model", "profession", "setting"])["read_as"].value_counts().unstack(fill_value=0)
