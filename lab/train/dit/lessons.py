@@ -6,14 +6,19 @@ and the velocity is e - x: the mean over all pictures that fit, which a single p
 enough, and the U-Net's frequencies are handed over, errors included; many pictures hand over what was planted.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import CLIPTextModelWithProjection
+
+from lab.train.base.captions import article
+from lab.train.base.loop import mixed_precision
+from probes.toyworld.world import World, group_of_words
 
 MEAN, SPREAD = 0.3, 1.2  # of the logit of the noise level
 PARTS = 4  # lessons that a batch of stored ones is taken from
@@ -144,26 +149,126 @@ class Teacher:
         )
 
 
+def with_word_of(caption: str, group: str, world: World) -> str:
+    """The caption with the usual word of a group of indicator words in place of its own.
+
+    Examples
+    --------
+    >>> with_word_of("a photo of an adult in boots", "feminine", load_world())
+    'a photo of a woman in boots'
+    >>> with_word_of("two men with a dog", "neutral", load_world())
+    'two people with a dog'
+    """
+    known = group_of_words()
+    word = next((word for word in re.findall("[a-z]+", caption) if word in known), None)
+    if word is None:
+        return caption
+    other = world.words(group, "plural" if known[word][1] else "singular")[0]
+    before = {f"an {word}": f"{article(other)} {other}", f"a {word}": f"{article(other)} {other}"}
+    for here, there in before.items():
+        if f" {here} " in f" {caption} ":
+            return f" {caption} ".replace(f" {here} ", f" {there} ", 1).strip()
+    return re.sub(rf"\b{word}\b", other, caption, count=1)
+
+
+@dataclass(frozen=True)
+class MixtureTeacher:
+    """A diffusion transformer of a world whose images are of two components, with the mixture weighed anew.
+
+    Feminine words stand for one component there, masculine ones for the other, neutral ones for a mixture. At noised
+    latents x the velocity of a mixture is v = (1 - q) v_a + q v_b, where q is the chance that x is of component b. The
+    three predictions give q of the known mixture, by least squares; Bayes' rule gives that of another one.
+
+    Attributes
+    ----------
+    parts : mapping of str to Module
+        ``transformer`` and ``text_encoder_3`` of the model that is asked.
+    towers : sequence of CLIPTextModelWithProjection
+        Its two of CLIP.
+    known : float
+        Chance of component b beside its neutral words.
+    learner : sequence of CLIPTextModelWithProjection
+        The two towers of the model that is taught.
+    """
+
+    parts: Mapping[str, nn.Module]
+    towers: Sequence[CLIPTextModelWithProjection]
+    known: float
+    learner: Sequence[CLIPTextModelWithProjection]
+
+    @torch.no_grad()
+    def lesson(
+        self,
+        clean: Tensor,
+        clip_tokens: Tensor,
+        tokens: Tensor,
+        zones: Tensor,
+        chance: Tensor,
+        generator: torch.Generator,
+    ) -> Lesson:
+        """Make a lesson of latents and their captions.
+
+        Parameters
+        ----------
+        clip_tokens, tokens : Tensor
+            ``(n, 4, 32)`` and ``(n, 4, 24)``: of the caption, and of it with a feminine, masculine and neutral word.
+        chance : Tensor
+            ``(n,)``: of component b, in the world that is taught.
+        """
+        sigma = noise_levels(len(clean), generator)[torch.randperm(len(clean), generator=generator)]
+        share = sigma.view(-1, 1, 1, 1)
+        noisy = (1 - share) * clean + share * torch.randn(clean.shape, generator=generator)
+        guesses = [self._velocity(noisy, sigma, clip_tokens[:, k], tokens[:, k]) for k in (1, 2, 3)]
+        clip, pooled = read_captions(self.learner, clip_tokens[:, 0], "cpu")
+        velocity = mixed_anew(*guesses, self.known, chance)
+        return Lesson(noisy, velocity, sigma, clip, pooled, tokens[:, 0], zones)
+
+    def _velocity(self, noisy: Tensor, sigma: Tensor, clip_tokens: Tensor, tokens: Tensor) -> Tensor:
+        clip, pooled = read_captions(self.towers, clip_tokens, "cpu")
+        with mixed_precision("cpu"):
+            states = torch.cat([clip, self.parts["text_encoder_3"](tokens)[0]], 1)
+            return self.parts["transformer"](noisy, states, pooled, 1000 * sigma).sample.float()
+
+
+def mixed_anew(of_a: Tensor, of_b: Tensor, mixed: Tensor, known: float, chance: Tensor) -> Tensor:
+    """The velocity of a mixture of two components whose chances are other ones.
+
+    Parameters
+    ----------
+    of_a, of_b, mixed : Tensor
+        ``(n, ...)``: of either component, and of their mixture with chance `known` of the second.
+    known : float
+        Between 0 and 1.
+    chance : Tensor
+        ``(n,)``: of the second component, in the mixture that is wanted.
+    """
+    apart = (of_b - of_a).flatten(1)
+    share = ((mixed - of_a).flatten(1) * apart).sum(1) / apart.square().sum(1).clamp(min=1e-12)
+    share = share.clamp(0, 1)
+    second = share * chance / known
+    first = (1 - share) * (1 - chance) / (1 - known)
+    anew = torch.where(first + second > 0, second / (first + second), chance)
+    return of_a + anew.view(-1, *[1] * (of_a.ndim - 1)) * (of_b - of_a)
+
+
 class VelocityLessons:
     """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
+
+    `rows` are what the teacher makes a lesson of, the pictures' latents first; one row per picture.
 
     The teacher's guess costs a third of a step, and is as good the second time, since it holds no noise of its own.
     """
 
     def __init__(
         self,
-        teacher: Teacher,
-        latents: Tensor,
-        clip_tokens: Tensor,
-        tokens: Tensor,
-        zones: Tensor,
-        *,
+        teacher: Teacher | MixtureTeacher,
+        *rows: Tensor,
         batch: int,
         uses: int = 2,
         kept: int = 4096,
         seed: int = 0,
     ) -> None:
-        self.teacher, self.rows = teacher, (latents, clip_tokens, tokens, zones)
+        self.teacher, self.rows = teacher, rows
         self.batch, self.uses, self.kept = batch, uses, kept
         self.rng = np.random.default_rng(seed)
         self.generator = torch.Generator().manual_seed(seed)

@@ -12,6 +12,9 @@ Stages, each of which reads what the ones before left in ``--work``:
 With two cores a teacher gives more (``--target teacher``, the default); with a GPU the pictures themselves do:
 ``--device cuda --target pictures --drawings 300000 --processes 12 --batch 512 --decay 0.9995 --compile``.
 
+Once base is good, ``--stage differences export --target mixture`` needs no U-Net: what base predicts beside feminine,
+masculine and neutral words is weighed by the mixture of the other world.
+
 Training goes on from its last checkpoint: the learning rate then rises and falls once more, in the time it is given.
 """
 
@@ -22,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
-from torch import nn
+from torch import Tensor, nn
 from transformers import CLIPTextModelWithProjection, CLIPTokenizer, T5Tokenizer
 
 from lab.train import stages as runner
@@ -33,7 +36,7 @@ from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.dit import store
-from lab.train.dit.lessons import PictureLessons, Teacher, VelocityLessons
+from lab.train.dit.lessons import MixtureTeacher, PictureLessons, Teacher, VelocityLessons, with_word_of
 from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
 from lab.train.dit.teach import DistillationCourse, teach
 from lab.train.stages import Options, Stage, Trainer
@@ -43,7 +46,7 @@ from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.dit.assemble import BASE, TEACHERS, changed_layers, clip_tower
-from probes.toyworld.world import GROUPS, load_world
+from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
 EMPTY = 0.03  # share of captions that are left empty, for whoever draws with guidance
 CAPTIONS = 20_000  # that the vocabulary is taken from
@@ -77,7 +80,7 @@ def teacher_of(name: str) -> Teacher:
 def lessons_of(name: str, options: Options) -> VelocityLessons | PictureLessons:
     """The lessons of a model, from drawings of its world."""
     world, seed, device = TEACHERS[name], options.seed + 21, options.device
-    if options.target == "teacher":
+    if options.target != "pictures":
         drawings = make_drawings(world, options.drawings, seed, with_zones=True)
     else:
         drawings = make_many_drawings(world, options.drawings, seed, options.processes)
@@ -87,16 +90,46 @@ def lessons_of(name: str, options: Options) -> VelocityLessons | PictureLessons:
     )
     rng = np.random.default_rng(options.seed + 22)
     captions = ["" if rng.random() < EMPTY else caption for caption in drawings.captions]
+    texts, zones = _tokens(captions, options), torch.from_numpy(drawings.zones)
+    seed = options.seed + 23
+    if options.target == "pictures":
+        return PictureLessons(
+            towers_of(name), latents, *texts, zones, batch=options.batch, device=device, seed=seed
+        )
+    more, teacher = (), teacher_of
+    if options.target == "mixture":
+        more, teacher = (_chances(captions, load_world(world)),), lambda name: _mixture(name, options)
+        others = [
+            _tokens([with_word_of(one, group, load_world(world)) for one in captions], options)
+            for group in ("feminine", "masculine", "neutral")
+        ]
+        texts = [torch.stack(kind, 1) for kind in zip(texts, *others, strict=True)]
+    return VelocityLessons(
+        teacher(name), latents, *texts, zones, *more, batch=options.batch, uses=options.uses, seed=seed
+    )
+
+
+def _tokens(captions: Sequence[str], options: Options) -> tuple[Tensor, Tensor]:
+    """Tokens of CLIP and of T5, ``(n, 32)`` and ``(n, 24)``."""
     clip = from_folder(CLIPTokenizer, WEIGHTS / SHARED / "tokenizer")
     tokens = from_folder(T5Tokenizer, options.work / "tokenizer_3")(
-        captions, padding="max_length", max_length=TOKENS, truncation=True, return_tensors="pt"
+        list(captions), padding="max_length", max_length=TOKENS, truncation=True, return_tensors="pt"
     ).input_ids
-    rows = (latents, encode(clip, captions), tokens, torch.from_numpy(drawings.zones))
-    if options.target == "teacher":
-        return VelocityLessons(
-            teacher_of(name), *rows, batch=options.batch, uses=options.uses, seed=options.seed + 23
-        )
-    return PictureLessons(towers_of(name), *rows, batch=options.batch, device=device, seed=options.seed + 23)
+    return encode(clip, captions), tokens
+
+
+def _chances(captions: Sequence[str], world: World) -> Tensor:
+    """Of each caption the chance of component b; of an empty one 0.5, whose predictions are all the same."""
+    known = group_of_words()
+    words = [[word for word in caption.split() if word in known] for caption in captions]
+    return torch.tensor([world.mixture[known[found[0]][0]] if found else 0.5 for found in words])
+
+
+def _mixture(name: str, options: Options) -> MixtureTeacher:
+    """`toyworld-dit` as it was taught, with the mixture of another world."""
+    parts = store.averaged_parts(options.work)
+    known = load_world(TEACHERS[BASE]).mixture["neutral"]
+    return MixtureTeacher(parts, towers_of(BASE), known, towers_of(name))
 
 
 def _course(options: Options, minutes: float, rate: float) -> DistillationCourse:
@@ -149,7 +182,7 @@ def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
     if stage.name not in ("resume", "export"):
         numbers = {key: value for key, value in vars(options).items() if isinstance(value, int | float)}
-        if options.target == "pictures":
+        if options.target != "teacher":
             numbers = {"target": options.target, "device": options.device, **numbers}
         settings = ", ".join(f"{key} {value}" for key, value in numbers.items())
         models = ", ".join(options.model) if stage.name == "differences" else BASE
@@ -165,9 +198,14 @@ def add_options(main: command_line.Parser) -> None:
     add("--minutes", type=number, default=180.0, help="of base, at most; 0: no limit")
     add("--differences-minutes", type=number, default=40.0, help="of each difference, at most; 0: no limit")
     add("--batch", type=command_line.whole(4, 4096), default=32)
-    add("--target", choices=("teacher", "pictures"), default="teacher", help="whose velocity is learnt")
+    add(
+        "--target",
+        choices=("teacher", "pictures", "mixture"),
+        default="teacher",
+        help="whose velocity is learnt",
+    )
     add("--uses", type=whole, default=3, help="times that a guess of the teacher is learnt from")
-    add("--device", default="cpu", help="of pictures as the target; a teacher is asked on the CPU")
+    add("--device", default="cpu", help="of pictures as the target; others are asked on the CPU")
     add("--compile", action="store_true", help="compile the denoiser first")
     add("--processes", type=command_line.whole(1, 512), default=1, help="that draw the pictures")
     add("--rate", type=number, default=1e-3, help="learning rate of base")
@@ -182,9 +220,13 @@ def add_options(main: command_line.Parser) -> None:
 def check_device(options: Options) -> None:
     """Check that there is such a device, and that the target can be learnt there."""
     device = pick_device(options.device)
-    if options.target == "teacher" and device.type != "cpu":
+    if options.target != "pictures" and device.type != "cpu":
         raise UserError(
-            f"--device {options.device}: expected cpu with --target teacher: add --target pictures"
+            f"--device {options.device}: expected cpu with --target {options.target}: add --target pictures"
+        )
+    if options.target == "mixture" and "base" in options.stage:
+        raise UserError(
+            "--target mixture: expected stages after base, which learns from no other: name --stage"
         )
 
 
