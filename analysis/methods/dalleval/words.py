@@ -86,7 +86,7 @@ def word_table(
     DataFrame
         ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for
         ``first`` less ``second``. In rows of profession ``(all)`` the mean over professions, with its interval over
-        them and a sign-flip test, adjusted over all pairs of words and questions (`tested_together`); in others over
+        them and a sign-flip test, adjusted over all pairs of words and questions (`joint_families`); in others over
         pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is filled by
         `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise professions lean together: the
         interval is as wide as those over professions and over noises add up to, and the p-values are the larger of
@@ -106,14 +106,14 @@ def word_table(
     if not frames:
         return pd.DataFrame(columns=list(WORD_COLUMNS))
     table = pd.concat(frames, ignore_index=True).assign(p_page=np.nan)
-    for family in tested_together(readings):
+    for family in joint_families(readings):
         for kinds in ({"control"}, {kind for *_, kind in chosen} - {"control"}):
             pairs_of = [(first, second) for first, second, kind in chosen if kind in kinds]
             _test(table, [with_bare(one, bare) for one in family], pairs_of, measure, paired, shared)
     return table[list(WORD_COLUMNS)]
 
 
-def tested_together(readings: Sequence[Reading]) -> list[list[Reading]]:
+def joint_families(readings: Sequence[Reading]) -> list[list[Reading]]:
     """Return readings whose differences between words are tested together: first those that the page speaks of.
 
     These are the first reader's of gender, of tone and of attributes; what other readers say is a family each.
