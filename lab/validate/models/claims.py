@@ -302,8 +302,7 @@ def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     vector = audit.tables["gep_vector"]
-    own = vector[(vector["source"] == audit.source) & (vector["kind"] != "control")]
-    for row in own[own["p_adjusted"] < attributes.LEVEL].to_dict("records"):
+    for row in vector[vector["p_page"] < attributes.LEVEL].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
         about = f"{row['attribute']}, {row['setting']}"

@@ -202,13 +202,20 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
     pair = {"source": "checker", "first": "feminine", "second": "masculine", "kind": "contrast"}
     score = pd.DataFrame(
         [
-            {**pair, "setting": setting, "p_value": p, "excess": 0.1}
+            {**pair, "setting": setting, "p_value": 0.01, "p_page": p, "excess": 0.1}
             for setting, p in (("neutral", 0.01), ("explicit", 0.01), ("neutral", 0.2))
         ]
     )
     vector = pd.DataFrame(
         [
-            {**pair, "setting": setting, "attribute": name, "difference": difference, "p_adjusted": p}
+            {
+                **pair,
+                "setting": setting,
+                "attribute": name,
+                "difference": difference,
+                "p_adjusted": 0.01,
+                "p_page": p,
+            }
             for setting, name, difference, p in (
                 ("neutral", "dress", 0.4, 0.01),
                 ("neutral", "tie", 0.2, 0.01),  # the other way
