@@ -19,6 +19,7 @@ def test_both_sides_are_the_same_images_and_the_edit_is_that_of_the_configuratio
     edit = yaml.safe_load((DOCS / "mitigation.yaml").read_text(encoding="utf-8"))["edit"]
     made = result["after"]["edit"]["edit"]
     assert made["words"] == edit["words"] and made["contexts"] == edit["contexts"]
-    assert made["ridge"] == ridges["ridge"]  # the usual one, with which the amount was found on other captions
+    # the usual ridge and the amount that was found with it on other captions
+    assert made["ridge"] == ridges["ridge"]
     assert edit["words"]["person"]["woman"] == round(ridges["amount"], 2)
     assert result["images_left_out"] == [0, 0] and isinstance(result["images"], int)
