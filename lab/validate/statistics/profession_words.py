@@ -27,7 +27,7 @@ METHODS = (ALONE, HOLM, SINGLE, STEPS, SWAPS, BOTH)
 
 
 @dataclass(frozen=True)
-class WordWorld:
+class ReadWorld:
     """What is read of three words; arrays of shape (professions, words) and (professions, words, attributes).
 
     Attributes
@@ -52,13 +52,13 @@ class WordWorld:
     together: float = 0.0
 
 
-def word_worlds() -> Iterator[tuple[str, WordWorld]]:
+def word_worlds() -> Iterator[tuple[str, ReadWorld]]:
     """Yield worlds with their names."""
     share = np.random.default_rng(1).uniform(0.02, 0.4, ATTRIBUTES)
 
-    def nothing(number: int) -> WordWorld:
+    def nothing(number: int) -> ReadWorld:
         same = np.broadcast_to(share, (number, WORDS, ATTRIBUTES)).copy()
-        return WordWorld(np.full((number, WORDS), 0.5), same, np.zeros(len(PAIRS) * (ATTRIBUTES + 2), bool))
+        return ReadWorld(np.full((number, WORDS), 0.5), same, np.zeros(len(PAIRS) * (ATTRIBUTES + 2), bool))
 
     for number in (6, 20):
         yield f"nothing, {number} professions", nothing(number)
@@ -84,7 +84,7 @@ def word_worlds() -> Iterator[tuple[str, WordWorld]]:
     )
 
 
-def _differ(world: WordWorld, raised: dict[int, float]) -> WordWorld:
+def _differ(world: ReadWorld, raised: dict[int, float]) -> ReadWorld:
     """Return the world in which words decide gender, and the third some attributes."""
     attributes, true = world.attributes.copy(), world.true.reshape(len(PAIRS), -1).copy()
     true[:, 0] = True
@@ -93,10 +93,10 @@ def _differ(world: WordWorld, raised: dict[int, float]) -> WordWorld:
         attributes[:, 2, place] = frequency
         true[[number for number, pair in enumerate(PAIRS) if 2 in pair], 2 + place] = True
     female = np.tile([0.5, 1.0, 0.0], (len(world.female), 1))
-    return WordWorld(female, attributes, true.ravel())
+    return ReadWorld(female, attributes, true.ravel())
 
 
-def _printed(model: str) -> WordWorld:
+def _printed(model: str) -> ReadWorld:
     world = printed(model).first(20)
     ends = np.ones(20), np.zeros(20)
     female = np.stack([world.female, *ends], axis=1)
@@ -105,10 +105,10 @@ def _printed(model: str) -> WordWorld:
         [abs(gender[one] - gender[other]) > 0, False, *(np.abs(attributes[one] - attributes[other]) > 0)]
         for one, other in PAIRS
     ]
-    return WordWorld(female, world.attributes, np.ravel(true))
+    return ReadWorld(female, world.attributes, np.ravel(true))
 
 
-def draw_words(world: WordWorld, rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_words(world: ReadWorld, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw what is read of images, (professions, draws, words, questions): gender, tone, attributes."""
     number, _, questions = world.attributes.shape
     size = (number, DRAWS, WORDS, questions + 2)
