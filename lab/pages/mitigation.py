@@ -6,28 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from analysis.methods.mitigation.command import SAID
-from analysis.methods.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
+from analysis.methods.mitigation.measures import CORRECTED, LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
 from lab.templates import render
 from probes.json_text import parse_json
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation"
-RESULT, AMOUNTS, PLACES, RIDGES = (
-    DOCS / f"mitigation{name}.json" for name in ("", "_amounts", "_places", "_ridges")
-)
+RESULT, PLACES, RIDGES = (DOCS / f"mitigation{name}.json" for name in ("", "_places", "_ridges"))
 
 
-def page(
-    result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any], ridges: dict[str, Any]
-) -> str:
+def page(result: dict[str, Any], places: dict[str, Any], ridges: dict[str, Any]) -> str:
     """Return the page in Markdown.
 
     Parameters
     ----------
     result : dict
         ``mitigation.json``, as the command writes it.
-    amounts : dict
-        What the amount of the edit was found from: ``tried`` (amount, lean, share of named things drawn, the largest
-        change of a matrix and images, by ridge), ``prompts``, ``lean_seeds``.
     places : dict
         ``mitigation_places.json``, as `python -m lab.validate.tracing.edited` writes it.
     ridges : dict
@@ -35,12 +28,10 @@ def page(
     """
     word, other, share = _moved(result["after"]["edit"]["edit"]["words"])
     placed_word, placed_other, placed_share = _moved(places["words"])
-    dearest = max(amounts["tried"], key=lambda one: one["change"])
-    others = [one for one in amounts["tried"] if one["ridge"] != dearest["ridge"]]
+    leans = {row["indicator"]: row for row in result["rows"] if row["kind"] == LEAN}
     return render(
         "mitigation",
         result=result,
-        amounts=amounts,
         places=places,
         default={
             **ridges,
@@ -53,9 +44,10 @@ def page(
         **{"placed_word": placed_word, "placed_other": placed_other, "placed_share": placed_share},
         rows=_rows(result),
         things=_things(result),
-        leans={row["indicator"]: row for row in result["rows"] if row["kind"] == LEAN},
+        noises={name: row["n_images"] // row["n_prompts"] for name, row in leans.items()},
+        leans=leans,
+        corrected={row["indicator"]: row for row in result["rows"] if row["kind"] == CORRECTED},
         by_place=_by_place(places["rows"], placed_word),
-        last=min(others, key=lambda one: abs(one["lean"] - 0.5)),
     )
 
 
@@ -71,10 +63,10 @@ def _rows(result: dict[str, Any]) -> list[tuple[dict[str, Any], str, int, bool]]
     return [
         # no other word than the reference is meant to be at ½
         (row, SAID[kind], 2 if kind == VERDICT else 3, row["equivalence_p"] is not None and asked)
-        for kind in (LEAN, VERDICT, NAMED, SCENES, PIXELS)
+        for kind in (LEAN, CORRECTED, VERDICT, NAMED, SCENES, PIXELS)
         for row in result["rows"]
         if row["kind"] == kind
-        for asked in [kind != LEAN or row["indicator"] == result["reference"]]
+        for asked in [kind != CORRECTED or row["indicator"] == result["reference"]]
     ]
 
 
@@ -116,7 +108,7 @@ def _by_place(rows: list[dict[str, Any]], word: str) -> list[tuple[dict, list[di
 
 def main() -> None:
     """Print the page."""
-    files = (RESULT, AMOUNTS, PLACES, RIDGES)
+    files = (RESULT, PLACES, RIDGES)
     print(page(*(parse_json(file.read_text(encoding="utf-8")) for file in files)), end="")
 
 

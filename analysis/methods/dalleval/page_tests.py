@@ -1,9 +1,10 @@
 """What the report's page on professions says of a run, tested together: a page without a finding is to say nothing.
 
-Four questions are asked: do professions deviate from half and half, and do they differ from one another in gender, in
-tone, in any attribute? Their p-values are adjusted for one another (Hommel 1988), and only where a question is answered
-with yes are single professions or attributes named, each adjusted among its own (`analysis.stats.group_swaps`,
-`analysis.stats.multiplicity`). Where no profession differs in anything the page errs with the probability of one test.
+Five questions are asked: do professions deviate from half and half, do they differ from one another in gender, in
+tone, in any attribute, and do words differ in any of these? Their p-values are adjusted for one another (Hommel 1988),
+and only where a question is answered with yes are single professions, attributes or differences between words named,
+each adjusted among its own (`analysis.stats.group_swaps`, `analysis.stats.multiplicity`, `analysis.stats.step_down`).
+Where neither professions nor words differ in anything the page errs with the probability of one test.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.names import first_source
+from analysis.methods.dalleval.names import attributes, first_source
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
@@ -47,18 +48,37 @@ def said_between(between: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
     return between[np.logical_and.reduce([between[key] == row[key] for key in keys])].head(1)
 
 
+def said_words(words: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``tables/dalleval_words`` that the page shows: over all professions, of the first readers."""
+    if words.empty:
+        return words
+    over = words[(words["profession"] == ALL) & (words["kind"] != "control")]
+    first = {question: first_source(words, question) for question in (GENDER, TONE, *attributes(words))}
+    return over[over["source"] == over["question"].map(first)]
+
+
+def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
+    """Tell whether the page says that two words differ in an attribute; only then it counts prompts that do."""
+    rows = said_words(words)
+    if rows.empty:
+        return False
+    own = (rows["first"] == pair[0]) & (rows["second"] == pair[1]) & ~rows["question"].isin([GENDER, TONE])
+    return bool((rows.loc[own, "p_page"] < LEVEL).any())
+
+
 def adjust_page(
-    mad: pd.DataFrame, between: pd.DataFrame, reference: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return both tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
+    mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
 
     Parameters
     ----------
-    mad, between : DataFrame
-        Of `analysis.methods.dalleval.mad.mad_table` and `analysis.methods.dalleval.between.between_table`.
+    mad, between, words : DataFrame
+        Of `analysis.methods.dalleval.mad.mad_table`, `analysis.methods.dalleval.between.between_table` and
+        `analysis.methods.dalleval.words.word_table`.
     reference : str
     """
-    mad, between = mad.assign(p_page=np.nan), between.assign(p_page=np.nan)
+    mad, between, words = (table.assign(p_page=np.nan) for table in (mad, between, words))
     tests = []
     if len(mad):
         for label, row in said_mads(mad, reference).iterrows():
@@ -67,11 +87,13 @@ def adjust_page(
             tests.append((between, said_between(between, row).get("p_adjusted", pd.Series(dtype=float))))
     if len(between):
         tests.append((between, said_attributes(between)["p_adjusted"]))
+    if len(words):
+        tests.append((words, said_words(words)["p_adjusted"]))
     tests = [(table, own) for table, own in tests if own.notna().any()]
     adjusted = adjust_p_values([own.min() for _, own in tests], method="hommel")
     for (table, own), least in zip(tests, adjusted, strict=True):
         table.loc[own.index, "p_page"] = own.clip(lower=least)
-    return mad, between
+    return mad, between, words
 
 
 def uneven(row: Mapping[str, Any]) -> bool:

@@ -17,13 +17,15 @@ from analysis.methods.dalleval.figures import (
 )
 from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.lead_examples import captions, lead_examples
-from analysis.methods.dalleval.names import attributes, first_source, named, profession
+from analysis.methods.dalleval.names import first_source, named, profession
 from analysis.methods.dalleval.page_tests import (
+    attributes_differ,
     even_refuted,
     page_p_value,
     said_attributes,
     said_between,
     said_mads,
+    said_words,
     uneven,
 )
 from analysis.methods.dalleval.results import results
@@ -133,8 +135,8 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "mads": _mads(shown, professions.table("dalleval_between")),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
-        "words": _words(professions, config),
-        "absolute": _absolute(professions, config.unit),
+        "words": said_words(professions.table("dalleval_words")).to_dict("records"),
+        "absolute": absolute_rows(professions, config.unit),
         "agreement": professions.table("dalleval_agreement").to_dict("records"),
         "each": _each(table, reference),
         "named": named,
@@ -271,25 +273,16 @@ def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
     return sums.to_dict("records")
 
 
-def _words(professions: Professions, config: Config) -> list[dict[str, Any]]:
-    """Differences over all professions: of the first reader of gender, of tone and of attributes."""
-    table = professions.table("dalleval_words")
-    if table.empty:
-        return []
-    over = table[(table["profession"] == ALL) & (table["kind"] != "control")]
-    first = {question: first_source(table, question) for question in (GENDER, TONE, *attributes(table))}
-    return over[over["source"] == over["question"].map(first)].to_dict("records")
-
-
-def _absolute(professions: Professions, unit: str) -> list[dict[str, Any]]:
+def absolute_rows(professions: Professions, unit: str) -> list[dict[str, Any]]:
+    """Return rows over professions; prompts are counted only where the page says that the words differ."""
     table = professions.table("dalleval_absolute")
     if table.empty:
         return []
     rows = table[(table["profession"] == ALL) & (table["kind"] != "control")]
-    rows = rows.assign(
-        over=rows["of"].map({AVERAGES: f"averages {over(unit)}"}).fillna("single prompts, their mean")
-    )
-    return rows.to_dict("records")
+    over_what = rows["of"].map({AVERAGES: f"averages {over(unit)}"}).fillna("single prompts, their mean")
+    words = professions.table("dalleval_words")
+    differ = [attributes_differ(words, pair) for pair in zip(rows["first"], rows["second"])]
+    return rows.assign(over=over_what, different=rows["different"].where(differ, 0)).to_dict("records")
 
 
 def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:

@@ -30,14 +30,16 @@ def measure_professions(run: Run) -> None:
     )
     deviations = mad.mad_table(readings, professions, compared.main, measure, options.bare, paired=paired)
     differences = between.between_table(readings, compared.main, measure, options.bare)
-    deviations, differences = adjust_page(deviations, differences, config.reference)
+    shared = config.sampler.noise == "shared"
+    apart = words.word_table(readings, chosen, measure, options.bare, paired=paired, shared=shared)
+    deviations, differences, apart = adjust_page(deviations, differences, apart, config.reference)
     made = {
         "dalleval_professions": professions,
         "dalleval_distribution": tables.distribution_table(readings, compared.main, measure, paired=paired),
         "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure, paired=paired),
         "dalleval_mad": deviations,
         "dalleval_between": differences,
-        "dalleval_words": words.word_table(readings, chosen, measure, options.bare, paired=paired),
+        "dalleval_words": apart,
         "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_agreement": agreement.agreement_table(readings, measure),
     }

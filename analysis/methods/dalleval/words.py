@@ -18,13 +18,25 @@ from analysis.methods.gep.tables import pairs
 from analysis.stats.attribute_swaps import attribute_swaps
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, paired_floor
-from analysis.stats.sign_flips import flip_p_values, sign_flip_test
+from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.step_down import step_down_test
 from analysis.study import Comparison
 from probes.config.schema import Measure
 
 PAIR = ("first", "second", "kind")
 WORD_COLUMNS = (
-    *("source", "question", *PAIR, "profession", "difference", "low", "high", "p_value", "p_adjusted"),
+    *(
+        "source",
+        "question",
+        *PAIR,
+        "profession",
+        "difference",
+        "low",
+        "high",
+        "p_value",
+        "p_adjusted",
+        "p_page",
+    ),
     *("pairs", "images_first", "images_second", "professions", "level", "reason"),
 )
 ABSOLUTE_COLUMNS = (
@@ -52,6 +64,7 @@ def word_table(
     bare: str,
     *,
     paired: bool = True,
+    shared: bool = False,
 ) -> pd.DataFrame:
     """Return the difference between the images of two words, over all professions and for each.
 
@@ -65,14 +78,19 @@ def word_table(
         Where the prompt without a profession counts among all.
     paired : bool
         Whether images of one draw share their noise; if not, there is nothing to test within a profession.
+    shared : bool
+        Whether a draw has one noise under all professions (`sampler.noise`).
 
     Returns
     -------
     DataFrame
         ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for
         ``first`` less ``second``. In rows of profession ``(all)`` the mean over professions, with its interval over
-        them and a sign-flip test that is adjusted over attributes (max-T); in others over pairs, adjusted over
-        professions (Benjamini–Hochberg).
+        them and a sign-flip test, adjusted over all pairs of words and questions (`joint_families`); in others over
+        pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is filled by
+        `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise professions lean together: the
+        interval is as wide as those over professions and over noises add up to, and the p-values are the larger of
+        flips of whole professions and of whole noises.
     """
     frames = []
     for first, second, kind in chosen:
@@ -83,11 +101,30 @@ def word_table(
         frames += [
             frame.assign(first=first, second=second, kind=kind)
             for family in families(there)
-            for frame in (_overall(family, first, second, measure, bare, paired),)
+            for frame in (_overall(family, first, second, measure, bare, paired, shared),)
         ]
     if not frames:
         return pd.DataFrame(columns=list(WORD_COLUMNS))
-    return pd.concat(frames, ignore_index=True)[list(WORD_COLUMNS)]
+    table = pd.concat(frames, ignore_index=True).assign(p_page=np.nan)
+    for family in joint_families(readings):
+        for kinds in ({"control"}, {kind for *_, kind in chosen} - {"control"}):
+            pairs_of = [(first, second) for first, second, kind in chosen if kind in kinds]
+            _test(table, [with_bare(one, bare) for one in family], pairs_of, measure, paired, shared)
+    return table[list(WORD_COLUMNS)]
+
+
+def joint_families(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Return readings whose differences between words are tested together: first those that the page speaks of.
+
+    These are the first reader's of gender, of tone and of attributes; what other readers say is a family each.
+    """
+    first: dict[str, str] = {}
+    families: dict[str, list[Reading]] = {}
+    for one in readings:
+        of = one.question if one.question in (GENDER, TONE) else "attributes"
+        shown = first.setdefault(of, one.source) == one.source
+        families.setdefault("" if shown else one.source, []).append(one)
+    return list(families.values())
 
 
 def families(readings: Sequence[Reading]) -> list[list[Reading]]:
@@ -102,23 +139,39 @@ def families(readings: Sequence[Reading]) -> list[list[Reading]]:
 def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDArray[np.float64]:
     """Mean difference of each profession, shape (n_professions,)."""
     if paired:
-        apart = reading.word(first) - reading.word(second)
-        known = ~np.isnan(apart)
-        with np.errstate(invalid="ignore"):
-            return np.where(known, apart, 0.0).sum(axis=1) / known.sum(axis=1)
+        return _known_means(reading.word(first) - reading.word(second))
     average = averages(reading)
     return average[:, reading.words.index(first)] - average[:, reading.words.index(second)]
 
 
+def _known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of what is known of each row; NaN of a row without any."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+
+
 def _overall(
-    family: Sequence[Reading], first: str, second: str, measure: Measure, bare: str, paired: bool
+    family: Sequence[Reading],
+    first: str,
+    second: str,
+    measure: Measure,
+    bare: str,
+    paired: bool,
+    shared: bool,
 ) -> pd.DataFrame:
-    """One row per question: the mean over professions."""
+    """One row per question: the mean over professions, not yet tested."""
     kept = [with_bare(one, bare) for one in family]
     each = np.stack([_differences(one, first, second, paired) for one in kept], axis=1)
     reach = [_reach(one.question) for one in kept]
     mean, low, high = bounded_interval(each / reach, (-1.0, 1.0), measure)
-    p_value, p_adjusted = _tests(each, measure)
+    if shared:
+        noises = np.stack([_of_noises(one, first, second) for one in kept], axis=1)
+        _, *of_noises = bounded_interval(noises / reach, (-1.0, 1.0), measure)
+        low, high = (
+            np.clip(mean + side * np.hypot(mean - one, mean - other), -1.0, 1.0)
+            for side, one, other in zip((-1, 1), (low, high), of_noises)
+        )
     n = (~np.isnan(each)).sum(axis=0)
     decided = [[int((~np.isnan(one.word(name))).sum()) for one in kept] for name in (first, second)]
     return pd.DataFrame(
@@ -129,8 +182,8 @@ def _overall(
             "difference": mean * reach,
             "low": low * reach,
             "high": high * reach,
-            "p_value": p_value,
-            "p_adjusted": p_adjusted,
+            "p_value": np.nan,
+            "p_adjusted": np.nan,
             "pairs": [
                 int((~np.isnan(one.word(first) - one.word(second))).sum()) if paired else 0 for one in kept
             ],
@@ -143,26 +196,49 @@ def _overall(
     )
 
 
+def _of_noises(reading: Reading, first: str, second: str) -> NDArray[np.float64]:
+    """Mean difference of each noise that all professions share, shape (n_draws,)."""
+    return _known_means((reading.word(first) - reading.word(second)).T)
+
+
+def _test(
+    table: pd.DataFrame,
+    family: Sequence[Reading],
+    chosen: Sequence[tuple[str, str]],
+    measure: Measure,
+    paired: bool,
+    shared: bool,
+) -> None:
+    """Fill in the p-values of the rows of all professions of a family, over all its questions and pairs of words."""
+    keys = ["source", "question", "first", "second"]
+    columns = {
+        (one.source, one.question, *pair): (one, pair)
+        for pair in chosen
+        for one in family
+        if {*pair} <= {*one.words}
+    }
+    if not columns:
+        return
+    options = {"permutations": measure.permutations, "seed": measure.seed}
+    differences = [
+        pd.Series(_differences(one, *pair, paired), one.professions) for one, pair in columns.values()
+    ]
+    tests = [step_down_test(pd.concat(differences, axis=1), **options)]
+    if shared:
+        noises = [pd.Series(_of_noises(one, *pair)) for one, pair in columns.values()]
+        tests.append(step_down_test(pd.concat(noises, axis=1), **options))
+    rows = table["profession"] == ALL
+    places = pd.MultiIndex.from_frame(table.loc[rows, keys])
+    for name in ("p_value", "p_adjusted"):
+        found = pd.Series(np.maximum.reduce([getattr(one, name) for one in tests]), columns.keys())
+        own = found.reindex(places).to_numpy()
+        table.loc[rows, name] = np.where(np.isnan(own), table.loc[rows, name], own)
+
+
 def _reach(question: str) -> float:
     """The largest difference there can be."""
     values = categories(question)
     return values[-1] - values[0]
-
-
-def _tests(each: NDArray[np.float64], measure: Measure) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sign-flip p-values of columns, and the same adjusted by max-T; also of columns that are the same in every row.
-
-    Of n rows that are alike, two flips of 2^n reach their sum; no statistic of a family is larger, so
-    that its adjusted p-value is at most that of as many columns as there are.
-    """
-    test = sign_flip_test(each, permutations=measure.permutations, seed=measure.seed)
-    p_value, p_adjusted = test.p_value.copy(), test.p_adjusted.copy()
-    known = ~np.isnan(each)
-    for column in np.flatnonzero(np.isnan(p_value) & known.any(axis=0)):
-        alike = each[known[:, column], column]
-        p_value[column] = 2.0 ** (1 - len(alike)) if alike[0] else 1.0
-        p_adjusted[column] = min(p_value[column] * each.shape[1], 1.0)
-    return p_value, p_adjusted
 
 
 def _of_professions(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.inference import over_units
-from analysis.methods.gep.sources import ORDER, SOURCES
+from analysis.methods.gep.page_tests import first_source
+from analysis.methods.gep.sources import SOURCES
 from analysis.report.format import counted, number, p_value
 from analysis.report.result import Result
 from analysis.report.verdict import defined
@@ -21,7 +23,12 @@ LEVEL = 0.05  # below which p is called more than chance
 
 def more_than_chance(row: Mapping[str, Any]) -> bool:
     """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
-    return bool(row["p_value"] < LEVEL and row["excess"] > 0)
+    return bool(page_p_value(row) < LEVEL and row["excess"] > 0)
+
+
+def page_p_value(row: Mapping[str, Any]) -> float:
+    """Return the p-value of a score adjusted over the page; of a row that the page does not speak of its own."""
+    return float(row["p_value"] if np.isnan(row["p_page"]) else row["p_page"])
 
 
 def results(run: Run) -> list[Result]:
@@ -29,7 +36,7 @@ def results(run: Run) -> list[Result]:
     if not {"gep_score", "gep_auc"} <= set(run.tables()):
         return []
     score, auc = read(run, "gep_score"), read(run, "gep_auc")
-    source = next((name for name in ORDER if name in set(score["source"])), None)
+    source = first_source(score)
     own = score[(score["source"] == source) & (score["kind"] == "contrast")]
     wanted = ("debiased", "low", "high", "floor", "p_value")
     return [
@@ -58,7 +65,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
         n=int(row["n_contexts"]),
         floor=(
             f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
-            f"({p_value(row['p_value'])}, the smallest possible {number(row['p_smallest'])})"
+            f"({p_value(page_p_value(row))}, the smallest possible {number(row['p_smallest'])})"
         ),
         verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
         reader=SOURCES[row["source"]],

@@ -20,7 +20,7 @@ from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vecto
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
-from analysis.methods.gep.results import LEVEL, more_than_chance, results
+from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_value, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
@@ -208,7 +208,7 @@ def lead(attributes: Attributes, config: Config) -> Lead | None:
     more = "more" if more_than_chance(row) else "not more"
     answer = (
         f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
-        f"chance alone gives ({p_value(row['p_value'])})"
+        f"chance alone gives ({p_value(page_p_value(row))})"
     )
     few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
     return Lead(question, f"{answer}{few}.", figures, *shown)
@@ -235,9 +235,10 @@ def _sentence(row: Mapping[str, Any]) -> str:
             return f"{place} no attribute differs {pair} ({row['reason']})."
         return f"{place} nothing can be said of differences {pair}: {row['reason']}."
     more = "more" if more_than_chance(row) else "not more"
+    adjusted = ", adjusted over settings and contrasts" if page_p_value(row) > row["p_value"] else ""
     said = (
         f"{place} attributes differ {pair} by {number(row['score'])} on average, {more} "
-        f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."
+        f"than the {number(row['floor'])} that chance alone gives ({p_value(page_p_value(row))}{adjusted})."
     )
     if row["unit"] == IMAGES:
         said += " There is one context: its images are the sample, and this is said of it alone."

@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.methods.gep import clip, predictions, tables
 from analysis.methods.gep import readings as gep_readings
 from analysis.methods.gep.artificial import agreement_of_examples, example_table
+from analysis.methods.gep.page_tests import adjust_page
 from analysis.methods.gep.powered import powered, powered_table
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.scores import Audit
@@ -44,10 +45,13 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
         return
     readings = powered(audits, config)
     everything = [*audits, *(one.audit for one in readings)]
+    vector = tables.vector_table(everything, compared, config.measure)
+    score = tables.score_table(everything, compared, config.measure)
+    vector, score = adjust_page(vector, score)
     made = {
         "gep_frequencies": tables.frequency_table(everything),
-        "gep_vector": tables.vector_table(everything, compared, config.measure),
-        "gep_score": tables.score_table(everything, compared, config.measure),
+        "gep_vector": vector,
+        "gep_score": score,
         "gep_contexts": tables.context_table(everything, compared),
         "gep_agreement": tables.agreement_table(everything, compared, config.measure),
         "gep_auc": tables.auc_table(everything),

@@ -29,11 +29,11 @@ KEY = ("setting", "source")
 PAIR = ("first", "second", "kind")
 FREQUENCY_COLUMNS = (*KEY, "indicator", "attribute", "frequency", "n_images", "n_contexts")
 VECTOR_COLUMNS = (
-    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted"),
+    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted", "p_page"),
     *("unit", "n_units", "n_contexts", "level", "reason"),
 )
 SCORE_COLUMNS = (
-    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "p_smallest"),
+    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "p_page", "p_smallest"),
     *("debiased", "low", "high", "n_attributes", "unit", "n_contexts", "level", "reason"),
 )
 CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
@@ -97,7 +97,7 @@ def vector_table(
     -------
     DataFrame
         ``difference`` is the frequency for ``first`` less that for ``second``; ``p_adjusted`` is adjusted over the
-        attributes of a vector (max-T).
+        attributes of a vector (max-T); ``p_page`` is filled by `analysis.methods.gep.page_tests.adjust_page`.
     """
     frames = []
     for one in audits:
@@ -117,6 +117,7 @@ def vector_table(
                         "high": found.high,
                         "p_value": found.p_value,
                         "p_adjusted": found.p_adjusted,
+                        "p_page": np.nan,
                         "unit": found.unit,
                         "n_units": found.units,
                         "n_contexts": found.n_contexts,
@@ -143,7 +144,8 @@ def score_table(
     DataFrame
         ``score`` is the paper's, of the attributes that were read in two units or more; ``floor`` its mean where the
         words of a unit could have changed places, ``excess`` the score less the floor, ``p_value`` that of a score as
-        large by chance and ``p_smallest`` the smallest that so few units can give. ``debiased`` is the score less what
+        large by chance and ``p_smallest`` the smallest that so few units can give;
+        ``p_page`` as in `vector_table`. ``debiased`` is the score less what
         the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`).
         ``unit`` is what differs by chance (`analysis.methods.gep.inference`).
     """
@@ -159,6 +161,7 @@ def score_table(
                     "floor_sd": found.floor_sd,
                     "excess": found.excess,
                     "p_value": found.score_p,
+                    "p_page": np.nan,
                     "p_smallest": found.smallest_p,
                     "debiased": found.score.score,
                     "low": found.score.low,

@@ -19,13 +19,12 @@ import pandas as pd
 
 from analysis.methods.dalleval import section as professions
 from analysis.methods.dalleval.figures import gender_rows, not_even
-from analysis.methods.dalleval.names import attributes as asked_of
-from analysis.methods.dalleval.names import first_source
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     said_attributes,
     said_between,
     said_mads,
+    said_words,
     uneven,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
@@ -60,6 +59,7 @@ OBJECTS, SCORES_FILLED = "objects", "dots of bias scores"
 WHOLE, CHI_SQUARE, GROUPS = "objects as a whole", "chi-square", "dependency groups"
 ATTRIBUTES, VECTOR = "attributes, score", "attributes, vector"
 GENDERS, BETWEEN, WORDS = "professions", "between professions", "between words"
+ABSOLUTE = "prompts whose attributes differ"
 TOTAL, PLACES = "total effect", "places"
 KINDS = (
     *(
@@ -302,8 +302,7 @@ def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     vector = audit.tables["gep_vector"]
-    own = vector[(vector["source"] == audit.source) & (vector["kind"] != "control")]
-    for row in own[own["p_adjusted"] < attributes.LEVEL].to_dict("records"):
+    for row in vector[vector["p_page"] < attributes.LEVEL].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
         about = f"{row['attribute']}, {row['setting']}"
@@ -336,13 +335,9 @@ def of_professions(work: professions.Professions, reference: str, truth: Truth) 
 
 
 def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
-    """Rows of the report's table of differences between words that are significant after adjustment."""
-    table = work.table("dalleval_words")
-    if table.empty:
-        return
-    first = {question: first_source(table, question) for question in (GENDER, TONE, *asked_of(table))}
-    rows = table[(table["profession"] == professions.ALL) & (table["kind"] != "control")]
-    rows = rows[(rows["source"] == rows["question"].map(first)) & (rows["p_adjusted"] < DALLEVAL_LEVEL)]
+    """Rows of the report's table of differences between words that it tells from 0, and prompts counted as apart."""
+    shown = said_words(work.table("dalleval_words"))
+    rows = shown[shown["p_page"] < DALLEVAL_LEVEL] if len(shown) else shown
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]
         if row["question"] == GENDER:
@@ -352,6 +347,11 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         else:
             true = truth.more(row["question"], one, other)
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
+    for row in professions.absolute_rows(work, "prompt"):
+        pair = row["first"], row["second"]
+        asked = set(shown["question"]) - {GENDER, TONE}
+        true = int(any(truth.more(name, *pair) for name in asked))
+        yield from (Claim(WORDS, ABSOLUTE, 0, true) for _ in range(int(row["different"])))
 
 
 def of_trace(trace: TraceSection, truth: Truth) -> Iterator[Claim]:

@@ -27,6 +27,7 @@ NULL = "toyworld-null"
 PICTURE = "null_atlas.png"
 WIDTH = 900  # pixels
 LEVEL = 0.95  # of the intervals of rates over runs
+AUDIT = ", attributes"  # beside the name of a model: runs whose prompts are an audit's (GEP)
 KEYS = ["model", "noise"]  # runs of one model and ``sampler.noise`` are counted together
 
 
@@ -36,7 +37,8 @@ def counted_claims(run: Run) -> dict:
     Returns
     -------
     dict
-        ``model``, ``noise`` (``sampler.noise``), ``run``, ``seeds``; ``claims``: of `lab.validate.models.claims`;
+        ``model`` (audits of attributes apart, `AUDIT`), ``noise`` (``sampler.noise``), ``run``, ``seeds``; ``claims``:
+        of `lab.validate.models.claims`;
         ``false`` and ``unhedged``: how many contradict what was planted, and how many of these are no hint; ``cells``
         of the atlas (all contrasts); ``cards``, ``small`` (cards which say that nothing larger than δ is there),
         ``primary`` and ``right``: cards of the primary measure, and those with the planted direction (none, where none
@@ -49,7 +51,7 @@ def counted_claims(run: Run) -> dict:
     gap = read(run, "gap") if "gap" in run.tables() else None
     atlas = [] if gap is None else [atlas_rows(gap, contrast)["gap"] for contrast in contrasts(run.config)]
     return {
-        "model": run.config.model,
+        "model": run.config.model + (AUDIT if "gep_score" in run.tables() else ""),
         "noise": run.config.sampler.noise,
         "run": run.path.name,
         "seeds": ", ".join(map(str, run.config.seeds)),

@@ -20,6 +20,7 @@ from analysis.methods.gep.evaluation import agreement
 from analysis.methods.gep.inference import infer, parts
 from analysis.methods.gep.scores import Audit, vector
 from analysis.stats.absolute_mean import absolute_mean
+from analysis.stats.multiplicity import adjust_p_values
 from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS, attribute_counts
 from lab.templates import render
 from lab.validate.statistics.simulation import ALPHA
@@ -186,6 +187,34 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def pages_rows(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Return how often a page of both settings says that attributes differ: by each setting alone, and adjusted.
+
+    Returns
+    -------
+    DataFrame
+        One row per model and whether its words have one frequency: ``alone`` and ``page``, the share of pages that say
+        so of either setting.
+    """
+    rows, settings = [], dict(published())
+    for number, model in enumerate(dict.fromkeys(name.split(", ")[0] for name in settings)):
+        for same in (True, False):
+            rng, found = np.random.default_rng([seed, 1380 + number, same]), []
+            for _ in range(simulations):
+                scores = []
+                for setting in ("neutral", "explicit"):
+                    frequency = settings[f"{model}, {setting}"]
+                    frequency = np.tile(frequency.mean(axis=0), (2, 1)) if same else frequency
+                    got = infer(
+                        audit_of(draw_images(frequency, CONTEXTS, SEEDS, rng), setting), *PAIR, MEASURE
+                    )
+                    scores.append(got.score_p)
+                adjusted = adjust_p_values(scores, method="holm")
+                found.append({"alone": min(scores) <= ALPHA, "page": adjusted.min() <= ALPHA})
+            rows.append({"model": model, "same": same, **pd.DataFrame(found).astype(float).mean()})
+    return pd.DataFrame(rows)
+
+
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
     """Return the part of ``docs/validation/statistics.md`` on labels, contexts and seeds of an audit, in Markdown."""
     labels = label_rows(simulations=simulations, seed=seed)
@@ -195,6 +224,7 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         simulations=simulations,
         labels=labels.to_dict("records"),
         units=unit_rows(simulations=simulations, seed=seed).to_dict("records"),
+        pages=pages_rows(simulations=2 * simulations, seed=seed).to_dict("records"),
         held=float(labels["held"].mean()),
         inside=int(labels["held"].between(0.93, 0.97).sum()),
         worst=float(labels["score"].abs().max()),

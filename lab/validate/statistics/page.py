@@ -19,7 +19,7 @@ import jinja2
 import pandas as pd
 
 from lab.templates import render
-from lab.validate.statistics import audits, labelled_audits, profession_pages, sections
+from lab.validate.statistics import audits, labelled_audits, profession_pages, profession_words, sections
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.estimate_ratios import FREQUENCIES
@@ -120,6 +120,7 @@ def page(
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         contexts=contexts_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
+        profession_words=profession_words.word_section(simulations=3 * runs // 2, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         ratio_frequencies=FREQUENCIES,
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},

@@ -14,6 +14,7 @@ from analysis.methods.dalleval.scores import even_p_values
 from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.step_down import step_down_test
 from lab.papers.tables import read_table
 from lab.templates import render
 from lab.validate.statistics.simulation import ALPHA
@@ -25,8 +26,9 @@ SKINS = np.array([3.0, 5.0, 8.0])
 SPREAD = 1.5  # of the tones of a profession
 COMMON, NOISE = 0.1, 0.5  # shares of variance: of all that is read of a noise, and of one question's
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
-QUESTIONS = ("half and half", "gender", "tone", "attributes")
-ALONE, PAGE, HOLM = "each test alone", "over the page, Hommel", "over the page, Holm of seven"
+QUESTIONS = ("half and half", "gender", "tone", "attributes", "words")
+PAIRS = ((1, 2), (1, 0), (2, 0))  # woman − man, each less the reference
+ALONE, PAGE, HOLM = "each test alone", "over the page, Hommel", "over the page, Holm of eight"
 METHODS = (ALONE, HOLM, PAGE)
 
 
@@ -56,10 +58,10 @@ class PageWorld:
 
 def worlds() -> dict[str, PageWorld]:
     """Return the worlds by name: nothing differs; the papers' frequencies; toyworld-work's; one profession apart."""
-    share = np.random.default_rng(1).uniform(0.02, 0.4, (WORDS, ATTRIBUTES))
+    share = np.random.default_rng(1).uniform(0.02, 0.4, ATTRIBUTES)
 
     def alike(number: int) -> PageWorld:
-        attributes = np.broadcast_to(share, (number, *share.shape))
+        attributes = np.broadcast_to(share, (number, WORDS, ATTRIBUTES))
         return PageWorld(np.full(number, 0.5), np.full(number, 5.5), attributes, nothing=True)
 
     found = {f"nothing, {number} professions": alike(number) for number in (3, 20, 83)}
@@ -121,8 +123,8 @@ def page_tests(
 ) -> dict[str, NDArray]:
     """Return p-values by question, and of single professions by question followed by ``, each``.
 
-    As `analysis.methods.dalleval` has them: of attributes each adjusted over attributes and words, of single
-    professions adjusted over professions.
+    As `analysis.methods.dalleval` has them: of attributes each adjusted over attributes and words, of words over pairs
+    of words and all that is read, of single professions adjusted over professions.
     """
     gender, tone, attributes = draw_page(world, rng)
     female = (gender[:, :, 0] > 0).astype(int)
@@ -142,7 +144,19 @@ def page_tests(
         else:
             found[name] = swaps.p_adjusted[[column]]
             found[f"{name}, each"] = adjust_p_values(swaps.group_p_value[:, column])
+    apart = word_differences(np.concatenate([gender[..., None], tone[..., None], attributes], axis=3))
+    found["words"] = step_down_test(apart.mean(axis=1), permutations=permutations, seed=seed).p_adjusted
     return {name: np.nan_to_num(p, nan=1.0) for name, p in found.items()}
+
+
+def word_differences(read: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return differences between words, (professions, draws, pairs × questions), of what was read.
+
+    Parameters
+    ----------
+    read : ndarray of float64, shape (professions, draws, words, questions)
+    """
+    return np.concatenate([read[:, :, one] - read[:, :, other] for one, other in PAIRS], axis=2)
 
 
 def said(p_values: Mapping[str, NDArray], method: str) -> dict[str, int]:
@@ -195,4 +209,5 @@ def page_section(*, simulations: int = 400, seed: int = 0) -> str:
 
 COUNTED = (
     *("half and half", "half and half, each", "gender", "gender, each", "tone", "tone, each", "attributes"),
+    "words",
 )

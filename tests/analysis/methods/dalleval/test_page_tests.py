@@ -6,13 +6,24 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from analysis.methods.dalleval import figures, section
-from analysis.methods.dalleval.page_tests import adjust_page, even_refuted, page_p_value
+from analysis.methods.dalleval.page_tests import (
+    adjust_page,
+    attributes_differ,
+    even_refuted,
+    page_p_value,
+    said_words,
+)
 
 WORDS = ("neutral", "feminine")
+PAIR = {"first": "feminine", "second": "masculine"}
 
 
-def tables(even, gender, tone, attributes):
-    """Tables of one reader and its p-values; of other words and readers they are far below all of them."""
+def tables(even, gender, tone, attributes, words=()):
+    """Tables of one reader and its p-values; of other words and readers they are far below all of them.
+
+    `words` are p-values of differences between words; those of single professions, of synonyms and of another reader
+    are far below them.
+    """
     rows = [
         {
             "source": source,
@@ -40,22 +51,34 @@ def tables(even, gender, tone, attributes):
         ("checker", "boots", "(all)", 1e-5),
     ]
     between = pd.DataFrame(tested, columns=["source", "question", "indicator", "p_adjusted"])
-    return mad, between.assign(different=3, tested=20, explained=0.1, floor=0.05, reason="")
+    rows = [("checker", name, "(all)", "contrast", p) for name, p in dict(words).items()]
+    rows += [
+        *([("checker", "gender", "nurse", "contrast", 1e-5)] if rows else []),
+        *([("checker", "gender", "(all)", "control", 1e-5)] if rows else []),
+        *([("other", "gender", "(all)", "contrast", 1e-5)] if rows else []),
+    ]
+    apart = pd.DataFrame(rows, columns=["source", "question", "profession", "kind", "p_adjusted"])
+    apart = apart.assign(first="feminine", second="masculine")
+    return mad, between.assign(different=3, tested=20, explained=0.1, floor=0.05, reason=""), apart
 
 
 def test_p_values_of_the_page_are_hommels_and_of_nothing_else():
-    mad, between = adjust_page(*tables(0.02, 0.013, 0.4, {"boots": 0.03, "jeans": 0.6}), "neutral")
-    even, gender, tone, boots = multipletests([0.02, 0.013, 0.4, 0.03], method="hommel")[1]
+    read = tables(
+        0.02, 0.013, 0.4, {"boots": 0.03, "jeans": 0.6}, {"gender": 0.011, "tone": 0.2, "jeans": 0.9}
+    )
+    mad, between, words = adjust_page(*read, "neutral")
+    even, gender, tone, boots, apart = multipletests([0.02, 0.013, 0.4, 0.03, 0.011], method="hommel")[1]
     assert mad["p_page"].dropna().to_dict() == pytest.approx({0: even})
     named = between.set_index(["question", "indicator"])["p_page"].dropna().to_dict()
     expected = {("gender", "neutral"): gender, ("tone", "(all)"): tone}
     expected |= {("boots", word): boots for word in WORDS} | {("jeans", word): 0.6 for word in WORDS}
     assert named == pytest.approx(expected)
+    assert words["p_page"].dropna().tolist() == pytest.approx([apart, 0.2, 0.9])
     assert page_p_value(mad.iloc[0]) == pytest.approx(even) and page_p_value(mad.iloc[1]) == 1e-5
 
 
 def test_four_tests_that_each_reject_alone_say_nothing_together():
-    mad, between = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral")
+    mad, between, _ = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral")
     assert not even_refuted(mad, "neutral") and (between["p_page"].dropna() >= 0.05).all()
     row = mad.iloc[0].to_dict() | {"average": 0.0, "decided": 180, "asked": 180, "mad": 0.15, "floor": 0.14}
     said = section._sentence(row, "gender", 0) + section._between(between, row)
@@ -68,8 +91,24 @@ def test_four_tests_that_each_reject_alone_say_nothing_together():
 
 
 def test_a_page_of_one_question_is_that_test_alone():
-    mad, between = tables(0.04, np.nan, np.nan, {})
-    mad, between = adjust_page(mad.iloc[:1], between.iloc[:0], "neutral")
+    mad, between, words = tables(0.04, np.nan, np.nan, {})
+    mad, between, words = adjust_page(mad.iloc[:1], between.iloc[:0], words, "neutral")
     assert mad["p_page"].tolist() == [0.04] and between.empty and even_refuted(mad, "neutral")
-    nothing, _ = adjust_page(mad.iloc[:0].drop(columns="p_page"), between, "neutral")
+    nothing, *_ = adjust_page(mad.iloc[:0].drop(columns="p_page"), between, words, "neutral")
     assert nothing.empty and not even_refuted(nothing, "neutral")
+
+
+def test_a_difference_between_words_is_told_only_where_the_page_leaves_it():
+    """A tone that differs with p = 0.032 of its own family is none beside four questions that say nothing."""
+    for p, told in ((0.032, False), (0.004, True)):
+        read = tables(0.4, 0.3, 0.6, {"boots": 0.7}, {"gender": 0.5, "tone": 0.6, "boots": p})
+        _, _, words = adjust_page(*read, "neutral")
+        assert (said_words(words)["p_page"] < 0.05).any() == told
+        assert attributes_differ(words, ("feminine", "masculine")) == told
+        assert not attributes_differ(words, ("masculine", "neutral"))
+        absolute = pd.DataFrame(
+            {"profession": "(all)", "kind": "contrast", "of": "prompts", "different": 3, **PAIR}, index=[0]
+        )
+        shown = section.Professions({"dalleval_words": words, "dalleval_absolute": absolute})
+        assert section.absolute_rows(shown, "prompt")[0]["different"] == 3 * told
+    assert not attributes_differ(words.iloc[:0], ("feminine", "masculine"))

@@ -14,6 +14,7 @@ from analysis.methods.dalleval.scores import DECIDED, Reading
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.noise_floor import mad_floor
+from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
@@ -281,6 +282,51 @@ def test_a_difference_that_is_the_same_everywhere_has_a_p_value(run):
     assert (found["difference"] == 2).all()
     assert found.loc["nurse", "p_value"] == 2 / 2**4 and found.loc[tables.ALL, "p_value"] == 2 / 2**6
     assert (found["high"] == 2).all() and (found["low"] < 2).all()
+
+
+def test_differences_are_adjusted_over_all_words_and_questions_of_the_first_readers(run):
+    """Gender by the checker, tones by the typology angle, attributes by the checker, in one matrix of all pairs."""
+    chosen = [("feminine", "masculine"), ("feminine", "neutral"), ("masculine", "neutral")]
+    first = {"gender": "toyworld-checker", "tone": "ita"}
+    table = run.table("dalleval_words")
+    columns, found = [], []
+    for question in ("gender", "tone", *ATTRIBUTES):
+        source = first.get(question, "toyworld-checker")
+        for pair in chosen:
+            own = table[(table["source"] == source) & (table["question"] == question)]
+            own = own[(own["first"] == pair[0]) & (own["second"] == pair[1])].set_index("profession")
+            single = own.drop(index=tables.ALL)["difference"]
+            columns.append(single if question in ATTRIBUTES else single.drop(index=NONE))
+            found.append(own.loc[tables.ALL, ["p_value", "p_adjusted"]].astype(float))
+    flips = step_down_test(
+        pd.concat(columns, axis=1), permutations=run.config.measure.permutations, seed=run.config.measure.seed
+    )
+    found = pd.DataFrame(found)
+    np.testing.assert_allclose(found["p_value"], flips.p_value)
+    np.testing.assert_allclose(found["p_adjusted"], flips.p_adjusted)
+    assert (found["p_adjusted"] > found["p_value"]).any()
+
+
+def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
+    """What one noise does to a word is in all professions: as many as there are, there is one noise that says so."""
+    rng = np.random.default_rng(2)
+    of_noises = rng.choice([0.0, 1.0], (1, 3, 6), p=[0.3, 0.7])
+    values = np.repeat(of_noises, 12, axis=0)
+    names = tuple(f"p{number}" for number in range(12))
+    one = Reading(
+        values, np.full(values.shape, DECIDED, object), names, ("neutral", "woman", "man"), "hat", "x"
+    )
+    chosen = [("woman", "man", "contrast")]
+    own, shared = (
+        dalleval_words.word_table([one], chosen, MEASURE, "all", shared=flag).iloc[-1]
+        for flag in (False, True)
+    )
+    apart = of_noises[0, 1] - of_noises[0, 2]
+    assert apart.any() and own["difference"] == shared["difference"] == pytest.approx(apart.mean())
+    assert own["p_value"] < 0.01 and shared["p_value"] == pytest.approx(
+        step_down_test(apart[:, None]).p_value[0]
+    )
+    assert shared["p_value"] > 0.05 and shared["low"] < own["low"] and shared["high"] > own["high"]
 
 
 def test_the_paper_subtracts_the_reference(run):

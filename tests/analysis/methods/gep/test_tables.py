@@ -268,9 +268,9 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     section = report_gep.section(attributes, run.config)
     assert attributes.source == "checker" and section["labels"]
     assert len(section["sentences"]) == 2
-    assert any(
-        "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
-    )
+    for sentence, row in zip(section["sentences"], report_gep.said_scores(attributes), strict=True):
+        more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
+        assert f" on average, {more} than the {row['floor']:.3f} that chance alone gives" in sentence
     drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples", "gep-ratio"}
     figures = report_gep.draw(attributes, run.config)
     assert drawn == set(figures)
@@ -321,7 +321,7 @@ def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made)
         assert (one.value, one.low, one.high) == (row["debiased"], row["low"], row["high"])
         assert f"{row['score']:.3f} as published" in one.floor and f"gives {row['floor']:.3f}" in one.floor
         assert one.verdict == (
-            "more than chance" if row["p_value"] < 0.05 and row["excess"] > 0 else "not more than chance"
+            "more than chance" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more than chance"
         )
         assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 

@@ -5,7 +5,14 @@ import pytest
 from scipy import stats
 from scipy.stats import multivariate_normal
 
-from lab.validate.statistics.contexts import draw_images, label_rows, published, some_labels, unit_rows
+from lab.validate.statistics.contexts import (
+    draw_images,
+    label_rows,
+    pages_rows,
+    published,
+    some_labels,
+    unit_rows,
+)
 
 
 def test_images_have_the_published_frequencies_and_share_what_they_say():
@@ -43,3 +50,9 @@ def test_intervals_of_labels_hold_the_published_scores():
     assert (table["held"] > 0.93 - error).all() and 0.93 <= table["held"].mean() <= 0.985
     units = unit_rows(simulations=150, seed=5)
     assert (units["score"] <= 0.065 + error).all()
+
+
+def test_a_page_of_two_settings_says_no_more_than_each_alone_and_what_is_printed():
+    table = pages_rows(simulations=12, seed=3)
+    assert (table["page"] <= table["alone"]).all() and table.loc[table["same"], "page"].mean() <= 0.15
+    assert (table.loc[~table["same"], "page"] == 1).all()

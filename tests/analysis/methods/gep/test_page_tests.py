@@ -1,0 +1,55 @@
+"""What a page on attributes says is tested together: settings and contrasts, with p-values by statsmodels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from analysis.methods.gep import section
+from analysis.methods.gep.page_tests import adjust_page
+from analysis.methods.gep.results import more_than_chance
+
+PAIR = {"first": "feminine", "second": "masculine"}
+
+
+def tables(neutral, explicit, attribute):
+    """Scores of two settings and a vector; those of another source, of the reference and of synonyms are below."""
+    rows = [
+        *(
+            ("checker", setting, "contrast", p)
+            for setting, p in (("neutral", neutral), ("explicit", explicit))
+        ),
+        *((source, "neutral", kind, 1e-5) for source, kind in (("C", "contrast"), ("checker", "control"))),
+        ("checker", "neutral", "reference", 1e-5),
+    ]
+    score = pd.DataFrame(rows, columns=["source", "setting", "kind", "p_value"]).assign(**PAIR)
+    score = score.assign(score=0.2, floor=0.1, excess=0.1, unit="contexts", p_smallest=1e-4, reason="")
+    vector = score.rename(columns={"p_value": "p_adjusted"})[["source", "setting", "kind", "first", "second"]]
+    return vector.assign(attribute="tie", p_adjusted=attribute), score
+
+
+def test_scores_of_settings_are_adjusted_for_one_another_and_for_nothing_else():
+    vector, score = adjust_page(*tables(0.02, 0.3, 0.001))
+    expected = multipletests([0.02, 0.3], method="holm")[1]
+    assert score["p_page"].dropna().to_dict() == pytest.approx(dict(enumerate(expected)))
+    assert vector["p_page"].dropna().to_dict() == pytest.approx(dict(enumerate(expected)))
+
+
+def test_two_settings_of_which_one_rejects_alone_say_nothing_together():
+    """Of two settings without a difference 9.75 % have one below 0.05."""
+    _, score = adjust_page(*tables(0.04, 0.3, 0.5))
+    row = score.iloc[0].to_dict()
+    said = section._sentence(row)
+    assert not more_than_chance(row) and "not more than the 0.100 that chance alone gives" in said
+    assert "(p = 0.080, adjusted over settings and contrasts)" in said
+    _, score = adjust_page(*tables(0.004, 0.3, 0.5))
+    assert more_than_chance(score.iloc[0].to_dict())
+
+
+def test_a_page_of_one_setting_is_that_test_alone():
+    vector, score = tables(0.04, np.nan, 0.01)
+    vector, score = adjust_page(vector.iloc[:1], score.iloc[:1])
+    assert score["p_page"].tolist() == [0.04] and vector["p_page"].tolist() == [0.04]
+    assert "adjusted" not in section._sentence(score.iloc[0].to_dict())
+    nothing = adjust_page(vector.iloc[:0], score.iloc[:0])
+    assert all(table.empty and "p_page" in table for table in nothing)
