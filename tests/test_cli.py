@@ -1,5 +1,6 @@
 """The command line as a user runs it: a whole run, going on after kills, one clear line for what is wrong."""
 
+import io
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +20,7 @@ from probes.runs.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
 from tests.remembered import leave_figures_out, remember_figures
-from tests.small_run import PATIENCE, ROOT, one_line, run, small_yaml
+from tests.small_run import PATIENCE, ROOT, one_line, small_yaml
 from triptych.cli.run import main
 
 
@@ -28,18 +30,23 @@ def yaml_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def whole(yaml_file, tmp_path_factory):
-    """An undisturbed run of all stages, by the command line."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    began = time.monotonic()
-    status, out, err = run(yaml_file, "--out", path)
-    assert status == 0, err
-    return {"path": path, "out": out, "err": err, "seconds": time.monotonic() - began}
+def kept_figures():
+    return {}
 
 
 @pytest.fixture(scope="session")
-def kept_figures():
-    return {}
+def whole(yaml_file, kept_figures, tmp_path_factory):
+    """An undisturbed run of all stages, by the command line; `tests/test_contributing.py` has a process for one."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+    ):
+        remember_figures(monkeypatch, kept_figures)
+        status = main([str(yaml_file), "--out", str(path)])
+    assert status == 0, err.getvalue()
+    return {"path": path, "out": out.getvalue(), "err": err.getvalue()}
 
 
 @pytest.fixture

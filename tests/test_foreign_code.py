@@ -1,5 +1,6 @@
 """Code that comes with a model never runs, whichever field names it, also where a user says *y*."""
 
+import functools
 import io
 import json
 import shutil
@@ -137,14 +138,25 @@ def test_every_field_that_names_a_model_is_known_here():
     assert set(MODELS) == set(READ), "a new field that names a model: say what has to stand beside it"
 
 
-def refused(drawn, tmp_path, capsys, path, value, *, key="dino"):
+@pytest.fixture(scope="module")
+def detector(tmp_path_factory):
+    """A detector whose text encoder is named in the configuration."""
+    file = save_detector(tmp_path_factory.mktemp("whole"))
+    file.with_suffix(".json").write_text(json.dumps(DESCRIBED["observe.detector"]))
+    return {"detector": str(file), "text_encoder": str(file.parent / "bert")}
+
+
+@pytest.fixture
+def refused(drawn, detector, tmp_path, capsys):
+    return functools.partial(_refused, drawn, detector, tmp_path, capsys)
+
+
+def _refused(drawn, detector, tmp_path, capsys, path, value, *, key="dino"):
     """Let the command line look at a run's images with a model of a path; gives what it said."""
     yaml, run = drawn
     beside, _ = READ[path]
-    if beside.get("engine") == "groundingdino":  # a detector whose text encoder is named in the configuration
-        detector = save_detector(tmp_path / "whole")
-        detector.with_suffix(".json").write_text(json.dumps(DESCRIBED["observe.detector"]))
-        beside = {**beside, "detector": str(detector), "text_encoder": str(detector.parent / "bert")}
+    if beside.get("engine") == "groundingdino":
+        beside = beside | detector
     changed = joined(json.loads(yaml.read_text()), {"observe": beside}, with_value(path, str(value), key))
     if path == "observe.feature_weights.*":
         changed["observe"]["features"] = [key]
@@ -164,16 +176,16 @@ def refused(drawn, tmp_path, capsys, path, value, *, key="dino"):
 @pytest.mark.parametrize("weights", [True, False], ids=["safetensors", "pickles"])
 @pytest.mark.parametrize("kind", ["known", "unknown"])
 @pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is not None])
-def test_a_folder_with_code_of_its_own(drawn, tmp_path, capsys, path, kind, weights):
+def test_a_folder_with_code_of_its_own(refused, tmp_path, path, kind, weights):
     marker = tmp_path / "ran"
     model_type = READ[path][1] if kind == "known" else "evil"
     folder = evil_folder(tmp_path / "evil", marker, model_type, weights=weights)
-    refused(drawn, tmp_path, capsys, path, folder)
+    refused(path, folder)
     assert not marker.exists()
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
-def test_every_feature(drawn, tmp_path, capsys, name):
+def test_every_feature(refused, tmp_path, name):
     marker = tmp_path / "ran"
     folder = evil_folder(tmp_path / "evil", marker, "vit", weights=False)
     described = {
@@ -181,21 +193,27 @@ def test_every_feature(drawn, tmp_path, capsys, name):
         "model_args": {"checkpoint_path": f"{folder}/model.pth"},
     }
     (folder / "config.json").write_text(json.dumps(described))
-    refused(drawn, tmp_path, capsys, "observe.feature_weights.*", folder, key=name)
+    refused("observe.feature_weights.*", folder, key=name)
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("ending", [".pth", ".bin", ".pt", ".ckpt", ".safetensors", ".npz"])
-@pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is not None])
-def test_a_checkpoint_that_is_a_pickle(drawn, tmp_path, capsys, path, ending):
-    for zipped in (False, True):
-        folder = tmp_path / f"zipped-{zipped}"
-        folder.mkdir()
-        file = pickled(folder / f"model{ending}", folder / "ran", zipped=zipped)
-        if path in DESCRIBED:
-            file.with_suffix(".json").write_text(json.dumps(DESCRIBED[path]))
-        refused(drawn, folder, capsys, path, file)
-        assert not (folder / "ran").exists()
+ENDINGS = (".pth", ".bin", ".pt", ".ckpt", ".safetensors", ".npz")
+# each field is given each ending, and pickles of both layouts; each ending has both: the other half is slow
+PICKLES = [
+    pytest.param(path, ending, zipped, marks=pytest.mark.slow if (row + column + zipped) % 2 else ())
+    for row, path in enumerate(path for path in MODELS if READ[path][0] is not None)
+    for column, ending in enumerate(ENDINGS)
+    for zipped in (False, True)
+]
+
+
+@pytest.mark.parametrize(("path", "ending", "zipped"), PICKLES)
+def test_a_checkpoint_that_is_a_pickle(refused, tmp_path, path, ending, zipped):
+    file = pickled(tmp_path / f"model{ending}", tmp_path / "ran", zipped=zipped)
+    if path in DESCRIBED:
+        file.with_suffix(".json").write_text(json.dumps(DESCRIBED[path]))
+    refused(path, file)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is None])

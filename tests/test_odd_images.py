@@ -15,6 +15,7 @@ from probes.runs.image_faults import RATIO, SIDE
 from probes.runs.images import read_header, read_image
 from probes.runs.store import Run
 from probes.stages.external_images.stage import OTHER_SIZE
+from tests.remembered import leave_figures_out
 from tests.small_run import run as command
 from triptych.cli.run import main
 
@@ -168,7 +169,8 @@ def test_every_later_stage_goes_through(folder, taken, capfd):
         assert np.isfinite(compared[number, "neutral-masculine"])  # the other images of the triplet stay
 
 
-def test_without_seeds_images_of_other_sizes_are_looked_at(folder, tmp_path):
+def test_without_seeds_images_of_other_sizes_are_looked_at(folder, tmp_path, monkeypatch):
+    leave_figures_out(monkeypatch)  # they are drawn above
     settings = yaml.safe_load((folder / "odd.yaml").read_text())
     settings["images"] = {"from": str(folder / "pictures"), "seed": None}
     settings["observe"]["features"] = []

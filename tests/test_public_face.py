@@ -18,6 +18,7 @@ from PIL import Image
 
 import triptych
 from tests.notebooks import FOLDER
+from tests.remembered import leave_figures_out
 
 TASKS = (
     "run",
@@ -42,9 +43,12 @@ def is_task(cell):
 
 
 class Tasks:
-    """The names that the notebook has defined at its end, and what each task shows."""
+    """The names that the notebook has defined at its end, and what each task shows.
 
-    def __init__(self):
+    The first report has its figures; those of the later ones would be drawn for nothing.
+    """
+
+    def __init__(self, monkeypatch):
         self.names, shown = {}, []
         for cell in NOTEBOOK.cells:
             if cell.cell_type == "markdown":
@@ -56,6 +60,7 @@ class Tasks:
             value = last and eval(compile(ast.Expression(last.value), "notebook 00", "eval"), self.names)
             if is_task(cell):
                 shown.append(value)
+                leave_figures_out(monkeypatch)
         self.shown = dict(zip(TASKS, shown, strict=True))
 
     def __getitem__(self, task):
@@ -64,7 +69,8 @@ class Tasks:
 
 @pytest.fixture(scope="module")
 def tasks():
-    return Tasks()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return Tasks(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,8 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     observed, objects = run.observed(), run.objects()
     assert (observed["status"] == "ok").all()
     assert len(objects) == observed["kept"].sum() and (objects["height"] == 512).all()
-    assert [list(files) for files in run.meta["observer"]["checkpoints"].values()] == [
+    checkpoints = run.meta["observer"]["checkpoints"].values()  # by the way from the run to them
+    assert [[str((run.path / file).resolve()) for file in files] for files in checkpoints] == [
         [vision["detector"]],
         [vision["segmenter"]],
         [vision["ram"]],

@@ -53,6 +53,8 @@ LINES = (
     (r"\bsteps=30\b", "steps=2", "fewer steps"),
     (r"\bstop_step=30\b", "stop_step=2", "fewer steps"),
     (r"\bnum_inference_steps=10\b", "num_inference_steps=2", "fewer steps"),
+    (r"generator=generators\)", "generator=generators, num_inference_steps=10)", "fewer steps"),
+    (r"^(triptych power --gap 0.1 --sd-prompt 0.25)$", r"\1 --simulations 50", "fewer simulations"),
 )
 # Pages whose commands take more than a few seconds: they run with `pytest -m slow tests/test_pages.py`.
 SLOW = {

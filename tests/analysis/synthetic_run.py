@@ -253,6 +253,17 @@ def write_run(path: str | Path, **options) -> Path:
     return path
 
 
+def measured_by(workers: int, path: Path) -> Path:
+    """Write a small run that so many processes are to measure, quickly, and return its path."""
+    run = configure(
+        Run.open(write_run(path, prompts=2)),
+        generate={"workers": workers},
+        measure={"bootstrap": 20, "permutations": 20},
+    )
+    run.write_meta(config=run.meta["config"])
+    return path
+
+
 def configure(run: Run, **sections) -> Run:
     """Put fields over those of sections in the configuration of an open run, in memory alone, and return it."""
     changed = {

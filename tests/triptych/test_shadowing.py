@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import rich_argparse
 
+from tests.analysis.synthetic_run import measured_by
 from tests.forked import ROOT
-from tests.tiny import tiny_pipeline
 
 CONSOLE = "import sys\nfrom triptych.cli.main import main\nsys.exit(main())\n"
 
@@ -103,15 +103,9 @@ def test_the_command_works_all_the_same(tmp_path):
 
 
 def test_its_workers_work_all_the_same(tmp_path):
+    """Those of measuring, which load no torch: any stage has them of one `Team`."""
     for name, kind in (("analysis", "package"), ("hooks", "file"), ("probes", "package")):
         hide(tmp_path, name, kind)
-    tiny_pipeline("toy").save_pretrained(tmp_path / "tiny")
-    (tmp_path / "two.yaml").write_text(
-        "model: tiny\nprompts: ['a {person} with a dog', 'a {person} in a car']\nsampler: {steps: 1}\n"
-        "generate: {workers: 2, part_triplets: 1, batch_triplets: 1, device: cpu}\n"
-    )
-    status, out, err = python("-m", "triptych", "two.yaml", "--stage", "generate", "--quiet", cwd=tmp_path)
-    assert (status, out) == (
-        0,
-        "generate: done in runs/two; next: triptych run runs/two --stage observe\n",
-    ), err
+    measured_by(2, tmp_path / "two")
+    status, out, err = python("-m", "triptych", "two", "--stage", "measure", "--quiet", cwd=tmp_path)
+    assert (status, out) == (0, "measure: done in two; next: triptych report two\n"), err

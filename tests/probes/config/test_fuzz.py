@@ -1,7 +1,8 @@
 """Any ``triplets.yaml``, damaged or made up: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
-the same files again, and the operations of an image of one size are counted once.
+the same files again; the operations of an image of one size are counted once, and a scheduler is tried once for each
+number of steps.
 """
 
 import os
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from probes.config.schema import Config
 from probes.config.types import Section
-from probes.models import description, estimate, loading
+from probes.models import description, estimate, loading, schedulers
 from triptych.cli.run import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")
@@ -285,11 +286,25 @@ def once_a_size(count):
     return operations
 
 
+def once_a_scheduler(trial):
+    """Try a scheduler once for its settings and each number of steps."""
+    results = {}
+
+    def tried(scheduler, steps):
+        key = (type(scheduler), repr(sorted(scheduler.config.items())), steps)
+        if key not in results:
+            results[key] = trial(scheduler, steps)
+        return results[key]
+
+    return tried
+
+
 def read_models_once(monkeypatch):
-    """What a dry run reads and counts of a model, it reads and counts once."""
+    """What a dry run reads, counts and tries of a model, it reads, counts and tries once."""
     for module, name in ((loading, "tokenizers"), (description, "check")):
         monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
     monkeypatch.setattr(estimate, "operations", once_a_size(estimate.operations))
+    monkeypatch.setattr(schedulers, "_trial", once_a_scheduler(schedulers._trial))
 
 
 @pytest.fixture

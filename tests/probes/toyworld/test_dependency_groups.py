@@ -21,6 +21,7 @@ prompts:
 seeds: [0, 1]
 sampler: {steps: 8}
 capture: {sites: [image], definition: DEFINITION}
+observe: {features: []}
 measure: {bootstrap: 50, permutations: 64}
 """
 
