@@ -52,12 +52,12 @@ def bytes_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-def test_the_number_of_processes_alters_no_byte(processes, unmeasured, alone, tmp_path):
+def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
+    """Two: `tests/test_same_bytes.py`."""
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
     with Team() as team:
-        measure(Run.open(path), team=team, processes=processes)
+        measure(Run.open(path), team=team, processes=3)
     assert bytes_of(path / "tables") == alone
 
 
