@@ -25,6 +25,7 @@ CONFIG = {
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
     "prompts": ["a {person} with a dog", "a {person} in a car"],
     "sampler": {"steps": 1},
+    "capture": {"sites": ["text.final", "unet.mid", "latent.final", "vae.decoder.mid"]},
     "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu", "workers": 1},
     "observe": {"engine": "toyworld-checker", "features": []},
     "measure": {"bootstrap": 20, "permutations": 20},
