@@ -112,41 +112,28 @@ def test_keys_and_values_of_the_text_against_a_hook_by_hand(dit):
 
 
 @pytest.mark.parametrize("kind", ["flux-schnell", "chroma"])
-def test_streams_of_blocks_that_run_both_as_one_against_a_hook_by_hand(dit, kind):
-    """FLUX's blocks return the streams apart, Chroma's as one sequence, text first; their projections run over both."""
+def test_projections_over_both_streams_against_a_hook_by_hand(dit, kind):
     pipe, positions = dit(kind), [1, 4]
     tokens, guided = 512, {"guidance_scale": 1.0} if kind == "chroma" else {}
-    block = pipe.transformer.single_transformer_blocks[0]
-
-    def into(output, where):
-        output = output.clone()
-        output[2, where] = output[1, where]
-        return output
-
-    def returned(stream):
-        def swap(module, args, output):
-            if kind == "chroma":
-                return into(output, slice(0, tokens) if stream == "text" else slice(tokens, None))
-            text, image = output
-            return (into(text, slice(None)), image) if stream == "text" else (text, into(image, slice(None)))
-
-        return swap
-
+    attention = pipe.transformer.single_transformer_blocks[0].attn
     cases = [
         (
             Patch("dit.single.0.joint.text", part="key", positions=positions, **SWAP),
-            block.attn.to_k,
+            attention.to_k,
             positions,
         ),
-        (Patch("dit.single.0.joint", part="query", **SWAP), block.attn.to_q, slice(tokens, None)),
-        (Patch("dit.single.0.text", **SWAP), block, returned("text")),
-        (Patch("dit.single.0.image", **SWAP), block, returned("image")),
+        (Patch("dit.single.0.joint", part="query", **SWAP), attention.to_q, slice(tokens, None)),
     ]
     for patch, module, where in cases:
+
+        def swap(module, args, output, where=where):
+            output = output.clone()
+            output[2, where] = output[1, where]
+            return output
+
         with Intervention(pipe, [patch]):
             images = draw(pipe, kind, EQUAL, **guided)
-        hook = where if callable(where) else lambda module, args, output, where=where: into(output, where)
-        handle = module.register_forward_hook(hook)
+        handle = module.register_forward_hook(swap)
         expected = draw(pipe, kind, EQUAL, **guided)
         handle.remove()
         assert np.array_equal(images, expected), patch
