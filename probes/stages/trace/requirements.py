@@ -106,7 +106,7 @@ def triplets(config: Config, samples: Sequence[Sample], source: loading.Source) 
 def require_positions(draws: Sequence[TripletDraw], plan: TracePlan) -> None:
     """Refuse groups of positions where prompts of a triplet have another number of tokens in them.
 
-    So are prompts of a triplet that have another number of tokens, of a model that masks what stands behind a text.
+    So are prompts of a triplet that have another number of tokens, of a model that masks or pads a text by its length.
 
     Raises
     ------
@@ -117,8 +117,8 @@ def require_positions(draws: Sequence[TripletDraw], plan: TracePlan) -> None:
         counts = {name: len(triplet.tokens[name]) for name in plan.indicators}
         if plan.places.masked and len(set(counts.values())) > 1:
             raise UserError(
-                f"trace: expected prompts of as many tokens, since the {plan.places.denoiser} masks what stands behind"
-                f" a text, but in prompts[{triplet.triplet}] they have {' and '.join(map(str, counts.values()))}:"
+                f"trace: expected prompts of as many tokens, since the {plan.places.denoiser} masks or pads a text by"
+                f" its length, but in prompts[{triplet.triplet}] they have {' and '.join(map(str, counts.values()))}:"
                 " choose other words or prompts"
             )
         for one in asked:

@@ -108,11 +108,6 @@ def test_a_pooled_text_that_is_named_comes_first_too():
     ("kind", "trace", "message"),
     [
         (
-            "z-image",
-            {},
-            "trace: expected a diffusion transformer whose text can be written where it is given it, but",
-        ),
-        (
             "sana",
             {"positions": ["word"]},
             "trace.positions: expected a model that gives its text encoder a prompt as",
@@ -256,7 +251,7 @@ def test_attention_probabilities_are_those_over_both_streams():
 def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
     texts = {**TEXT, "feminine": "a woman holding an umbrella in the park"}
     with pytest.raises(
-        UserError, match="trace: expected prompts of as many tokens, since the transformer masks what"
+        UserError, match="trace: expected prompts of as many tokens, since the transformer masks or pads"
     ):
         traced("pixart-sigma", Trace(), texts)
     _, found = traced(
