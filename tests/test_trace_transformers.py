@@ -62,6 +62,15 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
     table = run.traced().set_index(["triplet", "variant"])
     assert table["fault"].isna().all() and (table["writes"][table["kind"] != "none"] > 0).all()
     assert [*dict.fromkeys(one[0] for one in table["sites"][table["kind"] == "site"])] == SWEPT[kind]
+    other = settings(
+        tmp_path,
+        model=model,
+        sampler={**SETTINGS["sampler"], **size},
+        trace={**SETTINGS["trace"], "sites": SWEPT[kind][-1:]},
+    )
+    capsys.readouterr()
+    assert main(["run", other, "--out", out]) == 2  # in the words of the configuration
+    assert f"trace.sites is 'default' there, expected {SWEPT[kind][-1:]}: use" in capsys.readouterr().err
     template = kind in ("lumina2", "z-image")
     cuts = {"inputs": 1, "complete": 1} | ({} if template else {"embeddings": 1, "before": 0})
     images = {key: np.asarray(read_image(image["bytes"]), int) for key, image in table["image"].items()}
