@@ -24,6 +24,7 @@ import torch
 from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.prompt.given import given_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
@@ -276,7 +277,11 @@ def part_of(
         paths=paths,
         identity=_identity(batches.fields_of(fields, size), index, chunk),
         images=sum(map(len, chunk)),
-        pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
+        pieces=[
+            [sample for draw in batch for sample in draw]
+            for _, same in groupby(chunk, key=lambda draw: draw[0].system_prompt)
+            for batch in cut(list(same), size)
+        ],
     )
 
 
@@ -287,6 +292,9 @@ def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> 
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
         "tokens": part_files.digest(repr([_read(sample) for draw in chunk for sample in draw])),
     }
+    systems = [draw[0].system_prompt for draw in chunk]
+    if any(system is not None for system in systems):
+        more["system_prompts"] = systems
     return part_files.identity(index, fields | more)
 
 
@@ -365,8 +373,10 @@ def _draw(
     )
     sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
-    with probe:
+    (system,) = {sample.system_prompt for sample in members}
+    with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
         output = pipe(
+            **given,
             prompt=[sample.prompt for sample in members],
             **architecture.call_arguments(
                 pipe, sampler.guidance_scale, [sampler.negative_prompt] * len(members), sampler.true_cfg_scale

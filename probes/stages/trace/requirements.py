@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from probes.config.checks import system_prompt
 from probes.config.schema import Config
 from probes.config.trace_options import Trace
 from probes.errors import UserError
@@ -47,6 +48,11 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
         written, or a step is beyond the last.
     """
     require_drawn_here(config)
+    if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
+        raise UserError(
+            "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
+            " without them"
+        )
     trace = _trace(config)
     words = _words(config)
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
