@@ -107,6 +107,10 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
             "trace: expected prompts of as many tokens, since the transformer masks or pads a text by its length, but",
         ),
         (
+            {"prompts": {"system": [None, "Draw this:"], "texts": SETTINGS["prompts"]}},
+            "expected a model whose system prompt can be set (Lumina-Image 2, Qwen-Image, Sana), got ZImagePipeline",
+        ),
+        (
             {"model": "toyworld-dit", "trace": {"sites": ["unet.mid"]}},
             "trace.sites: 'unet.mid' matches no site",
         ),

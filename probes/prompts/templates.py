@@ -52,7 +52,7 @@ class Templates(BaseModel):
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
             | Annotated[dict[str, Text | None], Field(min_length=1)],
-            takes("a list of system prompts, or system prompts by name, null for the model's own"),
+            takes("a list of system prompts, or system prompts by name"),
         ]
         | None,
         option(
@@ -97,7 +97,7 @@ def named(value: Mapping[str, Any]) -> dict[str, str]:
     if wrong is not None:
         raise fail(f"unknown key, got {shown(value[wrong])}: known are {', '.join(KEYS)}", at=(wrong,))
     written = value.get("template")
-    if written is None:
+    if written is None and value.get("system") is not None:
         return {}
     if not isinstance(written, (list, Mapping)) or not written:
         raise fail(
