@@ -11,8 +11,8 @@ from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models import description, loading
 from probes.prompts.plan import Sample
+from probes.prompts.towers import TextTowers
 from probes.stages.trace.site_selection import patch_sites
-from probes.stages.trace.towers import TextTowers
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import TracePlan, TraceWords, plan
 

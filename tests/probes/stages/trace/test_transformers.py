@@ -8,11 +8,11 @@ from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from probes.config.schema import Trace
 from probes.errors import UserError
+from probes.prompts.towers import JOINED, TextTowers
 from probes.stages.trace.draw import draw
 from probes.stages.trace.patch_sites import POOLED
 from probes.stages.trace.requirements import require_positions
 from probes.stages.trace.site_selection import patch_sites
-from probes.stages.trace.towers import JOINED, TextTowers
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import CUTS, TraceWords, plan
 from tests.hooks.transformers import draw as generate
