@@ -28,7 +28,7 @@ from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.patch import Patch, patched
+from hooks.patch import Patch, write
 from hooks.pooling import of_tokens
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
@@ -278,24 +278,26 @@ class Intervention(HookedBlock):
             patch.refuse(
                 f"rows: expected less than {base.shape[0] - start}, the rows of {address}, but got {rows}"
             )
-        own_heads, span = self._sites[address].heads, self._span(self._sites[address], start)
-        new = patched(
-            patch, base[:, span], donors[:, span], start, None if own_heads else self._heads(address)
-        )
-        rows_written = [start + row for row in patch.into]
-        changed = (new[rows_written] - base[:, span][rows_written]).detach().abs().flatten(1).amax(1).float()
-        self._changes[number] = torch.maximum(changed, self._changes[number].to(new.device))
-        if span == slice(None):
-            return new
-        whole = base.clone()
-        whole[:, span] = new
-        return whole
+        site, new = self._sites[address], base.clone()
+        heads = None if site.heads else self._heads(address)
+        changes = self._changes[number] = self._changes[number].to(new.device)
+        for span, chosen in self._spans(site, patch, start).items():
+            rows, where = [patch.into[one] for one in chosen], slice(*span)
+            write(patch, rows, new[:, where], donors[:, where], start, heads)
+            there = [start + row for row in rows]
+            changed = (new[there, where] - base[there, where]).detach().abs().flatten(1).amax(1).float()
+            changes[chosen] = torch.maximum(changed, changes[chosen])
+        return new
 
-    def _span(self, site: Site, start: int) -> slice:
-        """Positions of a site's stream where its module runs over a sequence of both."""
+    def _spans(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
+        """Positions of a site's stream where its module runs over a sequence of both, and whose they are in `into`."""
         if site.stream is None or self._batch is None:
-            return slice(None)
-        return self._batch.span(site.stream, site.sequence, start)
+            return {(None,): [*range(len(patch.into))]}
+        found: dict[tuple[int | None, ...], list[int]] = {}
+        for place, row in enumerate(patch.into):
+            rows = [start + one for one in (row, *patch.sources(row))]
+            found.setdefault(self._batch.span(site.stream, site.sequence, rows), []).append(place)
+        return found
 
     # Rows, texts, donors
 

@@ -192,21 +192,29 @@ class Patch:
         sources = self.source * len(self.into) if len(self.source) == 1 else self.source
         return dict(zip(self.into, sources, strict=True))
 
+    def sources(self, row: int) -> tuple[int, ...]:
+        """Rows of the donors of a recipient."""
+        return (self.donors[row],) if self.mode == "swap" else self.source
+
     def writes_at(self, call: int) -> bool:
         """Return whether it writes at this call of the denoiser."""
         return self.steps is None or call in self.steps
 
 
-def patched(patch: Patch, own: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """Return the values of a site with a patch applied.
+def write(
+    patch: Patch, rows: Sequence[int], values: Tensor, other: Tensor, start: int, heads: int | None
+) -> None:
+    """Apply a patch to some of its rows.
 
     Parameters
     ----------
     patch : Patch
-    own : Tensor, shape (rows of the whole batch, ...)
-        What the site holds; it stays as it is.
+    rows : sequence of int
+        Of `patch.into`.
+    values : Tensor, shape (rows of the whole batch, ...)
+        What the site holds, which is altered.
     other : Tensor
-        Where donors are taken from: `own`, or the same of a pass with the donors' text.
+        Where donors are taken from: what the site held, or the same of a pass with the donors' text.
     start : int
         First row of the branch.
     heads : int or None
@@ -214,15 +222,13 @@ def patched(patch: Patch, own: Tensor, other: Tensor, start: int, heads: int | N
     """
     for name in ("positions", "source_positions"):
         last = max(getattr(patch, name) or (0,))
-        if last >= own.shape[1]:
+        if last >= values.shape[1]:
             patch.refuse(
-                f"{name}: expected less than {own.shape[1]}, the tokens of {patch.site}, but got {last}"
+                f"{name}: expected less than {values.shape[1]}, the tokens of {patch.site}, but got {last}"
             )
-    new = own.clone()
-    for row in patch.into:
-        target = _Region(new[start + row], patch.positions, patch.heads, heads)
+    for row in rows:
+        target = _Region(values[start + row], patch.positions, patch.heads, heads)
         target.write(_value(patch, row, target.read(), other, start, heads))
-    return new
 
 
 class _Region:
@@ -264,14 +270,11 @@ def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, hea
                 f"activation, but got shape {tuple(direction.shape)}"
             )
         return _along(patch, value.float(), direction)
-    rows = patch.source if patch.mode == "mean" else (_donor_row(patch, row),)
+    rows = (
+        (row,) if patch.donor == "local" else patch.sources(row)
+    )  # a local one is computed in the recipient's row
     values = [_Region(other[start + one], places, patch.heads, heads).read() for one in rows]
     return values[0] if patch.mode == "swap" else torch.stack([one.float() for one in values]).mean(0)
-
-
-def _donor_row(patch: Patch, row: int) -> int:
-    """A local donor is computed in the recipient's row."""
-    return row if patch.donor == "local" else patch.donors[row]
 
 
 def _width(patch: Patch, value: Tensor) -> Tensor:

@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 
 from hooks.architectures.site import Site
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
 
 PositionGroups = Mapping[str, Sequence[int]]  # of one prompt: token positions by the group's name
+RowGroups = Sequence[PositionGroups]  # of each row of the batch
+JOINED = "dit"  # in the place of an encoder's name: the text that a diffusion transformer is given
 _OF_TOKENS = re.compile(
     r"\.cross(\.\d+)?\.(key|value)$|^dit\.(?!.*mod)(.+\.)?text(\.(query|key|value|heads))?$"
 )
@@ -22,6 +25,14 @@ def of_tokens(site: Site) -> bool:
     if site.address == "text.pooled":
         return False
     return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None
+
+
+def groups_of(site: Site, groups: RowGroups | Mapping[str, RowGroups] | None) -> RowGroups | None:
+    """The groups of a site's tokens: those of its text encoder, or of the text that the denoiser is given."""
+    if not isinstance(groups, Mapping):
+        return groups
+    name = site.address.partition(".")[0]
+    return groups.get(name if name in TEXT_ENCODERS and site.address != "text.final" else JOINED)
 
 
 def over_space(site: Site, values: Tensor) -> Tensor:
@@ -80,13 +91,14 @@ def over_positions(site: Site, values: Tensor, groups: Sequence[PositionGroups])
     return weights.to(tokens.device) @ tokens
 
 
-def require_groups(sites: Sequence[Site], groups: Sequence[PositionGroups] | None) -> None:
+def require_groups(sites: Sequence[Site], groups: RowGroups | Mapping[str, RowGroups] | None) -> None:
     """Raise a HookError where sites of tokens are to be pooled and nobody says over which positions."""
     for site in sites:
-        if of_tokens(site) and not groups:
+        if of_tokens(site) and not groups_of(site, groups):
             raise HookError(
                 f"{site.address}: expected groups of token positions to pool over, but got none: "
                 "pass position_groups, one mapping a row (hooks.position_groups makes one)"
             )
-    if groups and len({tuple(named) for named in groups}) > 1:
-        raise HookError("position_groups: expected the same names in every row")
+    for rows in groups.values() if isinstance(groups, Mapping) else (groups or (),):
+        if len({tuple(named) for named in rows}) > 1:
+            raise HookError("position_groups: expected the same names in every row")

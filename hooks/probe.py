@@ -43,7 +43,7 @@ from hooks.attention.masks import word_heat
 from hooks.attention.memory import settle, sums_of
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.pooling import PositionGroups
+from hooks.pooling import RowGroups
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
@@ -78,8 +78,10 @@ class Probe(HookedBlock):
     pool : str or iterable of str
         Addresses or globs of sites whose mean over space is kept, in float32 on the CPU; where a row is one of tokens
         (in text encoders, at keys and values of cross-attention) the mean over each group of `position_groups`.
-    position_groups : sequence of mapping of str to sequence of int, optional
-        Of each row of the batch the token positions by the name of their group, see `hooks.position_groups`.
+    position_groups : sequence of mapping of str to sequence of int, or mapping of str to such sequences, optional
+        Of each row of the batch the token positions by the name of their group, see `hooks.position_groups`. By text
+        encoder where their tokens differ ("text", "text_2", "text_3"), and "dit" for the text that a diffusion
+        transformer is given.
     word_maps : bool, str, Definition or MapChoice
         Whether to sum cross-attention into word maps: True or the name of a definition
         (`hooks.attention.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
@@ -120,7 +122,7 @@ class Probe(HookedBlock):
         shared_positions: PairPositions | Mapping[str, PairPositions] | None = None,
         keep: str | Iterable[str] = (),
         pool: str | Iterable[str] = (),
-        position_groups: Sequence[PositionGroups] | None = None,
+        position_groups: RowGroups | Mapping[str, RowGroups] | None = None,
         word_maps: bool | str | Definition | MapChoice = False,
         text_layer_norm: bool = True,
         self_attention: MapChoice | None = None,

@@ -32,8 +32,8 @@ class Recorder:
     text_layer_norm : bool
     pooled : sequence of Site
         Sites whose means over space, or over groups of token positions, are kept.
-    position_groups : sequence of mapping of str to sequence of int, optional
-        Of each row.
+    position_groups : sequence of mapping of str to sequence of int, or mapping of str to such sequences, optional
+        Of each row; by text encoder where their tokens differ.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class Recorder:
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         text_layer_norm: bool,
         pooled: Sequence[Site] = (),
-        position_groups: Sequence[pooling.PositionGroups] | None = None,
+        position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None = None,
     ) -> None:
         self._pairs = pairs
         self._left, self._right = _pair_rows(pairs)
@@ -195,8 +195,9 @@ class Recorder:
     def _pool(self, address: str, call: int, values: Tensor) -> None:
         site = self._pooled[address]
         if pooling.of_tokens(site):
-            assert self._groups is not None  # `pooling.require_groups` saw to it
-            means = pooling.over_positions(site, values, self._groups)
+            groups = pooling.groups_of(site, self._groups)
+            assert groups is not None  # `pooling.require_groups` saw to it
+            means = pooling.over_positions(site, values, groups)
         else:
             means = pooling.over_space(site, values)
         self._means.add(address, call, _keep(means))

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from probes.runs.store import Run
+from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.run import main
 
 WORK = ("nurse", "pilot", "cook")
@@ -143,6 +144,37 @@ def test_a_paired_run_has_the_gap_by_template(tmp_path):
         gaps.groupby("template")["gap"].mean().to_dict()
     )
     assert "Gap of masculine and feminine in SSIM: from" in (found.path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("template", [False, True])
+def test_a_paired_run_has_the_gap_by_system_prompt(template, tmp_path):
+    """Beside that by template, where there are several, too."""
+    tiny_transformer_pipeline("sana").save_pretrained(tmp_path / "model")
+    prompts = {
+        "system": {"own": None, "plain": "draw what the text says: "},
+        "texts": ["a {person} with a dog", "a {person} in a hat"],
+    }
+    settings = SETTINGS | {
+        "model": str(tmp_path / "model"),
+        "prompts": prompts | ({"template": ["{}", "{} at the beach"]} if template else {}),
+        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+        "observe": {"objects": False, "features": []},
+        "measure": SETTINGS["measure"] | {"primary": "ssim"},
+        "capture": {"sites": ["latent.final"], "words": False},
+        "sampler": {"steps": 2, "height": 64, "width": 64},
+    }
+    assert run(tmp_path, settings) == 0
+    found = Run.open(tmp_path / "run")
+    gaps = found.table("gap_prompts").query("measure == 'ssim'").merge(found.table("prompts"), on="triplet")
+    values = found.table("template_values").query("source == 'gap' and question == 'ssim'")
+    page = (found.path / "report.html").read_text("utf-8")
+    assert set(values["factor"]) == ({"system", "template"} if template else {"system"})
+    for factor, own in values.groupby("factor"):
+        expected = gaps.groupby(factor)["gap"].mean().to_dict()
+        assert own.set_index("template")["mean"].to_dict() == pytest.approx(expected)
+        assert set(own["texts"]) == {4 if template else 2}
+    assert ("Templates: what is due to the wording" in page) == template
+    assert "System prompts: what is due to them" in page and "over 2 system prompts, a range of" in page
 
 
 def test_one_side_and_no_reader_still_have_a_report(tmp_path):

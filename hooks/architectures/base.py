@@ -62,8 +62,8 @@ class Architecture(ABC):
         What its word maps may be read from: the `reading` of definitions that it takes (`hooks.attention.definitions`);
         the first of these where none is named.
     masked : bool
-        Whether a call of the denoiser says which positions of the text are read, so that the states of a text alone, of
-        another number of tokens, are not all of it.
+        Whether a call of the denoiser says which positions of the text are read, or how long it is, so that the states
+        of a text alone, of another number of tokens, are not all of it.
     """
 
     name: str

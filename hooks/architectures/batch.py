@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,8 @@ class Batch:
         lengths = self.lengths[first : first + self.rows] or (self.text_tokens,) * self.rows
         return [self._span(stream, sequence, text) for text in lengths]
 
-    def span(self, stream: str, sequence: tuple[str | int, ...], start: int = 0) -> slice:
-        """Positions of a stream in a sequence, of all rows of the branch that begins at row `start`.
+    def span(self, stream: str, sequence: tuple[str | int, ...], rows: Sequence[int]) -> tuple[int, int]:
+        """Where a stream and what pads it begin and end in a sequence, which is one in all of these rows of the batch.
 
         Raises
         ------
@@ -76,16 +77,21 @@ class Batch:
         Examples
         --------
         >>> two = ("unconditional", "conditional")
-        >>> Batch(2, two, 4, 4, lengths=(1, 3, 5, 5)).span("image", ("text", "image"), start=2)
-        slice(5, 21, None)
+        >>> Batch(2, two, 4, 4, lengths=(1, 3, 5, 5)).span("image", ("text", "image"), [2, 3])
+        (5, 21)
+        >>> Batch(2, ("conditional",), 4, 4, lengths=(3, 5), multiple=32).span(
+        ...     "text", ("image", "text"), [0, 1]
+        ... )
+        (32, 64)
         """
-        lengths = sorted(set(self.lengths[start : start + self.rows])) or [self.text_tokens]
-        if len(lengths) > 1:
+        lengths = sorted({self.lengths[row] for row in rows}) if self.lengths else [self.text_tokens]
+        if len({self._padded("text", one) for one in lengths}) > 1:
             raise HookError(
-                f"texts: expected as many tokens in every row, so that they stand at the same positions, but got"
-                f" {' and '.join(map(str, lengths))}: choose words of as many tokens, or write at the text encoder"
+                f"texts: expected as many tokens of donor and recipient, so that they stand at the same positions, but"
+                f" got {' and '.join(map(str, lengths))}: choose words of as many tokens, or write at the text encoder"
             )
-        return self._span(stream, sequence, lengths[0])
+        start = self._span(stream, sequence, lengths[0]).start
+        return start, start + self._padded(stream, lengths[0])
 
     def _span(self, stream: str, sequence: tuple[str | int, ...], text: int) -> slice:
         start = sum(self._padded(one, text) for one in sequence[: sequence.index(stream)])

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from hooks.sampler import Step
 
-_PADDED = "rows are padded to one length: write at the text encoder, or at the streams of a block"
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
@@ -41,7 +40,7 @@ class Transformer(Architecture):
         self.name, self.models, self.predicts = row.name, row.models, row.predicts
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
         self.readings = ("mass", "share", *(("output",) if double else ()))
-        self.masked = bool(row.masks)
+        self.masked = bool(row.masks) or row.listed
         self.pipelines = (row.layout.pipeline,)
         self.layouts = (row.layout,)
 
@@ -110,7 +109,7 @@ class Transformer(Architecture):
         for address, path in self.row.entrances.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
-                more = {"read": "input", "stream": stream, "sequence": (stream,), "read_only": _PADDED}
+                more = {"read": "input", "stream": stream, "sequence": (stream,)}
             yield Site(address, f"{PART}.{path}", place(address), **more)
         yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):

@@ -1,9 +1,13 @@
-"""The text that a pipeline gives its tokenizers for a prompt: the prompt in its template. Imports no torch."""
+"""The text that a pipeline gives its tokenizers for a prompt: the prompt in its template. Imports no torch.
+
+Some templates hold a system prompt, which says what to make of the prompt; another may take its place.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -66,10 +70,28 @@ class PromptTokenizer:
     template : Template
     length : int
         Most tokens that the pipeline takes, of the whole text.
+    layout : Layout, optional
+        Of the pipeline.
     """
 
-    def __init__(self, tokenizer: Any, template: Template, length: int) -> None:
+    def __init__(self, tokenizer: Any, template: Template, length: int, layout: Layout | None = None) -> None:
         self._tokenizer, self.template, self.model_max_length = tokenizer, template, length
+        self._layout = layout
+
+    def with_system_prompt(self, text: str) -> PromptTokenizer:
+        """The same with another system prompt.
+
+        Raises
+        ------
+        HookError
+            The template has none that can be set.
+        """
+        layout = self._layout
+        if layout is None or layout.template not in SYSTEM_PROMPTS:
+            raise _without_system_prompt(layout.pipeline if layout else "one without")
+        template = SYSTEM_PROMPTS[layout.template](layout, self._tokenizer, text)
+        length = self.model_max_length - self.template.spared + template.spared
+        return PromptTokenizer(self._tokenizer, template, length, layout)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -119,8 +141,71 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
             made.append(tokenizer)
             continue
         require_fast(tokenizer, layout.tokenizers[index].name)
-        made.append(PromptTokenizer(tokenizer, template, length))
+        made.append(PromptTokenizer(tokenizer, template, length, layout))
     return made
+
+
+def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
+    """A tokenizer of `prompt_tokenizers` with another system prompt; itself where it is None.
+
+    Raises
+    ------
+    HookError
+        The pipeline has no system prompt, or none that can be set.
+    """
+    if text is None:
+        return tokenizer
+    if not isinstance(tokenizer, PromptTokenizer):
+        raise _without_system_prompt("one without")
+    return tokenizer.with_system_prompt(text)
+
+
+@contextmanager
+def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
+    """Give a pipeline a system prompt for its calls inside the block; None leaves it its own.
+
+    Yields
+    ------
+    dict
+        Arguments for the pipeline's call.
+
+    Raises
+    ------
+    HookError
+        The pipeline has no system prompt, or none that can be set.
+    """
+    if text is None:
+        yield {}
+    elif layout.template == "system prompt":
+        yield {"system_prompt": text}
+    elif layout.template == "instruction":
+        yield {"complex_human_instruction": [text]}
+    elif layout.template == "format":
+        template = _with_system(layout, pipe.tokenizer, text)
+        braced = (part.replace("{", "{{").replace("}", "}}") for part in (template.before, template.after))
+        given = {
+            "prompt_template_encode": "{}".join(braced),
+            "prompt_template_encode_start_idx": template.spared,
+        }
+        own = {name: getattr(pipe, name) for name in given}
+        try:
+            for name, value in given.items():
+                setattr(pipe, name, value)
+            yield {}
+        finally:
+            for name, value in own.items():
+                setattr(pipe, name, value)
+    else:
+        raise _without_system_prompt(layout.pipeline)
+
+
+def _without_system_prompt(got: str) -> HookError:
+    from hooks.architectures.transformer_rows import ROWS
+
+    having = sorted(row.name for row in ROWS if row.layout.template in SYSTEM_PROMPTS)
+    return HookError(
+        f"expected a model whose system prompt can be set ({', '.join(having)}), got {got}: take `system` out"
+    )
 
 
 def _template(layout: Layout, tokenizer: Any) -> Template:
@@ -138,21 +223,30 @@ def _plain(layout: Layout, tokenizer: Any) -> Template:
     return Template(plain=True)
 
 
-def _instructed(layout: Layout, tokenizer: Any) -> Template:
+def _instructed(layout: Layout, tokenizer: Any, system: str | None = None) -> Template:
     """Sana's: an instruction; of all, the first token and the last 299 are taken, as many as the prompt may have."""
     call = inspect.signature(layout.pipeline_class().__call__)
-    before = "\n".join(call.parameters["complex_human_instruction"].default)
+    before = "\n".join(call.parameters["complex_human_instruction"].default) if system is None else system
     return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2)
 
 
-def _of_system(layout: Layout, tokenizer: Any) -> Template:
-    return Template(before=f"{_bare(layout.pipeline_class()).system_prompt} <Prompt Start> ")
+def _of_system(layout: Layout, tokenizer: Any, system: str | None = None) -> Template:
+    own = _bare(layout.pipeline_class()).system_prompt if system is None else system
+    return Template(before=f"{own} <Prompt Start> ")
 
 
 def _formatted(layout: Layout, tokenizer: Any) -> Template:
     bare = _bare(layout.pipeline_class())
     before, after = bare.prompt_template_encode.split("{}")
     return Template(before, after, spared=bare.prompt_template_encode_start_idx)
+
+
+def _with_system(layout: Layout, tokenizer: Any, system: str) -> Template:
+    """Qwen-Image's, of which it drops the tokens of all that stands before the prompt."""
+    own = _formatted(layout, tokenizer)
+    start, _, rest = own.before.partition("system\n")
+    before = f"{start}system\n{system}{rest[rest.index('<|im_end|>') :]}"
+    return Template(before, own.after, spared=len(tokenizer.encode(before, add_special_tokens=False)))
 
 
 def _conversation(layout: Layout, tokenizer: Any) -> Template:
@@ -181,4 +275,10 @@ TEMPLATES: Mapping[str, Callable[[Layout, Any], Template]] = {
     "system prompt": _of_system,
     "format": _formatted,
     "conversation": _conversation,
+}
+# by the template that holds it
+SYSTEM_PROMPTS: Mapping[str, Callable[[Layout, Any, str], Template]] = {
+    "instruction": _instructed,
+    "system prompt": _of_system,
+    "format": _with_system,
 }

@@ -11,7 +11,8 @@ from probes.config.types import IMAGES, PERSON, fail, has_template, one_person
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
-ABOUT = ("id", "levels")  # keys of a prompt that are no text of it
+SYSTEM_PROMPT = "system_prompt"  # what stands in the place of the model's own
+ABOUT = ("id", "levels", SYSTEM_PROMPT)  # keys of a prompt that are no text of it
 
 
 class HasPrompts(Protocol):
@@ -35,7 +36,7 @@ def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Seq
     for name in names:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name in ABOUT:
             raise fail(
-                f"expected a name of letters, digits and _ (not `id` or `levels`), got `{name}`: rename it",
+                f"expected a name of letters, digits and _ (not {', '.join(ABOUT)}), got `{name}`: rename it",
                 at=at,
             )
     if reference not in names:
@@ -130,7 +131,8 @@ def _content(prompt: str | Mapping[str, Any]) -> str:
     if isinstance(prompt, str):
         return _content({"text": prompt})
     texts = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
-    return repr(texts) + (repr(levels(prompt)) if SKILL in levels(prompt) else "")
+    own = repr(levels(prompt)) if SKILL in levels(prompt) else ""
+    return repr(texts) + own + repr(system_prompt(prompt) or "")
 
 
 def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
@@ -187,6 +189,17 @@ def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
     ({'attribute': 'hat'}, {})
     """
     return {} if isinstance(prompt, str) else prompt.get("levels", {})
+
+
+def system_prompt(prompt: str | Mapping[str, Any]) -> str | None:
+    """Return the system prompt that a prompt is drawn with; None: the model's own.
+
+    Examples
+    --------
+    >>> system_prompt({"text": "a {person}", "system_prompt": "Draw this."}), system_prompt("a {person}")
+    ('Draw this.', None)
+    """
+    return None if isinstance(prompt, str) else prompt.get(SYSTEM_PROMPT)
 
 
 def asks_for_skills(config: HasPrompts) -> bool:

@@ -157,12 +157,12 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         if patterns and patterns != "default":
             _check_sites(pipe, f"capture.{field}", patterns, guided)
-    if architecture.transformer and capture.pool:
+    if architecture.layouts[0].template and capture.pool:
         of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if pooling.of_tokens(site)]
         if of_tokens:
             raise UserError(
-                f"capture.pool: expected sites of the image for {architecture.models}, whose text encoders number a"
-                f" word's tokens each in its own way, got {of_tokens[0]}: leave it out, or name it in capture.keep"
+                f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"
+                f" or puts more around it, got {of_tokens[0]}: leave it out, or name it in capture.keep"
             )
 
 

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from probes.config.checks import ABOUT
 from probes.config.types import PERSON, as_text, fail, nearest, shown
 from probes.prompts import table
+from probes.prompts.templates import is_crossed
 
-TEXT, ID, LEVELS = "text", "id", "levels"
+TEXT, LEVELS = "text", "levels"
 INDICATOR = "plain"  # of prompts that name no word of an indicator
 
 
@@ -50,7 +52,7 @@ def defaults(
     """
     found = dict(data)
     written = data.get("prompts")
-    crossed = isinstance(written, Mapping) and "template" in written and "grid" not in written
+    crossed = is_crossed(written)
     at: tuple[Any, ...] = ("prompts", "texts") if crossed else ("prompts",)
     texts = written.get("texts") if crossed else written
     if isinstance(texts, Mapping) and "table" in texts:
@@ -90,7 +92,7 @@ def _flat(prompt: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
     """A prompt with the levels that stand beside its text under ``levels``; anything else as it is."""
     if not isinstance(prompt, Mapping) or not isinstance(prompt.get(TEXT), str) or TEXT in names:
         return prompt
-    beside = {name: value for name, value in prompt.items() if name not in (TEXT, ID, LEVELS, *names)}
+    beside = {name: value for name, value in prompt.items() if name not in (TEXT, *ABOUT, *names)}
     if not beside or any(name in prompt for name in names):
         return dict(prompt)
     for name, level in beside.items():

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from hashlib import sha256
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
+from hooks.errors import HookError
+from hooks.prompt.given import with_system_prompt
 from hooks.prompt.spans import Span, split_words
-from probes.config.checks import SKILL, caption, levels
+from probes.config.checks import SKILL, caption, levels, system_prompt
 from probes.config.checks import template as template_of
 from probes.config.schema import Config, prompt_id
+from probes.errors import UserError
 from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, require_readable, tokenize, tokenize_all
 
@@ -49,11 +53,12 @@ class Sample(NamedTuple):
     indicator_positions: tuple[int, ...]
     shared_positions: tuple[int, ...]
     shared_positions_2: tuple[int, ...] | None = None
+    system_prompt: str | None = None  # None: the model's own
 
     def row(self) -> dict:
         """The columns of ``samples/`` but the image."""
         row = self._asdict()
-        del row["shared_positions"], row["shared_positions_2"]
+        del row["shared_positions"], row["shared_positions_2"], row["system_prompt"]
         return row
 
 
@@ -166,6 +171,8 @@ def plan(
         key = template or caption(prompt, config.reference)
         if SKILL in levels(prompt):  # two skills, or two templates, may come to the same words
             key = f"{identifier}\n{key}"
+        if (system := system_prompt(prompt)) is not None:  # so that prompts stay independent
+            key = f"{system}\n{key}"
         places = _places(mine, not template, phrases)
         # what the seeds of a triplet have in common is put together once: fields before ``seed`` and after the noise
         common = [
@@ -186,6 +193,7 @@ def plan(
                     member.read.word_positions,
                     member.second and member.second.word_positions,
                     *at,
+                    system,
                 ),
             )
             for member, at in zip(mine, places)
@@ -231,7 +239,32 @@ def _read(
         triplet, member = divmod(index, len(indicators))
         return f"{name}: prompts[{triplet}] ({indicators[member]})"
 
-    return [read([text for text, _ in texts], tokenizer, place, limit) for tokenizer in tokenizers]
+    systems: dict[str | None, list[int]] = {}
+    for index in range(len(texts)):
+        systems.setdefault(system_prompt(config.prompts[index // len(indicators)]), []).append(index)
+
+    def of_all(tokenizer: Any) -> list[Any]:
+        found: list[Any] = [None] * len(texts)
+        for system, chosen in systems.items():
+            own, where = _with_system(tokenizer, system, place(chosen[0])), partial(_at, place, chosen)
+            most = limit and limit + own.model_max_length - tokenizer.model_max_length
+            some = read([texts[index][0] for index in chosen], own, where, most)
+            for index, one in zip(chosen, some or ()):
+                found[index] = one
+        return found
+
+    return [of_all(tokenizer) for tokenizer in tokenizers]
+
+
+def _at(place: Callable[[int], str], chosen: Sequence[int], index: int) -> str:
+    return place(chosen[index])
+
+
+def _with_system(tokenizer: Any, system: str | None, place: str) -> Any:
+    try:
+        return with_system_prompt(tokenizer, system)
+    except HookError as error:
+        raise UserError(f"{place}: {error}") from None
 
 
 class _Member(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from probes.config.checks import ABOUT
 from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
@@ -291,12 +292,14 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
 
 
 def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
-    """The prompts of templates and texts, see `probes.prompts.templates`."""
-    named = templates.named(value)
+    """The prompts of templates, system prompts and texts, see `probes.prompts.templates`."""
+    named, systems = templates.named(value), templates.systems(value)
     texts = value.get("texts")
     if not isinstance(texts, list | Mapping) or not texts:
         raise fail(
-            f"expected the texts that go into the templates, got {shown(texts)}: write them", at=("texts",)
+            f"expected the texts that go into the templates or under the system prompts, got {shown(texts)}:"
+            " write them",
+            at=("texts",),
         )
     try:
         prompts = resolve(texts, info)
@@ -304,14 +307,14 @@ def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
         context = error.context or {}
         raise fail(error.message(), at=("texts", *context.get("at", ()))) from None
     for index, one in enumerate(prompts):
-        fault = isinstance(one, str) or (
-            isinstance(one, dict) and any(key not in ("id", "levels") for key in one)
-        )
+        fault = isinstance(one, str) or (isinstance(one, dict) and any(key not in ABOUT for key in one))
         if not fault or (
             isinstance(one, dict) and not all(isinstance(v, str) for k, v in one.items() if k != "levels")
         ):
             raise fail(f"expected a text, got {shown(one)}: write one", at=("texts", index))
-    return templates.cross(named, prompts, info.data.get("reference", ""))
+    reference = info.data.get("reference", "")
+    filled = templates.cross(named, prompts, reference) if named else prompts
+    return templates.cross_systems(systems, filled, reference) if systems else filled
 
 
 def selection_summary(loaded: Sequence[LoadedPrompts]) -> str:

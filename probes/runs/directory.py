@@ -12,6 +12,7 @@ from probes.errors import UserError
 from probes.runs import completeness, image_faults, part_rows, recorded_files
 from probes.runs.folders import SHARDS, clear
 from probes.runs.identity import (
+    as_written,
     differing,
     drawn_fields,
     later_fields,
@@ -121,6 +122,7 @@ def pinned(config: Config) -> str | None:
 
 def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
     """The line that names the field in which a run differs from what was asked."""
+    old, new = (as_written(field, value) for value in (old, new))
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
         field = f"{field}[{index}]"

@@ -18,6 +18,8 @@ from probes.config.schema import Config
 from probes.config.types import Alters
 from probes.runs.parts import digest
 
+# what stands for the default in the identity of parts: former versions knew that of U-Nets alone
+_DEFAULTS = {"trace.sites": ["unet.*.cross"], "capture.definition": definitions.DAAM.name}
 # no kind of model takes another's, so each is one with what is named
 _TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",), ("mass",))))
 
@@ -91,8 +93,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
     fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")
-    if fields.get("capture.definition") in _TAKEN_BY_DEFAULT:  # former versions named that of U-Nets
-        fields["capture.definition"] = definitions.DAAM.name
+    if fields.get("capture.definition") in _TAKEN_BY_DEFAULT:
+        fields["capture.definition"] = _DEFAULTS["capture.definition"]
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
     fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
@@ -118,8 +120,8 @@ def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the trace stage draws, by its address; of the words, those that it patches."""
     marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
-    if marked.get("trace.sites") == "default":  # former versions named that of U-Nets
-        marked["trace.sites"] = ["unet.*.cross"]
+    if marked.get("trace.sites") == "default":
+        marked["trace.sites"] = _DEFAULTS["trace.sites"]
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
@@ -140,6 +142,17 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         **{f"indicators.{name}.control": control for name, control in controls.items()},
         **marked,
     }
+
+
+def as_written(field: str, value: Any) -> Any:
+    """Return a field of an identity as a configuration says it, of any architecture.
+
+    Examples
+    --------
+    >>> as_written("trace.sites", ["unet.*.cross"]), as_written("trace.sites", ["unet.mid"])
+    ('default', ['unet.mid'])
+    """
+    return "default" if value is not None and value == _DEFAULTS.get(field) else value
 
 
 def later_fields(section: str, before: Any, after: Any) -> Any:

@@ -24,6 +24,8 @@ import torch
 from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.prompt.given import given_system_prompt, prompt_tokenizers
+from hooks.prompt.positions import GROUPS
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
@@ -35,6 +37,7 @@ from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.execution.team import Tick
 from probes.models import description, estimate, loading, requirements
 from probes.prompts.plan import Sample, pairs
+from probes.prompts.towers import TextTowers, indicator_spans
 from probes.runs import directory, identity, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
@@ -276,7 +279,11 @@ def part_of(
         paths=paths,
         identity=_identity(batches.fields_of(fields, size), index, chunk),
         images=sum(map(len, chunk)),
-        pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
+        pieces=[
+            [sample for draw in batch for sample in draw]
+            for _, same in groupby(chunk, key=lambda draw: draw[0].system_prompt)
+            for batch in cut(list(same), size)
+        ],
     )
 
 
@@ -287,6 +294,9 @@ def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> 
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
         "tokens": part_files.digest(repr([_read(sample) for draw in chunk for sample in draw])),
     }
+    systems = [draw[0].system_prompt for draw in chunk]
+    if any(system is not None for system in systems):
+        more["system_prompts"] = systems
     return part_files.identity(index, fields | more)
 
 
@@ -356,17 +366,17 @@ def _draw(
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
-        position_groups=None
-        if architecture.transformer
-        else [rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
+        position_groups=_position_groups(pipe, members) if capture.pool else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.transformer else None,
     )
     sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
-    with probe:
+    (system,) = {sample.system_prompt for sample in members}
+    with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
         output = pipe(
+            **given,
             prompt=[sample.prompt for sample in members],
             **architecture.call_arguments(
                 pipe, sampler.guidance_scale, [sampler.negative_prompt] * len(members), sampler.true_cfg_scale
@@ -382,6 +392,21 @@ def _draw(
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
     return images, image_faults.faults(images, last.get("latents"), flagged), probe
+
+
+def _position_groups(pipe: Any, members: list[Sample]) -> Any:
+    """Token positions around the word of each prompt, by text encoder where their tokens differ."""
+    architecture = architecture_of(pipe)
+    if not architecture.transformer:
+        return [rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members]
+    layout = architecture.layouts[0]
+    own = [getattr(pipe, one.name) for one in layout.tokenizers]
+    towers = TextTowers.of(pipe, prompt_tokenizers(layout, own))
+    if towers is None:
+        return None
+    found = [towers.groups(sample.prompt, indicator_spans(sample)) for sample in members]
+    nowhere = dict.fromkeys(GROUPS, ())  # where the word has no one place
+    return {name: [groups[name] or nowhere for groups in found] for name in found[0]}
 
 
 def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:

@@ -36,8 +36,7 @@ def test_states_and_pooled_text_together_are_all_the_text_there_is(dit, kind):
         assert min(np.abs(image - plain[other]).max() for other in (1, 2)) > rounding
 
 
-# Z-Image pads texts to a multiple of 32, and its padding reads the text before the blocks
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "z-image"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_the_image(dit, kind):
     """Given those of another row in every attention to the text, the image is that row's, up to the order of sums."""
     pipe = dit(kind)
@@ -112,57 +111,80 @@ def test_keys_and_values_of_the_text_against_a_hook_by_hand(dit):
 
 
 @pytest.mark.parametrize("kind", ["flux-schnell", "chroma"])
-def test_streams_of_blocks_that_run_both_as_one_against_a_hook_by_hand(dit, kind):
-    """FLUX's blocks return the streams apart, Chroma's as one sequence, text first; their projections run over both."""
+def test_projections_over_both_streams_against_a_hook_by_hand(dit, kind):
     pipe, positions = dit(kind), [1, 4]
     tokens, guided = 512, {"guidance_scale": 1.0} if kind == "chroma" else {}
-    block = pipe.transformer.single_transformer_blocks[0]
-
-    def into(output, where):
-        output = output.clone()
-        output[2, where] = output[1, where]
-        return output
-
-    def returned(stream):
-        def swap(module, args, output):
-            if kind == "chroma":
-                return into(output, slice(0, tokens) if stream == "text" else slice(tokens, None))
-            text, image = output
-            return (into(text, slice(None)), image) if stream == "text" else (text, into(image, slice(None)))
-
-        return swap
-
+    attention = pipe.transformer.single_transformer_blocks[0].attn
     cases = [
         (
             Patch("dit.single.0.joint.text", part="key", positions=positions, **SWAP),
-            block.attn.to_k,
+            attention.to_k,
             positions,
         ),
-        (Patch("dit.single.0.joint", part="query", **SWAP), block.attn.to_q, slice(tokens, None)),
-        (Patch("dit.single.0.text", **SWAP), block, returned("text")),
-        (Patch("dit.single.0.image", **SWAP), block, returned("image")),
+        (Patch("dit.single.0.joint", part="query", **SWAP), attention.to_q, slice(tokens, None)),
     ]
     for patch, module, where in cases:
+
+        def swap(module, args, output, where=where):
+            output = output.clone()
+            output[2, where] = output[1, where]
+            return output
+
         with Intervention(pipe, [patch]):
             images = draw(pipe, kind, EQUAL, **guided)
-        hook = where if callable(where) else lambda module, args, output, where=where: into(output, where)
-        handle = module.register_forward_hook(hook)
+        handle = module.register_forward_hook(swap)
         expected = draw(pipe, kind, EQUAL, **guided)
         handle.remove()
         assert np.array_equal(images, expected), patch
         assert not np.array_equal(images, draw(pipe, kind, EQUAL, **guided)), patch
 
 
-def test_texts_of_different_length_in_one_sequence_are_refused(dit):
+def test_donor_and_recipient_of_different_length_in_one_sequence_are_refused(dit):
     """Lumina2 puts the image behind each row's own text."""
     pipe = dit("lumina2")
     with (
         pytest.raises(
-            HookError, match="texts: expected as many tokens in every row, so that they stand at the"
+            HookError,
+            match="texts: expected as many tokens of donor and recipient, so that they stand at the",
         ),
         Intervention(pipe, [Patch("dit.single.0.joint.text", part="key", **SWAP)]),
     ):
         draw(pipe, "lumina2")
+
+
+@pytest.mark.parametrize("kind", ["lumina2", "z-image"])
+def test_pairs_of_different_length_stand_in_one_batch(dit, kind):
+    """Each pair's text stands where its own length puts it; of Z-Image, which pads to 32, a pair may differ, too."""
+    pipe = dit(kind)
+    longer = [f"{one} with a dog holding an umbrella in the park" for one in EQUAL[1:]]
+    other = EQUAL[2] if kind == "lumina2" else f"{EQUAL[2]} holding an umbrella"
+    prompts = [EQUAL[1], other, *longer]
+    plain = draw(pipe, kind, prompts)
+    texts = [f"{site.address}.text" for site in sites.attention_sites(pipe, "cross")]
+    patches = [Patch(one, part=("key", "value"), source=(0, 2), into=(1, 3)) for one in texts]
+    with Intervention(pipe, patches):
+        images = draw(pipe, kind, prompts)
+    for row in (1, 3):
+        rounding = np.abs(plain[row] - plain[row - 1]).max() / 1000
+        assert np.abs(images[row] - plain[row - 1]).max() < rounding
+    assert np.array_equal(images[[0, 2]], plain[[0, 2]])
+
+
+@pytest.mark.parametrize("length", [1, 20])
+def test_what_z_image_is_given_of_the_text_may_be_that_of_another_prompt(dit, length):
+    """Also of another number of tokens, if it is padded to the same; refused where it is not."""
+    pipe = dit("z-image")
+    prompts = [*EQUAL[:2], f"{EQUAL[2]}{' umbrella' * length}"]
+    plain = draw(pipe, "z-image", prompts)
+    patch = Patch("dit.in.text", **SWAP)
+    if length > 1:
+        with pytest.raises(HookError, match="as many tokens of donor"), Intervention(pipe, [patch]):
+            draw(pipe, "z-image", prompts)
+        return
+    with Intervention(pipe, [patch]):
+        images = draw(pipe, "z-image", prompts)
+    rounding = np.abs(plain[2] - plain[1]).max() / 1000
+    assert np.abs(images[2] - plain[1]).max() < rounding
 
 
 def test_donors_on_their_own_trajectory_and_at_the_recipients_latent_differ(dit):

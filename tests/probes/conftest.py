@@ -43,7 +43,9 @@ def settings(model, **over):
     fields = {**SMALL, "model": str(model)}
     for key, value in over.items():
         fields[key] = (
-            {**fields.get(key, {}), **value} if isinstance(value, dict) and key != "indicators" else value
+            {**fields.get(key, {}), **value}
+            if isinstance(value, dict) and isinstance(fields.get(key, {}), dict) and key != "indicators"
+            else value
         )
     return Config(**fields)
 

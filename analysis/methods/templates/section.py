@@ -1,4 +1,4 @@
-"""The report's section on templates: what is due to the wording, in sentences and numbers."""
+"""The report's section on templates and system prompts: what is due to them, in sentences and numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.methods.dalleval.names import named
 from analysis.methods.dalleval.scores import GENDER, TONE
+from analysis.methods.templates.design import FACTORS
 from analysis.methods.templates.measures import GAP, OBJECTS
 from analysis.methods.templates.registry import EFFECTS, VALUES
 from analysis.metrics.registry import headline_metrics
@@ -27,14 +28,28 @@ Row = Mapping[str, Any]
 
 
 def read_templates(run: Run) -> dict[str, pd.DataFrame] | None:
-    """Return the tables by name; None where no text stands in several templates."""
+    """Return the tables by name; None where no text stands in several templates or system prompts."""
     if EFFECTS not in run.tables():
         return None
     return {name: read(run, name) for name in (EFFECTS, VALUES)}
 
 
 def section(tables: Mapping[str, pd.DataFrame], config: Config) -> dict[str, Any]:
-    """Lay the section out: ``sentences``, rows of ``effects``, and of the leading measures each template."""
+    """Lay the section out: ``factors``, of each its sentences, rows of ``effects``, and each template's numbers."""
+    return {
+        "factors": [
+            _of_factor(
+                {name: table[table["factor"] == factor] for name, table in tables.items()}, noun, config
+            )
+            for factor, noun in FACTORS.items()
+            if (tables[EFFECTS]["factor"] == factor).any()
+        ],
+        "crossed": len(config.prompts[: config.limit]),
+    }
+
+
+def _of_factor(tables: Mapping[str, pd.DataFrame], noun: str, config: Config) -> dict[str, Any]:
+    """Lay out what is due to templates, or to system prompts."""
     effects = tables[EFFECTS].to_dict("records")
     leads = leading(effects, config)
     keys = [(row["source"], row["question"], row["indicator"]) for row in leads]
@@ -49,11 +64,11 @@ def section(tables: Mapping[str, pd.DataFrame], config: Config) -> dict[str, Any
         for row, (source, question, own) in zip(leads, keys)
     ]
     return {
-        "sentences": [*(sentence(row, config) for row in leads), *of_families(effects, keys)],
+        "noun": noun,
+        "sentences": [*(sentence(row, config, noun) for row in leads), *of_families(effects, keys, noun)],
         "effects": [{**row, "name": name_of(row, config)} for row in effects],
         "each": each,
-        "unit": effects[0]["unit"] if effects else "text",
-        "crossed": len(config.prompts[: config.limit]),
+        "unit": effects[0]["unit"],
     }
 
 
@@ -65,7 +80,7 @@ def leading(effects: list[dict], config: Config) -> list[dict]:
     return [row for row in (*first, *gaps) if defined(row["range"])]
 
 
-def sentence(row: Row, config: Config) -> str:
+def sentence(row: Row, config: Config, noun: str) -> str:
     """Return what is due to the template in one measure, in sentences."""
     digits = 3
     lows, highs = (number(row[f"{end}_mean"], digits, True) for end in ("lowest", "highest"))
@@ -73,25 +88,25 @@ def sentence(row: Row, config: Config) -> str:
         lows, highs = lows.lstrip("+"), highs.lstrip("+")
     text = (
         f"{name_of(row, config)}: from {lows} ({_quoted(row['lowest'])}) to {highs} ({_quoted(row['highest'])}) over"
-        f" {counted(int(row['templates']), 'template')}, a range of {number(row['range'], digits)}"
+        f" {counted(int(row['templates']), noun)}, a range of {number(row['range'], digits)}"
     )
     text += (
         f" {interval(row['low'], row['high'], digits)}." if defined(row["low"]) else f" ({row['reason']})."
     )
     if defined(row["explained"]):
         text += (
-            f" Of the variance between prompts {number(100 * row['explained'], 0)} % lies between templates, by chance"
+            f" Of the variance between prompts {number(100 * row['explained'], 0)} % lies between {noun}s, by chance"
             f" alone {number(100 * row['floor'], 0)} % ({p_value(row['p_adjusted'])}, adjusted)."
         )
     if defined(row["same_side"]):
         same, every = int(row["same_side"]), int(row["templates"])
-        which = "All templates lean" if same == every else f"{same} of {counted(every, 'template')} lean"
+        which = f"All {noun}s lean" if same == every else f"{same} of {counted(every, noun)} lean"
         verb = which if same != 1 or same == every else which.replace("lean", "leans")
         text += f" {verb} to the side of the mean of all; in {int(row['apart'])} the interval leaves out 0."
     return text
 
 
-def of_families(effects: list[dict], said: list[tuple[str, str, str]]) -> list[str]:
+def of_families(effects: list[dict], said: list[tuple[str, str, str]], noun: str) -> list[str]:
     """Return a sentence on the other measures of each source: how many differ between templates."""
     found = []
     for source in dict.fromkeys(row["source"] for row in effects):
@@ -107,7 +122,7 @@ def of_families(effects: list[dict], said: list[tuple[str, str, str]]) -> list[s
         names = list(dict.fromkeys(row["question"] for row in rows if row["p_adjusted"] < ALPHA))
         kind = {OBJECTS: "other object", GAP: "other gap"}.get(source, "other measure")
         by = counted(len(rows), kind) + ("" if source in (OBJECTS, GAP) else f" by {named(source)}")
-        which = f"differ between templates: {listed(names[:8])}" if names else "none can be told to differ"
+        which = f"differ between {noun}s: {listed(names[:8])}" if names else "none can be told to differ"
         count = sum(row["p_adjusted"] < ALPHA for row in rows)
         some = f"{count} {which}" if names else which
         found.append(f"Of {by}, {some} (adjusted over the measures of the source).")
@@ -141,6 +156,6 @@ REPORTED = ReportedMethod(
         draw=lambda tables, config: {},
         context=section,
         anchor="templates",
-        title="Templates",
+        title="Wording",
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.templates.design import TemplateDesign
+from analysis.methods.templates.design import FACTORS, TemplateDesign
 from analysis.methods.templates.measures import MeasureFamily, bounds, centre
 from analysis.stats.effects import student_interval
 from analysis.stats.group_swaps import group_swaps
@@ -18,12 +18,25 @@ from analysis.stats.range_of_means import range_of_means
 from analysis.stats.rare_changes import unseen_share
 from probes.config.schema import Measure
 
-VERSION = "templates/1"
+VERSION = "templates/2"
 CONSTANT = "the same at every unit"
 DRAWS = 1999
 PLACE = ("source", "question", "indicator")
-VALUE_COLUMNS = (*PLACE, "template", "mean", "low", "high", "texts", "images", "level", "reason", "version")
+VALUE_COLUMNS = (
+    "factor",
+    *PLACE,
+    "template",
+    "mean",
+    "low",
+    "high",
+    "texts",
+    "images",
+    "level",
+    "reason",
+    "version",
+)
 EFFECT_COLUMNS = (
+    "factor",
     *(
         *PLACE,
         "templates",
@@ -79,6 +92,7 @@ def template_tables(
     """
     values: list[dict] = []
     effects: list[dict] = []
+    noun = FACTORS[design.factor]
     for family in families:
         keys, table, images, unit = _laid_out(family, design)
         draws = max(1, min(DRAWS, measure.permutations - 1))
@@ -87,7 +101,7 @@ def template_tables(
             own = table[:, :, number]
             ends = bounds(family.source, key[0])
             each = _intervals(own, measure.level, ends)
-            place = dict(zip(PLACE, (family.source, *key)))
+            place = {"factor": design.factor, **dict(zip(PLACE, (family.source, *key)))}
             for row, template in enumerate(design.templates):
                 values.append(
                     place
@@ -99,7 +113,7 @@ def template_tables(
                         "texts": int((~np.isnan(own[row])).sum()) if unit == "text" else 1,
                         "images": int(images[row, number]),
                         "level": measure.level,
-                        "reason": _reason(str(each.reason[row]).replace("prompt", unit), unit),
+                        "reason": _reason(str(each.reason[row]).replace("prompt", unit), unit, noun),
                         "version": VERSION,
                     }
                 )
@@ -129,7 +143,7 @@ def template_tables(
                     "apart": float(clear.sum()) if side == side else np.nan,
                     "unit": unit,
                     "level": measure.level,
-                    "reason": _reason(apart.reason or str(found.reason[number]), unit),
+                    "reason": _reason(apart.reason or str(found.reason[number]), unit, noun),
                     "version": VERSION,
                 }
             )
@@ -155,9 +169,9 @@ def _intervals(own: NDArray[np.float64], level: float, ends: tuple[float, float]
     return replace(found, low=np.clip(low, *ends), high=np.clip(high, *ends), reason=reason)
 
 
-def _reason(reason: str, unit: str) -> str:
+def _reason(reason: str, unit: str, noun: str) -> str:
     """Why something is not known, in the terms of templates and texts."""
-    for word, said in (("groups", "templates"), ("group", "template"), ("units", f"{unit}s"), ("unit", unit)):
+    for word, said in (("groups", f"{noun}s"), ("group", noun), ("units", f"{unit}s"), ("unit", unit)):
         reason = reason.replace(word, said)
     return reason
 

@@ -38,7 +38,7 @@ class PatchSites:
     denoiser : str
         What it is called.
     masked : bool
-        Whether it masks what stands behind a text (`hooks.architectures.base.Architecture`).
+        Whether it masks or pads a text by its length (`hooks.architectures.base.Architecture`).
     """
 
     cross: tuple[str, ...]

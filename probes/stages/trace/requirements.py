@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from probes.config.checks import system_prompt
 from probes.config.schema import Config
 from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models import description, loading
 from probes.prompts.plan import Sample
+from probes.prompts.towers import TextTowers
 from probes.stages.trace.site_selection import patch_sites
-from probes.stages.trace.towers import TextTowers
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import TracePlan, TraceWords, plan
 
@@ -47,6 +48,11 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
         written, or a step is beyond the last.
     """
     require_drawn_here(config)
+    if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
+        raise UserError(
+            "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
+            " without them"
+        )
     trace = _trace(config)
     words = _words(config)
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
@@ -106,7 +112,7 @@ def triplets(config: Config, samples: Sequence[Sample], source: loading.Source) 
 def require_positions(draws: Sequence[TripletDraw], plan: TracePlan) -> None:
     """Refuse groups of positions where prompts of a triplet have another number of tokens in them.
 
-    So are prompts of a triplet that have another number of tokens, of a model that masks what stands behind a text.
+    So are prompts of a triplet that have another number of tokens, of a model that masks or pads a text by its length.
 
     Raises
     ------
@@ -117,8 +123,8 @@ def require_positions(draws: Sequence[TripletDraw], plan: TracePlan) -> None:
         counts = {name: len(triplet.tokens[name]) for name in plan.indicators}
         if plan.places.masked and len(set(counts.values())) > 1:
             raise UserError(
-                f"trace: expected prompts of as many tokens, since the {plan.places.denoiser} masks what stands behind"
-                f" a text, but in prompts[{triplet.triplet}] they have {' and '.join(map(str, counts.values()))}:"
+                f"trace: expected prompts of as many tokens, since the {plan.places.denoiser} masks or pads a text by"
+                f" its length, but in prompts[{triplet.triplet}] they have {' and '.join(map(str, counts.values()))}:"
                 " choose other words or prompts"
             )
         for one in asked:

@@ -33,7 +33,7 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
     architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
-    inputs = _inputs(available) if architecture.transformer else ()
+    inputs = tuple(one for one in (POOLED, _ENTRANCE) if one in available and architecture.transformer)
     known = not any(layout.template for layout in architecture.layouts)  # which token of a template a word is
     towers = tuple(f"{name}.embeddings" for name in _encoders(pipe))
     if trace.positions and not known:
@@ -63,16 +63,6 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         architecture.denoiser_name,
         architecture.masked,
     )
-
-
-def _inputs(available: Mapping[str, sites.Site]) -> tuple[str, ...]:
-    """Where a transformer is given its text, the pooled one first."""
-    if why := available[_ENTRANCE].read_only:
-        raise UserError(
-            f"trace: expected a diffusion transformer whose text can be written where it is given it, but {_ENTRANCE}"
-            f" cannot: {why}: use hooks.Intervention"
-        )
-    return tuple(one for one in (POOLED, _ENTRANCE) if one in available)
 
 
 def _encoders(pipe: Any) -> list[str]:

@@ -30,7 +30,7 @@ from probes.models import requirements as model_requirements
 from probes.prompts.plan import Sample
 from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import traced_fields
+from probes.runs.identity import as_written, traced_fields
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
@@ -230,8 +230,9 @@ def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw
 
 
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+    old, new = (shown(as_written(field, value)) for value in (old, new))
     return UserError(
-        f"{path}: was drawn with {field} {shown(old)}, expected {shown(new)}: use --stage trace --overwrite to trace"
+        f"{path}: was drawn with {field} {old}, expected {new}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"
     )
 

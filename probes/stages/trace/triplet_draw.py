@@ -11,7 +11,7 @@ from hooks.architectures.text_encoders import TOKENIZERS
 from hooks.prompt.positions import groups_around
 from hooks.prompt.spans import Span, split_words
 from probes.prompts.plan import Sample, noise_seed
-from probes.stages.trace.towers import PositionGroups, TextTowers
+from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
 from probes.stages.trace.variants import Variant
 
 _ABOUT_THE_WORD = "word"
@@ -36,7 +36,7 @@ class TripletDraw:
     groups : mapping of str to mapping
         Token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place.
     by_tower : mapping of str to mapping
-        The same by text encoder, of a diffusion transformer (`probes.stages.trace.towers`); empty of a U-Net.
+        The same by text encoder, of a diffusion transformer (`probes.prompts.towers`); empty of a U-Net.
     """
 
     triplet: int
@@ -115,7 +115,7 @@ class TripletDraw:
             _by_tower(
                 towers,
                 {sample.indicator: sample.prompt for sample in samples},
-                {sample.indicator: _spans(sample) for sample in samples},
+                {sample.indicator: indicator_spans(sample) for sample in samples},
             ),
         )
 
@@ -171,13 +171,6 @@ def _groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
     inside = sample.indicator_positions
     together = inside and list(inside) == list(range(inside[0], inside[-1] + 1))
     return groups_around(inside, len(sample.tokens), length) if together else {}
-
-
-def _spans(sample: Sample) -> list[Span]:
-    """Characters of the indicator's word."""
-    inside = set(sample.indicator_positions)
-    words = zip(sample.word_spans, sample.word_positions, strict=True)
-    return [span for span, positions in words if positions and set(positions) <= inside]
 
 
 def _by_tower(

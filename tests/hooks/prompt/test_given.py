@@ -2,17 +2,26 @@
 
 import pytest
 
+from hooks import HookError
 from hooks.architectures.transformer_rows import ROWS as KNOWN
-from hooks.prompt.given import PromptTokenizer, Template, prompt_tokenizers
+from hooks.prompt.given import (
+    PromptTokenizer,
+    Template,
+    given_system_prompt,
+    prompt_tokenizers,
+    with_system_prompt,
+)
 from hooks.prompt.spans import encode, split_words, tokens_of_words
 from tests.tiny_transformers import KINDS, ROWS, call_options, tiny_transformer_pipeline
 
 PROMPT = " A non-binary Person holding an Umbrella "
+SYSTEM = "Draw {every} park. With a dog: "
 WORDS = ["A", "non-binary", "Person", "holding", "an", "Umbrella"]
 
 
-def given_by(pipe, kind, names):
+def given_by(pipe, kind, layout, system=None):
     """The texts that a call of the pipeline gives each tokenizer, and the token ids that it makes of them."""
+    names = [one.name for one in layout.tokenizers]
     seen = {name: [] for name in names}
     for name in names:
         tokenizer = getattr(pipe, name)
@@ -28,27 +37,36 @@ def given_by(pipe, kind, names):
         tokenizer.__class__ = Watched
     options = {**call_options(kind), "negative_prompt": None}
     unguided = {"true_cfg_scale": 1.0} if kind == "qwen-image" else {"guidance_scale": 0.0}
-    pipe(prompt=[PROMPT], num_inference_steps=2, output_type="latent", **{**options, **unguided})
+    with given_system_prompt(pipe, layout, system) as given:
+        pipe(prompt=[PROMPT], num_inference_steps=2, output_type="latent", **{**options, **unguided}, **given)
     return {name: calls[0] for name, calls in seen.items()}
 
 
+def layout_of(kind):
+    return next(row.layout for row in KNOWN if row.layout.pipeline == ROWS[kind].pipeline)
+
+
+SYSTEM_PROMPTS = ["sana", "qwen-image", "lumina2"]
+DRAWN = ["sd3", "pixart-sigma", *SYSTEM_PROMPTS, "z-image", "auraflow", "ovis-image"]
+
+
 @pytest.mark.parametrize(
-    "kind", ["sd3", "pixart-sigma", "sana", "qwen-image", "lumina2", "z-image", "auraflow", "ovis-image"]
+    ("kind", "system"), [*((kind, None) for kind in DRAWN), *((kind, SYSTEM) for kind in SYSTEM_PROMPTS)]
 )
-def test_texts_and_positions_are_those_of_a_running_pipeline(kind):
-    pipe = tiny_transformer_pipeline(kind)
-    layout = next(row.layout for row in KNOWN if row.layout.pipeline == ROWS[kind].pipeline)
+def test_texts_and_positions_are_those_of_a_running_pipeline(kind, system):
+    pipe, layout = tiny_transformer_pipeline(kind), layout_of(kind)
     own = [getattr(pipe, one.name) for one in layout.tokenizers]
-    made = prompt_tokenizers(layout, own)
+    made = [with_system_prompt(one, system) for one in prompt_tokenizers(layout, own)]
     by_prompt = [encode(one, [PROMPT], "test")[0] for one in made]
     lengths = [one.model_max_length for one in made]
     spelled = [one.convert_ids_to_tokens(ids) for one, (ids, _) in zip(made, by_prompt)]
-    seen = given_by(pipe, kind, [one.name for one in layout.tokenizers])
+    seen = given_by(pipe, kind, layout, system)
     for index, component in enumerate(layout.tokenizers):
         texts, options, result = seen[component.name]
         ids, offsets = by_prompt[index]
         if isinstance(made[index], PromptTokenizer):
             assert [made[index].template.written(PROMPT)[0]] == texts
+            assert (SYSTEM in texts[0]) == (system is not None)
         given = result["input_ids"][0].tolist()
         assert given[: len(ids)] == ids
         if kind != "qwen-image":  # which cuts behind the encoder
@@ -61,6 +79,32 @@ def test_texts_and_positions_are_those_of_a_running_pipeline(kind):
             for mark in ("▁", "Ġ", "</w>"):
                 text = text.replace(mark, "")
             assert text.lower() == word.lower()
+
+
+def test_tokens_of_another_system_prompt_are_dropped_as_those_of_the_models_own():
+    """Qwen-Image's denoiser is given what stands behind the template's beginning; the pipeline stays as it was."""
+    pipe, layout = tiny_transformer_pipeline("qwen-image"), layout_of("qwen-image")
+    before = pipe.prompt_template_encode, pipe.prompt_template_encode_start_idx
+    rest = pipe.tokenizer.encode(f"{PROMPT}<|im_end|>\n<|im_start|>assistant\n")
+    lengths = []
+    for system in (None, SYSTEM):
+        with given_system_prompt(pipe, layout, system) as given:
+            lengths.append(pipe.encode_prompt(PROMPT, **given)[0].shape[1])
+    assert lengths == [len(rest)] * 2
+    assert before == (pipe.prompt_template_encode, pipe.prompt_template_encode_start_idx)
+
+
+@pytest.mark.parametrize("kind", ["sd3", "z-image", "ovis-image", "pixart-sigma"])
+def test_models_without_a_system_prompt_that_can_be_set(kind):
+    pipe, layout = tiny_transformer_pipeline(kind), layout_of(kind)
+    message = (
+        r"whose system prompt can be set \(Lumina-Image 2, Qwen-Image, Sana\), got \w+.*: take `system` out"
+    )
+    with pytest.raises(HookError, match=message), given_system_prompt(pipe, layout, SYSTEM):
+        pass
+    tokenizers = prompt_tokenizers(layout, [getattr(pipe, one.name) for one in layout.tokenizers])
+    with pytest.raises(HookError, match=message):
+        with_system_prompt(tokenizers[0], SYSTEM)
 
 
 def test_every_layout_of_the_tests_is_known():

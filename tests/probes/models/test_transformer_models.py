@@ -17,11 +17,13 @@ from hooks import Probe
 from hooks.architectures.registry import drawing_pipelines
 from hooks.architectures.transformer_rows import ROWS as KNOWN
 from hooks.architectures.unread import why_unread
+from probes.config.checks import levels, system_prompt
 from probes.errors import UserError
 from probes.models import estimate, hub, loading
 from probes.models.published import counted, published
 from probes.models.requirements import check_before_weights
 from probes.runs.image_faults import eight_bits
+from probes.runs.store import Run
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, change, refused
 from tests.tiny_transformers import ROWS, call_options, tiny_transformer_pipeline
@@ -138,6 +140,58 @@ def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     for stored, image in zip(samples["image"], images, strict=True):
         seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
         assert np.array_equal(seen, eight_bits(image))
+
+
+@pytest.mark.parametrize("kind", ["sana", "qwen-image", "lumina2"])
+def test_system_prompts_are_given_to_the_pipeline_and_recorded(kind, saved_kind, tmp_path):
+    """Each prompt's images are those of the pipeline that was told by hand; of the model's own nothing was told."""
+    model, asked = saved_kind(kind), "Draw {what} is in the park: "
+    texts = ["a {person} with a dog", "a {person} in the park"]
+    prompts = {"system": {"own": None, "plain": asked}, "texts": texts}
+    generated(tmp_path / "run", small(model, kind, prompts=prompts, capture={"words": True}))
+    run = Run.open(tmp_path / "run")
+    assert [levels(one) for one in run.config.prompts] == [
+        {"system": name, "text": text} for name in ("own", "plain") for text in texts
+    ]
+    assert [system_prompt(one) for one in run.config.prompts] == [None, None, asked, asked]
+    samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
+    assert samples["noise_seed"].nunique() == 4  # prompts stay independent
+    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
+    images = []
+    for system in (None, asked):
+        rows, options = samples[(samples["triplet"] >= 2) == (system is not None)], call_options(kind)
+        if kind == "qwen-image":
+            options["true_cfg_scale"] = loading.default_guidance(loading.resolve(str(model), weights=False))
+        if system is not None and kind == "qwen-image":
+            before = "<|im_start|>system\nDraw {{what}} is in the park: <|im_end|>\n<|im_start|>user\n"
+            pipe.prompt_template_encode = before + "{}<|im_end|>\n<|im_start|>assistant\n"
+            pipe.prompt_template_encode_start_idx = len(pipe.tokenizer.tokenize(before.format()))
+        elif system is not None:
+            options |= {"complex_human_instruction": [asked]} if kind == "sana" else {"system_prompt": asked}
+        noise = [torch.Generator().manual_seed(int(seed)) for seed in rows["noise_seed"]]
+        made = pipe(
+            list(rows["prompt"]), generator=noise, num_inference_steps=2, output_type="np", **options
+        ).images
+        for stored, image in zip(rows["image"], made, strict=True):
+            seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
+            assert np.array_equal(seen, eight_bits(image))
+        images.append(made)
+        for row in rows.itertuples():  # in the tokenizer's whole text
+            word = [row.tokens[place] for place in row.indicator_positions]
+            assert "".join(word).strip("▁Ġ") == row.word and min(row.indicator_positions) > 3
+    assert not np.array_equal(*images)
+
+
+@pytest.mark.parametrize("kind", ["sd3", "z-image"])
+def test_a_system_prompt_for_a_model_without_one(kind, saved_kind, tmp_path):
+    prompts = {"system": [None, "Draw this:"], "texts": ["a {person} with a dog"]}
+    with pytest.raises(UserError) as caught:
+        generated(tmp_path / "run", small(saved_kind(kind), kind, prompts=prompts))
+    line = str(caught.value)
+    assert (
+        "prompts[1] (neutral): expected a model whose system prompt can be set (Lumina-Image 2, Qwen" in line
+    )
+    assert "\n" not in line and len(line) <= 400 and not (tmp_path / "run").exists()
 
 
 def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatch):
@@ -290,8 +344,40 @@ def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
         (whole,) = (one for one in kept.itertuples() if one.sample_id == row["sample_id"])
         values = np.asarray(whole.values).reshape(whole.shape)
         np.testing.assert_allclose(row["values"], values.mean(1).ravel(), rtol=1e-5, atol=1e-6)
-    line = refused(model, tmp_path, capsys, "--steps", "1", capture={"pool": ["dit.block.1.text"]})
-    assert "capture.pool: expected sites of the image for Stable Diffusion 3 or 3.5" in line
+    line = refused(
+        saved_kind("pixart-sigma"), tmp_path, capsys, "--steps", "1", capture={"pool": ["text.layers.1"]}
+    )
+    assert "capture.pool: expected sites of the image for PixArt-Σ, whose pipeline alters a prompt or" in line
+
+
+def test_the_mean_over_tokens_of_a_word_is_kept_by_text_encoder(saved_kind, tmp_path):
+    """The word is one token of CLIP and one of T5; the denoiser is given both, CLIP's 77 positions first."""
+    model, sites = saved_kind("sd3"), ["text.layers.1", "text_3.layers.1", "text.final", "dit.block.1.text"]
+    generated(tmp_path / "made", small(model, "sd3", capture={"pool": sites, "keep": sites}))
+    pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
+    kept = pq.read_table(tmp_path / "made" / "kept").to_pandas().set_index(["sample_id", "site"])
+    assert set(pooled["site"]) == set(sites)
+    # "a person with a dog": CLIP has a token for the start of text before it, T5 has none
+    by_hand = {
+        "text.layers.1": {"start": [0], "before": [1], "word": [2], "end": [6], "padding": range(7, 77)},
+        "text_3.layers.1": {
+            "before": [0],
+            "word": [1],
+            "after": [2, 3, 4],
+            "end": [5],
+            "padding": range(6, 256),
+        },
+    }
+    joined = {"start": [0], "word": [2, 78], "end": [6, 82], "padding": [*range(7, 77), *range(83, 333)]}
+    by_hand |= {"text.final": joined, "dit.block.1.text": joined}
+    for row in pooled.itertuples():
+        whole = kept.loc[(row.sample_id, row.site)]
+        values = np.asarray(whole["values"]).reshape(whole["shape"])
+        if (places := by_hand[row.site].get(row.group)) is not None:
+            expected = values[:, list(places)].mean(1).ravel()
+            np.testing.assert_allclose(row.values, expected, rtol=1e-4, atol=1e-5)
+    groups = pooled.groupby("site")["group"].unique()
+    assert "start" not in groups["text_3.layers.1"] and all("word" in one for one in groups)
 
 
 @pytest.mark.parametrize("over", [{"capture": {"definition": "daam"}}, {"preset": "wu2025"}])

@@ -226,7 +226,7 @@ def test_a_finished_run_is_left_alone(whole, saved):
         ({"limit": 2}, "limit is None there, expected 2"),
         ({"indicators": {"neutral": "person", "feminine": "female", "masculine": "man"}}, "indicators[1]"),
         ({"capture": {"words": False}}, "capture.words is True there, expected False"),
-        ({"capture": {"definition": "self-refined"}}, "capture.definition is 'daam' there"),
+        ({"capture": {"definition": "self-refined"}}, "capture.definition is 'default' there"),
         ({"generate": {"batch_triplets": 1}}, "generate.batch_triplets is 2 there, expected 1"),
         ({"generate": {"part_triplets": 3}}, "generate.part_triplets"),
         ({"generate": {"dtype": "bfloat16"}}, "generate.dtype"),

@@ -8,11 +8,11 @@ from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from probes.config.schema import Trace
 from probes.errors import UserError
+from probes.prompts.towers import JOINED, TextTowers
 from probes.stages.trace.draw import draw
 from probes.stages.trace.patch_sites import POOLED
 from probes.stages.trace.requirements import require_positions
 from probes.stages.trace.site_selection import patch_sites
-from probes.stages.trace.towers import JOINED, TextTowers
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import CUTS, TraceWords, plan
 from tests.hooks.transformers import draw as generate
@@ -107,11 +107,6 @@ def test_a_pooled_text_that_is_named_comes_first_too():
 @pytest.mark.parametrize(
     ("kind", "trace", "message"),
     [
-        (
-            "z-image",
-            {},
-            "trace: expected a diffusion transformer whose text can be written where it is given it, but",
-        ),
         (
             "sana",
             {"positions": ["word"]},
@@ -256,7 +251,7 @@ def test_attention_probabilities_are_those_over_both_streams():
 def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
     texts = {**TEXT, "feminine": "a woman holding an umbrella in the park"}
     with pytest.raises(
-        UserError, match="trace: expected prompts of as many tokens, since the transformer masks what"
+        UserError, match="trace: expected prompts of as many tokens, since the transformer masks or pads"
     ):
         traced("pixart-sigma", Trace(), texts)
     _, found = traced(

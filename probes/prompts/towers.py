@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.registry import architecture_of
+from hooks.pooling import JOINED
 from hooks.prompt.positions import GROUPS, groups_around
 from hooks.prompt.spans import Span, encode, token_positions
 from hooks.sites import TEXT_ENCODERS
+from probes.prompts.plan import Sample
 
-JOINED = "dit"  # in the place of an encoder's name: the text that the denoiser is given
 PositionGroups = Mapping[str, tuple[int, ...]]
+
+
+def indicator_spans(sample: Sample) -> list[Span]:
+    """Characters of the indicator's word in a prompt."""
+    inside = set(sample.indicator_positions)
+    words = zip(sample.word_spans, sample.word_positions, strict=True)
+    return [span for span, positions in words if positions and set(positions) <= inside]
 
 
 @dataclass(frozen=True)

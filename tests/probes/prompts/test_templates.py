@@ -1,0 +1,78 @@
+"""What is refused of templates and system prompts around texts, and what they make of a prompt."""
+
+import pytest
+
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.prompts.templates import cross, cross_systems
+from probes.stages.trace.requirements import trace_plan
+from tests.probes.config.test_messages import said
+
+TEXTS = ["a {person} with a dog", "a {person} in a hat"]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        (
+            {"system": [], "texts": TEXTS},
+            "prompts.system: expected a list of system prompts, or system prompts by name",
+        ),
+        ({"system": "Draw.", "texts": TEXTS}, "prompts.system: expected a list of system prompts"),
+        (
+            {"system": [None, 3], "texts": TEXTS},
+            "prompts.system[1]: expected a text, or null for the model's own, got 3",
+        ),
+        (
+            {"system": [" "], "texts": TEXTS},
+            "prompts.system[0]: expected a text, or null for the model's own, got ' '",
+        ),
+        ({"system": ["Draw.", "Draw."], "texts": TEXTS}, "prompts.system[1]: 'Draw.' stands twice: keep one"),
+        ({"system": {"a": None, "b": None}, "texts": TEXTS}, "prompts.system.b: None stands twice: keep one"),
+        (
+            {"system": ["x" * 2001], "texts": TEXTS},
+            "prompts.system[0]: expected at most 2000 characters, got 2001",
+        ),
+        (
+            {"system": [None]},
+            "prompts.texts: expected the texts that go into the templates or under the system",
+        ),
+        ({"template": None, "texts": TEXTS}, "prompts.template: expected a list of templates"),
+        (
+            {"system": [None], "texts": [{"text": TEXTS[0], "levels": {"system": "x"}}]},
+            "prompts.texts[0]: expected no level `system`",
+        ),
+        (
+            {"system": [None], "texts": [{"text": TEXTS[0], "system_prompt": "x"}]},
+            "prompts.texts[0].system_prompt: expected no system prompt of its own, got one: take it out",
+        ),
+    ],
+)
+def test_what_is_refused_is_one_line(prompts, message):
+    line = said({"prompts": prompts})
+    assert message in line and "\n" not in line
+
+
+def test_systems_and_templates_are_crossed():
+    filled = cross({"photo": "a photo of {}"}, TEXTS, "neutral")
+    made = cross_systems({"own": None, "plain": "Draw this."}, filled, "neutral")
+    assert [one["levels"] for one in made] == [
+        {"system": system, "text": text, "template": "photo"} for system in ("own", "plain") for text in TEXTS
+    ]
+    assert [one.get("system_prompt") for one in made] == [None, None, "Draw this.", "Draw this."]
+    assert len({one["id"] for one in made}) == 4 and made[3]["text"] == "a photo of a {person} in a hat"
+
+
+def test_prompts_of_a_system_prompt_are_read_again_as_they_are_stored():
+    config = Config(prompts={"system": [None, "Draw this."], "texts": TEXTS})
+    assert Config(prompts=config.prompts).prompts == config.prompts
+    plain = Config(prompts={"system": [None, "Draw this."], "texts": ["a nurse"]})
+    assert [*plain.indicators] == ["plain"] and plain.prompts[1]["system_prompt"] == "Draw this."
+
+
+def test_a_trace_under_other_system_prompts_is_refused():
+    config = Config(prompts={"system": [None, "Draw this."], "texts": TEXTS}, trace={})
+    with pytest.raises(
+        UserError, match="trace: expected prompts under the model's own system prompt, got others"
+    ):
+        trace_plan(config, None)
