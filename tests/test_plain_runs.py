@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import triptych
 from probes.runs.store import Run
 from triptych.cli.run import main
 
@@ -83,6 +84,18 @@ def test_all_that_compares_no_words_is_measured(which, request):
         "question == 'gender' and source == 'toyworld-checker'"
     )
     assert list(shares["profession"]) == list(WORK) and (shares["planned"] == 4).all()
+
+
+def test_answers_of_readers_are_had_in_python(drawn):
+    stored = pd.concat([part.to_pandas() for part in drawn.part_tables("attributes/toyworld-checker")])
+    stored = stored[stored["question"] == "gender"].reset_index(drop=True)
+    run = triptych.load_run(drawn.path)
+    found = run.answers("gender").query("reader == 'toyworld-checker'").reset_index(drop=True)
+    names = ["sample_id", "question", "asked", "answer", "reading", "score", "reason"]
+    pd.testing.assert_frame_equal(found[names], stored[names])
+    assert set(run.answers()["reader"]) >= {"toyworld-checker"} and len(run.answers()) > len(found)
+    with pytest.raises(triptych.UserError, match="expected a question, got 'gendr': did you mean gender"):
+        run.answers("gendr")
 
 
 @pytest.mark.parametrize("which", ["drawn", "taken"])

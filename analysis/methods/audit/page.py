@@ -20,7 +20,7 @@ from probes.errors import UserError
 THUMBNAIL = 96  # pixels of the longer side
 TITLES = {
     "reference": "Do shares differ from the reference?",
-    "between": "Do levels of {by} differ from each other?",
+    "between": "Do {by} differ from each other?",
     "contrast": "What does each {others} change?",
     "distance": "Nearer to the reference, or farther?",
     "models": "Do models differ?",
@@ -41,7 +41,7 @@ def render(
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Of `analysis.methods.audit.command.measure`.
+        Of `analysis.methods.audit.labelled_audit.measure`.
     design : Design
     pictures : pathlib.Path
         Folder of the pictures.
@@ -51,7 +51,7 @@ def render(
         Of the audit.
     """
     said = sentences(tables, design)
-    title = {"by": design.by, "others": " and ".join(design.others)}
+    title = {"by": design.plural, "others": " and ".join(design.others)}
     questions = [(TITLES[key].format(**title), said[key], key) for key in QUESTIONS if said[key]]
     read = tables["pictures"]
     return (

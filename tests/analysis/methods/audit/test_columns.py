@@ -7,8 +7,8 @@ import pytest
 
 from analysis.methods.audit.agreement import COLUMNS
 from analysis.methods.audit.columns import FACTOR, TABLES, described
-from analysis.methods.audit.command import measure_cells
 from analysis.methods.audit.design import AuditCell, Design
+from analysis.methods.audit.labelled_audit import measure_cells
 from analysis.methods.audit.labels import find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import read_texts
 from analysis.tables.columns import TYPES
