@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.methods.audit.design import Design, choose_answer, read_reference, require_comparable
+from analysis.methods.audit.design import WORLD, Design, choose_answer, read_reference, require_comparable
 from analysis.methods.audit.labels import UNDECIDED, find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import name_of, read_texts
 from probes.errors import UserError, nearest
 
 Table = str | os.PathLike[str] | pd.DataFrame
-Reference = float | Table
+Reference = float | Mapping[str, float] | Table
 
 
 def read(
@@ -86,6 +86,8 @@ def _reference(
     """The share that each level is held against, of how many it is, and what it is in words."""
     if against is None:
         return dict.fromkeys(levels, 1 / answers), {}, "one half" if answers == 2 else f"1/{answers}"
+    if isinstance(against, Mapping):
+        against = pd.DataFrame({by: list(against), WORLD[0]: list(against.values())})
     if isinstance(against, pd.DataFrame):
         return *read_reference(against, by, levels), "its share in the table"
     try:

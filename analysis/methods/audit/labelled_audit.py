@@ -203,9 +203,9 @@ def audit(
         Levels that the others of their factor are held against; by default of each factor that of its first row.
     unit : str, optional
         Column of the noise or seed that pictures of a model share; by default every picture is by itself.
-    against : float, path or DataFrame, optional
-        The share that shares are held against, or a table with a ``share`` for each profession, and ``n``, of how
-        many it is. By default as many as of each other answer.
+    against : float, mapping, path or DataFrame, optional
+        The share that shares are held against, one for all or by profession; or a table with a ``share`` for each
+        profession, and ``n``, of how many it is. By default as many as of each other answer.
     merge : mapping of str to str, optional
         Spellings to be taken for others: ``{"females": "female"}``.
     partial : bool

@@ -72,6 +72,8 @@ def test_labels_and_references_may_be_tables_in_memory(audit, folder):
     )
     row = against.loc[("b", "nurse", "baseline")]
     assert row["reference"] == 0.87 and row["difference"] == 0.5 - 0.87
+    said = triptych.audit(folder, labels, against={"CEO": 0.3, "nurse": 0.87}).shares
+    assert dict(zip(said["profession"], said["reference"])) == {"CEO": 0.3, "nurse": 0.87}
     assert triptych.audit(folder, labels, against=0.3).shares["reference"].eq(0.3).all()
     merged = labels.replace({"read_as": {"female": "woman"}})
     merged.loc[0, "read_as"] = "womann"
