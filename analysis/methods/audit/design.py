@@ -50,6 +50,8 @@ class Design:
         For which the tables say how many pictures it takes.
     permutations, seed : int
         Of the tests between professions.
+    reader : str
+        Column of what a machine read in every picture; empty where none did.
     """
 
     answer: str
@@ -65,6 +67,7 @@ class Design:
     effect: float = 0.2
     permutations: int = 2000
     seed: int = 0
+    reader: str = ""
 
     @property
     def by(self) -> str:
@@ -148,6 +151,24 @@ def choose_answer(
             f"--answer: expected the answer whose share is asked, got none of {', '.join(answers)}: name one"
         )
     return answer or answers[0], answers
+
+
+def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
+    """Refuse a machine whose readings are none of the answers, or pictures that share noises.
+
+    Raises
+    ------
+    UserError
+        As said.
+    """
+    if design.clustered:
+        raise UserError("--reader: expected pictures that count by themselves, got --unit: leave one out")
+    known = sorted({*readings["reading"]} - {MISSING})
+    if not {*known} & {*design.answers}:
+        raise UserError(
+            f"{path}: {design.reader}: expected readings among {', '.join(design.answers)}, got"
+            f" {', '.join(known[:5]) or 'none'}: say what is what with --merge"
+        )
 
 
 def read_reference(

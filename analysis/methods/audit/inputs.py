@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.methods.audit.design import WORLD, Design, choose_answer, read_reference, require_comparable
+from analysis.methods.audit.design import (
+    WORLD,
+    Design,
+    choose_answer,
+    read_reference,
+    require_comparable,
+    require_reader,
+)
 from analysis.methods.audit.labels import UNDECIDED, find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import name_of, read_texts
 from probes.errors import UserError, nearest
@@ -31,6 +38,7 @@ def read(
     merge: Mapping[str, str] | None = None,
     partial: bool = False,
     unlike: Sequence[str] = (),
+    reader: str | None = None,
     **inference: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Design]:
     """Return labels, one row per picture and annotator, what was read of each picture, and the design.
@@ -49,7 +57,7 @@ def read(
     if not pictures.is_dir():
         raise UserError(f"{pictures}: expected a folder of pictures, found none: check the path")
     path, texts = name_of(labels), read_texts(labels)
-    columns = find_columns(texts, path, label=label, factors=factors, unit=unit)
+    columns = find_columns(texts, path, label=label, factors=factors, unit=unit, reader=reader)
     rows = read_labels(path, pictures, columns, texts, merges=merge, partial=partial)
     readings = join_answers(rows)
     undecided = tuple(undecided or UNDECIDED)
@@ -60,8 +68,11 @@ def read(
     reference, sizes, said = _reference(against, columns.factors[0], levels[columns.factors[0]], len(answers))
     design = Design(
         *(answer, answers, undecided, columns.factors, levels, reference, sizes, bool(columns.unit), said),
+        reader=columns.reader,
         **inference,
     )
+    if columns.reader:
+        require_reader(readings, path, design)
     return rows, readings, design
 
 

@@ -17,6 +17,8 @@ from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.methods.audit.comparisons import contrast_table, model_table, rank_table
 from analysis.methods.audit.design import Design, cells
 from analysis.methods.audit.inputs import Reference, Table, read
+from analysis.methods.audit.labels import MISSING
+from analysis.methods.audit.reader import confusion_table, corrected_table, remarks
 from analysis.methods.audit.shares import Cells, between_table, share_table
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
@@ -55,6 +57,10 @@ class LabelledAudit:
         How every two models differ on the same prompts.
     agreement : DataFrame
         Krippendorff's alpha of annotators; without rows where there is one.
+    confusions : DataFrame
+        What a machine reads in pictures of each label, by model and level; without rows where none reads.
+    corrected : DataFrame
+        Shares by the machine's readings of all pictures, set right by the labels of some, with intervals.
     """
 
     folder: Path
@@ -66,6 +72,8 @@ class LabelledAudit:
     contrasts: pd.DataFrame
     models: pd.DataFrame
     agreement: pd.DataFrame
+    confusions: pd.DataFrame
+    corrected: pd.DataFrame
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -144,8 +152,11 @@ class LabelledAudit:
 
     def __repr__(self) -> str:
         design, undecided = self.design, int((~self.pictures["decided"]).sum())
+        unlabelled = int((self.pictures["annotators"] == 0).sum()) if design.reader else 0
+        undecided -= unlabelled
         head = (
-            f"{counted(len(self.pictures), 'picture')} of {listed(design.levels['model'])}, {undecided} undecided;"
+            f"{counted(len(self.pictures), 'picture')} of {listed(design.levels['model'])}, {undecided} undecided"
+            f"{f', {unlabelled} read by {design.reader} alone' if unlabelled else ''};"
             f" share of {design.answer} among {listed(design.answers)}, against {design.against}"
         )
         agreed = [
@@ -153,7 +164,8 @@ class LabelledAudit:
             " pictures"
             for row in self.agreement.head(1).itertuples()
         ]
-        return "\n".join([head, *agreed, *self.findings["sentence"], possible(self.tables, design)])
+        said = self.findings["sentence"], remarks(self.confusions, self.corrected, design)
+        return "\n".join([head, *agreed, *said[0], possible(self.tables, design), *said[1]])
 
     def _repr_html_(self) -> str:
         said = f"<pre style='white-space: pre-wrap'>{html.escape(repr(self))}</pre>"
@@ -174,6 +186,7 @@ def audit(
     merge: Mapping[str, str] | None = None,
     partial: bool = False,
     unlike: Sequence[str] = (),
+    reader: str | None = None,
     effect: float = 0.2,
     level: float = 0.95,
     resamples: int = 2000,
@@ -212,6 +225,9 @@ def audit(
         Leave out labels without a picture, and pictures without a label.
     unlike : sequence of str
         ``"prompts"``, ``"readers"``: compare models though these differ.
+    reader : str, optional
+        Column of what a machine read in every picture. It is held against the labels, and labels of some pictures,
+        chosen at random, set its shares right; the labels of the others stay empty.
     effect : float
         Difference of shares for which the tables say how many pictures it takes, within 0 to 0.5.
     level : float
@@ -243,7 +259,14 @@ def audit(
         labels,
         **{"label": label, "answer": answer, "undecided": undecided, "factors": factors},
         **{"baseline": baseline, "unit": unit, "against": against, "merge": merge, "partial": partial},
-        **{"unlike": unlike, "effect": effect, "level": level, "permutations": permutations, "seed": seed},
+        **{
+            "reader": reader,
+            "unlike": unlike,
+            "effect": effect,
+            "level": level,
+            "permutations": permutations,
+            "seed": seed,
+        },
     )
     return LabelledAudit(folder, design, **measure(rows, readings, design, resamples=resamples))
 
@@ -254,7 +277,14 @@ def measure(
     """Return the tables of an audit by name."""
     agreement = agreement_table(rows, level=design.level, resamples=resamples, seed=design.seed)
     pictures = readings.assign(decided=readings["answer"].isin(design.answers))
-    return {"pictures": pictures, **measure_cells(cells(readings, design), design), "agreement": agreement}
+    labelled = readings[readings["answer"] != MISSING] if design.reader else readings
+    return {
+        "pictures": pictures,
+        **measure_cells(cells(labelled, design), design),
+        "agreement": agreement,
+        "confusions": confusion_table(pictures, design),
+        "corrected": corrected_table(pictures, design),
+    }
 
 
 def measure_cells(found: Cells, design: Design) -> dict[str, pd.DataFrame]:
