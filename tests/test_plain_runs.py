@@ -183,6 +183,17 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
     table = found.table("gep_frequencies")
     assert set(table["indicator"]) == {"feminine"} and (table["n_images"] == 4).all()
     assert (table["n_contexts"] == 2).all() and "gep_score" not in found.tables()
+    assert run(tmp_path, settings, "--stage", "report") == 0
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    section = page[page.index('<section id="attributes">') :]
+    section = section[: section.index("</section>")]
+    assert (
+        "no two words are compared" in section and section.count("<tr>") == 1 + table["attribute"].nunique()
+    )
+    checked = table[table["source"] == "checker"].set_index("attribute")["frequency"]
+    for attribute, frequency in checked.items():
+        row = next(one for one in section.split("<tr>") if f"<td>{attribute}</td>" in one)
+        assert f'value="{frequency}"' in row
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from probes.toyworld.world import load_world
 
 WORD = "person"
 READER = "toyworld-checker"
-FIRST_SEED, AUDITS = 800_000, 4
+FIRST_SEED, AUDITS = 800_000, 3
 
 
 def configuration(images: int, steps: int, first_seed: int) -> dict[str, Any]:
