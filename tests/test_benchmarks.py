@@ -63,6 +63,17 @@ def test_every_mode_draws_the_bare_pipelines_image(bench):
     assert all(answer["seconds"] > 0 and answer["peak_mib"] > 10 for answer in answers.values())
 
 
+@pytest.mark.parametrize(("architecture", "blocks"), [("sd3", (24, 0)), ("flux", (19, 38))])
+def test_a_transformer_has_the_real_ones_blocks_and_every_mode_draws_its_image(architecture, blocks):
+    case = {"size": 64, "steps": 1, "batch": 3, "guidance_scale": 3.5, "device": "cpu", "dtype": "float32"}
+    bench = Bench(case | {"build": {"architecture": architecture, "width": 0.02, "size": 64}})
+    transformer = bench.pipe.transformer
+    single = getattr(transformer, "single_transformer_blocks", ())
+    assert (len(transformer.transformer_blocks), len(single)) == blocks
+    answers = [bench.run(mode, 1, 3) for mode in ("bare", "words", "default")]
+    assert [answer["image_difference"] for answer in answers] == [0, 0, 0]
+
+
 def test_the_words_of_a_prompt_have_their_own_positions():
     found = word_positions(tiny_tokenizer(), "A saleswoman and a woman, and a WOMAN")
     assert [len(found[word]) for word in ("woman", "saleswoman", "a", "and")] == [2, 6, 3, 2]

@@ -286,15 +286,18 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+BORN_FROZEN = 10_000  # objects; Python 3.12 begins with some hundred
+
+
 @contextlib.contextmanager
 def loading_libraries() -> Iterator[None]:
     """Look for no cyclic garbage while libraries load, and leave out of later looks what they have brought.
 
     They bring a million objects, none of them garbage, and each full collection passes over all of them: up to half a
-    second of a processor, a dozen times in a run. Where something is frozen already, nothing more is: this has been
-    done, or somebody else sees to it.
+    second of a processor, a dozen times in a run. Where much is frozen already, nothing more is: this has been done, or
+    somebody else sees to it.
     """
-    enabled, frozen = gc.isenabled(), gc.get_freeze_count()
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > BORN_FROZEN
     gc.disable()
     try:
         yield

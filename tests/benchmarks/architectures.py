@@ -1,4 +1,4 @@
-"""Stable Diffusion 1.x, 2.x and XL with random weights: their layers, heads and tokens, at any width.
+"""Stable Diffusion 1.x, 2.x, XL and 3 and FLUX.1 with random weights: their layers, heads and tokens, at any width.
 
 A benchmark needs the shapes of the real models, not their weights. At width 1 the shapes are those of
 CompVis/stable-diffusion-v1-4, stabilityai/stable-diffusion-2-1 and stabilityai/stable-diffusion-xl-base-1.0 but for
@@ -28,9 +28,10 @@ from diffusers import (
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
+from tests.benchmarks.transformer_shapes import TRANSFORMERS, build_transformer
 from tests.tiny import END, tiny_tokenizer, vocabulary
 
-ARCHITECTURES = ("sd14", "sd21", "sdxl")
+ARCHITECTURES = ("sd14", "sd21", "sdxl", *TRANSFORMERS)
 SCHEDULERS = {
     "ddim": DDIMScheduler,
     "pndm": PNDMScheduler,
@@ -107,7 +108,8 @@ def build(
 
     Parameters
     ----------
-    architecture : {"sd14", "sd21", "sdxl"}
+    architecture : {"sd14", "sd21", "sdxl", "sd3", "flux"}
+        The last two: `tests.benchmarks.transformer_shapes.build_transformer`.
     width : float
         Factor on every number of channels, the autoencoder's and the text encoders' too.
     size : int
@@ -122,9 +124,11 @@ def build(
 
     Returns
     -------
-    StableDiffusionPipeline or StableDiffusionXLPipeline
-        Without safety checker, progress bar off.
+    DiffusionPipeline
+        Of the class that the published model has, without safety checker, progress bar off.
     """
+    if architecture in TRANSFORMERS:
+        return build_transformer(architecture, width=width, size=size, seed=seed, device=device, dtype=dtype)
     tokenizers = [
         tiny_tokenizer(77, pad_token=END if i == 0 and architecture != "sd21" else "!")
         for i in range(len(_TEXT[architecture]))

@@ -1,10 +1,10 @@
 """Every case of the page on one GPU, unattended: ``python -m tests.benchmarks.gpu --out $OUT``.
 
-Stable Diffusion 1.4, 2.1 and XL at full width, 512 and 1024 pixels, 50 steps: first each with one image at once, then
-each with the largest batch of whole triplets that fits, found by drawing one step of two small batches, laying a
-line through their peaks, and trying. What does not fit the time is drawn with fewer steps or repetitions, or left
-out, and said so. A file is written after every case, so what was measured stays when the command is cut off. Where daam
-can be imported beside this project's diffusers, it is drawn with in the same process.
+Stable Diffusion 1.4, 2.1, XL and 3 and FLUX.1 at full width, each at the size that it was published for, 50 steps:
+first with one image at once, then with the largest batch of whole triplets that fits, found by drawing one step of two
+small batches, laying a line through their peaks, and trying. What does not fit the time is drawn with fewer steps or
+repetitions, or left out, and said so. A file is written after every case, so what was measured stays when the command
+is cut off. Where daam can be imported beside this project's diffusers, it is drawn with in the same process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from typing import Any
 import torch
 
 from tests.benchmarks import architectures
+from tests.benchmarks.transformer_shapes import TRANSFORMERS
 from tests.benchmarks.word_maps import Worker, measure_with, modes_of, record
 
 SHARE = 0.92  # of the free memory that the largest batch may be expected to take
 LARGEST = 96  # images; a larger batch says nothing more and takes minutes
 LEAST_STEPS = 4
+SIZES = {"sd14": 512, "sd21": 768, "sdxl": 1024, "sd3": 1024, "flux": 1024}  # pixels
+GUIDANCE = {"flux": 3.5}
 
 
 class Clock:
@@ -130,19 +133,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for one JSON file a case")
     parser.add_argument("--budget", type=float, default=520.0, help="seconds in all")
     parser.add_argument("--architectures", nargs="+", default=list(architectures.ARCHITECTURES))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024], help="pixels")
+    parser.add_argument("--sizes", type=int, nargs="+", help="pixels, in place of each one's own")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--largest", type=int, default=LARGEST, help="images a batch at most")
     parser.add_argument("--width", type=float, default=1.0, help="factor on the number of channels")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--dtype", default="float16", choices=("float32", "float16", "bfloat16"))
+    types = ("float32", "float16", "bfloat16")
+    parser.add_argument("--dtype", choices=types, help="default: float16, of transformers bfloat16")
     options = parser.parse_args(argv)
     options.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(options.budget)
     daam = importlib.util.find_spec("daam") is not None
     free_mib = torch.cuda.mem_get_info()[0] / 2**20 if options.device.startswith("cuda") else 4096.0
-    places = [(a, size) for a in options.architectures for size in options.sizes]
+    places = [(a, size) for a in options.architectures for size in options.sizes or [SIZES[a]]]
     notes = []
     for number, (architecture, size) in enumerate(places):
         # a pipeline serves both batches, so that its weights are made once; cases that are left share the time left
@@ -154,9 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             "size": size,
             "steps": options.steps,
             "batch": 1,
-            "guidance_scale": 7.5,
+            "guidance_scale": GUIDANCE.get(architecture, 7.5),
             "device": options.device,
-            "dtype": options.dtype,
+            "dtype": options.dtype or ("bfloat16" if architecture in TRANSFORMERS else "float16"),
             "threads": None,
             "build": {"architecture": architecture, "width": options.width, "size": size},
         }

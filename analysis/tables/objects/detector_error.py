@@ -110,7 +110,7 @@ def count_errors(
     """`detector_counts` of what was detected and what is there; see `error_rates` for the parameters."""
     there = by_lemma(seen, backend=backend).loc[observed["sample_id"]]
     detections = objects[(objects["object"] >= 0) & objects["lemma"].isin(there.columns)]
-    detected = pd.crosstab(detections["sample_id"], detections["lemma"]) > 0
+    detected = pd.crosstab(*(detections[name].to_numpy() for name in ("sample_id", "lemma"))) > 0
     detected = detected.reindex(index=there.index, columns=there.columns, fill_value=False)
     true, detected = there.to_numpy(bool), detected.to_numpy(bool)
     cells = (true & detected, true & ~detected, ~true & detected, ~true & ~detected)

@@ -1,7 +1,10 @@
 """Training data: captions with the scenes that go with them, drawn once and kept as palette indices."""
 
-from collections.abc import Mapping
+import multiprocessing
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -55,7 +58,11 @@ def small_zones(named: Named, scene: Scene) -> np.ndarray:
 
 
 def make_drawings(
-    world_name: str, count: int, seed: int, often: Mapping[str, int] | None = None, with_zones: bool = False
+    world_name: str,
+    count: int,
+    seed: int | Sequence[int],
+    often: Mapping[str, int] | None = None,
+    with_zones: bool = False,
 ) -> Drawings:
     """Draw ``count`` captions and pictures of a world from a seed; ``often`` as in :func:`random_caption`.
 
@@ -73,3 +80,19 @@ def make_drawings(
         if with_zones:
             zones[row] = small_zones(named, scene)
     return Drawings(captions, indices, zones)
+
+
+def make_many_drawings(world_name: str, count: int, seed: int, processes: int, part: int = 5000) -> Drawings:
+    """Draw captions and pictures with zones in several processes: the same whatever their number.
+
+    Each `part` drawings have a seed of their own, made of `seed` and their number.
+    """
+    sizes = [min(part, count - start) for start in range(0, count, part)]
+    seeds = [(seed, number) for number in range(len(sizes))]
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(make_drawings, repeat(world_name), sizes, seeds, repeat(None), repeat(True)))
+    return Drawings(
+        [caption for one in parts for caption in one.captions],
+        np.concatenate([one.indices for one in parts]),
+        np.concatenate([one.zones for one in parts]),
+    )

@@ -95,19 +95,19 @@ class Log:
     def __init__(self, path: Path, every: int = 50):
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file, self.every, self.started = path.open("a"), every, time.monotonic()
-        self.sums: dict[str, float] = {}
+        self.sums: dict[str, float | torch.Tensor] = {}
         self.count = 0
 
-    def add(self, step: int, **values: float) -> None:
+    def add(self, step: int, **values: float | torch.Tensor) -> None:
         """Add a step's values; the mean since the last line is written."""
         self.count += 1
         for name, value in values.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value)
+            self.sums[name] = self.sums.get(name, 0.0) + value  # a tensor is read when it is written
         if step != 1 and step % self.every:
             return
         if rank() == 0:
             row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
-            row |= {name: round(total / self.count, 5) for name, total in self.sums.items()}
+            row |= {name: round(float(total) / self.count, 5) for name, total in self.sums.items()}
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
             print(self.file.name.rsplit("/", 1)[-1], row, flush=True)

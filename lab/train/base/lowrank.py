@@ -25,8 +25,9 @@ class LowRank(nn.Module):
     def __init__(self, weight: Tensor, rank: int, generator: torch.Generator):
         super().__init__()
         outputs, inputs = weight.flatten(1).shape
-        self.down = nn.Parameter(torch.randn(rank, inputs, generator=generator) / inputs**0.5)
-        self.up = nn.Parameter(torch.zeros(outputs, rank))
+        down = torch.randn(rank, inputs, generator=generator) / inputs**0.5  # the same on every device
+        self.down = nn.Parameter(down.to(weight.device))
+        self.up = nn.Parameter(torch.zeros(outputs, rank, device=weight.device))
 
     def forward(self, weight: Tensor) -> Tensor:
         """The changed weight, in its shape."""

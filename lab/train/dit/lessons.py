@@ -1,8 +1,9 @@
-"""What the diffusion transformer is taught: the velocity of a flow, as a U-Net of the toy world has it.
+"""What the diffusion transformer is taught: the velocity of a flow, from the pictures or as a U-Net has it.
 
-A noised latent of the flow, (1 - s) x + s e, divided by the root of (1 - s)^2 + s^2, is what the U-Net is given at the
-timestep of equal signal-to-noise ratio. Its guess gives x and e, and the velocity is e - x. It is the mean over all
-pictures that fit, which a single picture's is not, and it hands planted frequencies over.
+From pictures it is noise less picture. From a U-Net: a noised latent of the flow, (1 - s) x + s e, divided by the root
+of (1 - s)^2 + s^2, is what the U-Net is given at the timestep of equal signal-to-noise ratio. Its guess gives x and e,
+and the velocity is e - x: the mean over all pictures that fit, which a single picture's is not. Few pictures are then
+enough, and the U-Net's frequencies are handed over, errors included; many pictures hand over what was planted.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,9 @@ class Lesson:
 
 def noise_levels(count: int, generator: torch.Generator) -> Tensor:
     """Shares of noise, logit-normal and stratified: one of each of ``count`` equal parts of the distribution."""
-    strata = (torch.arange(count) + torch.rand(count, generator=generator)) / count
+    device = generator.device
+    strata = torch.arange(count, device=device) + torch.rand(count, generator=generator, device=device)
+    strata /= count
     return torch.sigmoid(MEAN + SPREAD * torch.special.ndtri(strata.clamp(1e-4, 1 - 1e-4)))
 
 
@@ -77,6 +80,30 @@ def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
     signal, noise = (1 - sigma).view(-1, 1, 1, 1) / length, sigma.view(-1, 1, 1, 1) / length
     clean = signal * noisy - noise * guess
     return noise * noisy + signal * guess - clean
+
+
+def read_captions(
+    towers: Sequence[CLIPTextModelWithProjection], tokens: Tensor, device: str | torch.device
+) -> tuple[Tensor, Tensor]:
+    """What the CLIP towers say of captions, as SD3 takes it.
+
+    Parameters
+    ----------
+    tokens : Tensor
+        ``(n, 32)``.
+
+    Returns
+    -------
+    tuple of Tensor
+        States ``(n, 32, 192)`` and pooled vectors ``(n, 192)``, float32, where `device` says.
+    """
+    states, pooled = [], []
+    with torch.no_grad():
+        for rows in tokens.split(1024):
+            read = [tower.to(device)(rows.to(device), output_hidden_states=True) for tower in towers]
+            states.append(torch.cat([one.hidden_states[-2] for one in read], -1))
+            pooled.append(torch.cat([one.text_embeds for one in read], -1))
+    return torch.cat(states), torch.cat(pooled)
 
 
 @dataclass(frozen=True)
@@ -161,4 +188,53 @@ class VelocityLessons:
                 torch.cat([getattr(part, one.name)[row] for part, row in zip(parts, rows)])
                 for one in fields(Lesson)
             )
+        )
+
+
+class PictureLessons:
+    """Batches of pictures, each with noise and a noise level of its own.
+
+    Parameters
+    ----------
+    towers : sequence of CLIPTextModelWithProjection
+        The two of the model that is taught; they read each caption once.
+    latents, clip_tokens, tokens, zones : Tensor
+        One row per picture: ``(n, 4, 16, 16)``, ``(n, 32)``, ``(n, 24)``, ``(n, 16, 16)``.
+    device : str or torch.device
+        Where all of it is kept, and batches are made.
+    """
+
+    def __init__(
+        self,
+        towers: Sequence[CLIPTextModelWithProjection],
+        latents: Tensor,
+        clip_tokens: Tensor,
+        tokens: Tensor,
+        zones: Tensor,
+        *,
+        batch: int,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+    ) -> None:
+        self.batch = batch
+        self.clip, self.pooled = read_captions(towers, clip_tokens, device)
+        self.latents, self.tokens, self.zones = (one.to(device) for one in (latents, tokens, zones))
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def next(self) -> Lesson:
+        """A batch of pictures drawn with replacement."""
+        device, generator = self.generator.device, self.generator
+        rows = torch.randint(len(self.latents), (self.batch,), generator=generator, device=device)
+        clean = self.latents[rows].float()
+        noise = torch.randn(clean.shape, generator=generator, device=device)
+        sigma = noise_levels(self.batch, generator)
+        share = sigma.view(-1, 1, 1, 1)
+        return Lesson(
+            (1 - share) * clean + share * noise,
+            noise - clean,
+            sigma,
+            self.clip[rows],
+            self.pooled[rows],
+            self.tokens[rows],
+            self.zones[rows],
         )

@@ -27,7 +27,7 @@ def checkpoint(work: Path, name: str) -> Path:
 
 
 def _average(path: Path) -> dict[str, Tensor]:
-    return torch.load(path, weights_only=True)["average"]
+    return torch.load(path, weights_only=True, map_location="cpu")["average"]
 
 
 def resume(work: Path, weights: Path, models: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision
-from lab.train.dit.lessons import Lesson, VelocityLessons
+from lab.train.dit.lessons import Lesson, PictureLessons, VelocityLessons
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class DistillationCourse:
         Of the moving average of the weights.
     save_minutes : float
         Between checkpoints.
+    compiled : bool
+        Whether torch compiles the denoiser first (`torch.compile`).
     """
 
     budget: Budget
@@ -34,11 +36,12 @@ class DistillationCourse:
     zone_weight: float
     decay: float
     save_minutes: float
+    compiled: bool = False
 
 
 def flow_loss(parts: Mapping[str, nn.Module], lesson: Lesson, zone_weight: float) -> dict[str, Tensor]:
     """The error of the guessed velocity, its ``loss`` weighted over the zones of small things."""
-    with mixed_precision("cpu"):
+    with mixed_precision(lesson.noisy.device):
         states = torch.cat([lesson.clip, parts["text_encoder_3"](lesson.tokens)[0]], 1)
         times = 1000 * lesson.sigma
         guess = parts["transformer"](lesson.noisy, states, lesson.pooled, times).sample
@@ -50,7 +53,7 @@ def flow_loss(parts: Mapping[str, nn.Module], lesson: Lesson, zone_weight: float
 def teach(
     parts: Mapping[str, nn.Module],
     learnt: nn.Module,
-    lessons: VelocityLessons,
+    lessons: VelocityLessons | PictureLessons,
     course: DistillationCourse,
     log: Log,
     path: Path,
@@ -60,7 +63,7 @@ def teach(
     Parameters
     ----------
     parts : mapping of str to Module
-        ``transformer`` and ``text_encoder_3``.
+        ``transformer`` and ``text_encoder_3``, where the lessons are.
     learnt : Module
         What changes: those parts, or what they are parametrized by.
     path : pathlib.Path
@@ -77,7 +80,7 @@ def teach(
     )
     average, first = MovingAverage(learnt, course.decay), 0
     if path.exists():
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location=parameters[0].device)
         learnt.load_state_dict(state["weights"])
         first = state["step"]
         if "optimiser" in state:
@@ -85,12 +88,15 @@ def teach(
             average.values, average.updates = state["average"], state["updates"]
         else:  # exported weights, which are the average
             average = MovingAverage(learnt, course.decay)
+    called = dict(parts.items())
+    if course.compiled:
+        called["transformer"] = torch.compile(parts["transformer"])
     step, used, saved = 0, 0.0, time.monotonic()
     while used < 1.0:
         rate = course.rate * course.budget.rate(step, used)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        losses = flow_loss(parts, lessons.next(), course.zone_weight)
+        losses = flow_loss(called, lessons.next(), course.zone_weight)
         losses["loss"].backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()

@@ -14,7 +14,7 @@ PROMPTS = ["a person with a dog", "a lady in the park"]
 
 @pytest.fixture(scope="module")
 def pipe():
-    return load(resolve("toyworld"), steps=4).pipe
+    return load(resolve("toyworld"), steps=4, device="cpu").pipe
 
 
 def test_both_components_of_each_prompt_and_the_verdict_tells_them(pipe):

@@ -223,7 +223,7 @@ def test_activations_are_read_as_they_were_stored(drawn):
 
 def test_scores_of_a_pipeline_are_those_of_a_run(drawn):
     """The same prompts, words and noise: a pipeline in hand gives the AUC that the command gives of a run."""
-    pipe = load(resolve(str(drawn / "model"))).pipe
+    pipe = load(resolve(str(drawn / "model")), device="cpu").pipe
     sites = ["text.final", "unet.mid"]
     scores = site_scores(
         pipe, PROMPTS[:4], sites=sites, choice=fit.Choice(folds=2, resamples=50), num_inference_steps=2

@@ -41,7 +41,8 @@ def test_the_mean_over_prompts_is_the_gap_of_the_run(run):
 
 
 def test_csv_holds_what_parquet_holds(run):
-    csv = pd.read_csv(run.path / "tables" / "gap_prompts.csv", keep_default_na=False, na_values=[""])
+    path = run.path / "tables" / "gap_prompts.csv"
+    csv = pd.read_csv(path, keep_default_na=False, na_values=[""], float_precision="round_trip")
     there = read(run, "gap_prompts")
     for name in there.columns.difference(["reason"]):
         assert csv[name].tolist() == there[name].tolist(), name

@@ -12,7 +12,7 @@ from transformers import CLIPTokenizer
 
 from lab.train.base import train
 from lab.train.base.clip import new_clip, text_encoder
-from lab.train.base.data import make_drawings, small_zones
+from lab.train.base.data import make_drawings, make_many_drawings, small_zones
 from lab.train.base.loop import Budget, MovingAverage
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.base.tokenizer import CONTEXT_LENGTH, add_words, encode, train_tokenizer
@@ -208,3 +208,10 @@ def test_only_the_new_rows_learn():
     )  # the other caption does not hold the word
     model.write()
     assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)
+
+
+def test_drawings_are_the_same_for_any_number_of_processes():
+    one, two = (make_many_drawings("toyworld", 7, 3, processes, part=3) for processes in (1, 2))
+    assert one.captions == two.captions and len(set(one.captions)) > 4
+    assert np.array_equal(one.indices, two.indices) and np.array_equal(one.zones, two.zones)
+    assert len(one.indices) == 7 and one.zones.shape == (7, 16, 16) and one.zones.any((1, 2)).all()

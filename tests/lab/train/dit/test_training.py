@@ -139,6 +139,25 @@ def test_a_word_stands_in_both_kinds_of_towers_and_images_are_drawn(work, tmp_pa
     assert np.array_equal(image, again.images)
 
 
+def test_pictures_are_learnt_from_with_no_teacher_and_the_recipe_says_so(work, tmp_path):
+    anew = tmp_path / "work"
+    options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "pictures", *SHORT]
+    stages = ["--stage", "tokenizer", "base", "differences", "export"]
+    assert main([*options, *stages, "--model", BASE, f"{BASE}-null"]) == 0
+    recipe = json.loads((tmp_path / f"{BASE}-null" / "recipe.json").read_text())
+    assert all("target pictures, device cpu, drawings 12" in line for line in recipe["history"][1:])
+    delta = load_file(tmp_path / f"{BASE}-null" / "delta.safetensors")
+    assert any(value.any() for name, value in delta.items() if name.endswith(".up"))
+
+
+def test_a_teacher_is_not_asked_on_a_gpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lab.train.dit.train.pick_device", torch.device)
+    assert main(["--work", str(tmp_path), "--device", "cuda"]) == 2
+    assert (
+        "--device cuda: expected cpu with --target teacher: add --target pictures" in capsys.readouterr().err
+    )
+
+
 def test_differences_without_a_base_are_one_line(tmp_path, capsys):
     assert main(["--work", str(tmp_path), "--stage", "differences", "--model", f"{BASE}-null"]) == 2
     said = capsys.readouterr().err
