@@ -159,5 +159,5 @@ def remarks(confusions: pd.DataFrame, corrected: pd.DataFrame, design: Design) -
         if value <= design.alpha:
             yield (
                 f"{model}: whether a picture is labelled depends on what {design.reader} reads in it"
-                f" ({p_value(value)}): labels that are not of pictures chosen at random correct nothing."
+                f" ({p_value(value)}): labels of pictures that were not chosen at random may leave shares wrong."
             )
