@@ -41,7 +41,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/latex.md": ("runs/first-light",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),
     "docs/how_to/prompts.md": ("captions_train2017.json",),
-    "docs/how_to/python.md": ("triplets.yaml", "runs/quick", "runs/another"),
+    "docs/how_to/python.md": ("triplets.yaml", "runs/quick", "runs/another", "portraits"),
     "docs/how_to/questions.md": ("runs/first-light",),
     "docs/how_to/shards.md": ("triplets.yaml",),
     "docs/how_to/sharing.md": ("runs/first-light",),
@@ -126,6 +126,9 @@ class Study:
         pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.87, 0.31], "n": [900, 800]}).to_csv(
             folder / "labour.csv", index=False
         )
+        read = labels.assign(blip=labels["read_as"]).reset_index()
+        read.loc[read["index"] % 4 == 3, "read_as"] = ""
+        read.to_csv(folder / "read.csv", index=False)
         labels.loc[0, "read_as"], labels.loc[3, "read_as"] = "females", "male "
         labels.to_csv(folder / "odd.csv", index=False)
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import triptych
 from probes.runs.store import Run
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.run import main
@@ -84,6 +85,18 @@ def test_all_that_compares_no_words_is_measured(which, request):
         "question == 'gender' and source == 'toyworld-checker'"
     )
     assert list(shares["profession"]) == list(WORK) and (shares["planned"] == 4).all()
+
+
+def test_answers_of_readers_are_had_in_python(drawn):
+    stored = pd.concat([part.to_pandas() for part in drawn.part_tables("attributes/toyworld-checker")])
+    stored = stored[stored["question"] == "gender"].reset_index(drop=True)
+    run = triptych.load_run(drawn.path)
+    found = run.answers("gender").query("reader == 'toyworld-checker'").reset_index(drop=True)
+    names = ["sample_id", "question", "asked", "answer", "reading", "score", "reason"]
+    pd.testing.assert_frame_equal(found[names], stored[names])
+    assert set(run.answers()["reader"]) >= {"toyworld-checker"} and len(run.answers()) > len(found)
+    with pytest.raises(triptych.UserError, match="expected a question, got 'gendr': did you mean gender"):
+        run.answers("gendr")
 
 
 @pytest.mark.parametrize("which", ["drawn", "taken"])
@@ -202,6 +215,17 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
     table = found.table("gep_frequencies")
     assert set(table["indicator"]) == {"feminine"} and (table["n_images"] == 4).all()
     assert (table["n_contexts"] == 2).all() and "gep_score" not in found.tables()
+    assert run(tmp_path, settings, "--stage", "report") == 0
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    section = page[page.index('<section id="attributes">') :]
+    section = section[: section.index("</section>")]
+    assert (
+        "no two words are compared" in section and section.count("<tr>") == 1 + table["attribute"].nunique()
+    )
+    checked = table[table["source"] == "checker"].set_index("attribute")["frequency"]
+    for attribute, frequency in checked.items():
+        row = next(one for one in section.split("<tr>") if f"<td>{attribute}</td>" in one)
+        assert f'value="{frequency}"' in row
 
 
 @pytest.mark.parametrize(

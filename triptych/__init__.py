@@ -12,6 +12,7 @@
     triptych.plan("triplets.yaml")                              # what it would generate and cost
     run = triptych.load_run("runs/first-light")
     triptych.compare(run, "runs/another")
+    triptych.audit("pictures", "labels.csv")                    # pictures of any models, labelled by people
 
     with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:   # any pipeline of diffusers that is known
         images = pipe(prompts).images
@@ -30,6 +31,7 @@ require_packages()
 
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
+    from analysis.methods.audit.labelled_audit import LabelledAudit, audit
     from analysis.studies.compare.summary import RunComparison
     from hooks.attention.choice import MapChoice
     from hooks.intervention import Intervention
@@ -45,12 +47,14 @@ _PLACES = {
     "RunComparison": "analysis.studies.compare.summary",
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
+    "LabelledAudit": "analysis.methods.audit.labelled_audit",
     "LoadedRun": "analysis.loaded_run",
     "MapChoice": "hooks.attention.choice",
     "Patch": "hooks.patch",
     "Plan": "triptych.api",
     "Probe": "hooks.probe",
     "UserError": "probes.errors",
+    "audit": "analysis.methods.audit.labelled_audit",
     "compare": "triptych.api",
     "load_pipeline": "triptych.api",
     "load_run": "analysis.loaded_run",
@@ -62,6 +66,7 @@ _PLACES = {
 __all__ = [
     "Config",
     "Intervention",
+    "LabelledAudit",
     "LoadedRun",
     "MapChoice",
     "Patch",
@@ -70,6 +75,7 @@ __all__ = [
     "RunComparison",
     "UserError",
     "__version__",
+    "audit",
     "compare",
     "load_pipeline",
     "load_run",

@@ -41,9 +41,10 @@ class LoadedRun(RunImages, RunFigures):
 
     Numbers: `gap` and `disparity` of sites, steps and metrics; `finding` of a headline measure in words, `z0`, `ssim`
     and `diff_pix` for short, `object_finding` of objects; `table` any other table that `tables` lists; `pairs` single
-    similarities. Images: `image`, `triplet`, `gallery`, `word_map`. Figures: `plot_atlas`, `plot_gap`, `plot_forest`,
-    and `plot` any of the report that `plots` lists. For other programs: `export`. What a run does not hold (yet), and a
-    name that it does not know, is a `probes.errors.UserError`, which names what is near.
+    similarities, `answers` what readers said of each image. Images: `image`, `triplet`, `gallery`, `word_map`. Figures:
+    `plot_atlas`, `plot_gap`, `plot_forest`, and `plot` any of the report that `plots` lists. For other programs:
+    `export`. What a run does not hold (yet), and a name that it does not know, is a `probes.errors.UserError`, which
+    names what is near.
 
     Attributes
     ----------

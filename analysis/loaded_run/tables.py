@@ -13,10 +13,12 @@ import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.findings import Summary, summaries
+from analysis.report.listed_texts import ListedTexts
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
+from probes.config.question_options import READERS
 from probes.errors import UserError, nearest
 from probes.runs.store import Run
 
@@ -24,16 +26,7 @@ if TYPE_CHECKING:
     from analysis.loaded_run.object_finding import ObjectFinding
     from analysis.report.finding import Finding
 
-
-class ListedTexts(pd.DataFrame):
-    """A DataFrame of sentences: printed whole, where pandas would cut them."""
-
-    def __repr__(self) -> str:
-        return self.to_string(max_colwidth=None)
-
-    def _repr_html_(self) -> str | None:
-        with pd.option_context("display.max_colwidth", None, "display.max_rows", None):
-            return pd.DataFrame(self)._repr_html_()
+ANSWER = ["question", "asked", "answer", "reading", "score", "reason"]
 
 
 class RunTables:
@@ -237,6 +230,43 @@ class RunTables:
         frame = ListedTexts([vars(column) for column in columns_of(name)])
         return ListedTexts(frame.rename(columns={"name": "column"}))
 
+    def answers(self, question: str | None = None) -> pd.DataFrame:
+        """Return what readers answered about every image (`observe.questions`).
+
+        Parameters
+        ----------
+        question : str, optional
+            Such as ``"gender"``; all, by default.
+
+        Returns
+        -------
+        DataFrame
+            One row per image, reader and question: ``answer`` as given, ``reading``, empty where undecided ...
+
+        Raises
+        ------
+        UserError
+            No reader was asked, or no such question.
+
+        Examples
+        --------
+        >>> run.answers("gender").value_counts(["reader", "reading"])  # doctest: +SKIP
+        """
+        kinds = {name: f"attributes/{name}" for name in READERS}
+        parts = [
+            part.to_pandas().assign(reader=name)
+            for name, kind in kinds.items()
+            if self.run.parts(kind)
+            for part in self.run.part_tables(kind)
+        ]
+        if not parts:
+            raise UserError(f"{self.path}: expected answers of a reader, found none: set observe.questions")
+        rows = pd.concat(parts, ignore_index=True)
+        if question is not None and question not in set(rows["question"]):
+            raise self._unknown("question", question, rows["question"].unique())
+        own = rows if question is None else rows[rows["question"] == question]
+        return own[["sample_id", "reader", *ANSWER]].reset_index(drop=True)
+
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.
 
@@ -251,9 +281,8 @@ class RunTables:
         -------
         DataFrame
             One row per similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``,
-            ``metric``,
-            ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is none),
-            ``reason`` why it is NaN, ``version``.
+            ``metric``, ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is
+            none), ``reason`` why it is NaN, ``version``.
 
         Raises
         ------

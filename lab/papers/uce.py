@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.audit.claims import claims, sentences
-from analysis.methods.audit.command import measure_cells
 from analysis.methods.audit.design import ALL, AuditCell, Design
+from analysis.methods.audit.labelled_audit import measure_cells
 from lab.papers.tables import read_table
 from lab.templates import render
 from probes import command_line

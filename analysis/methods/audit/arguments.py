@@ -83,6 +83,12 @@ def parser() -> command_line.Parser:
         help="compare models though their prompts, or who labelled them, differ (default: they may not)",
     )
     add(
+        "--reader",
+        metavar="COLUMN",
+        help="column of what a machine read in every picture: it is held against the labels, and labels of some, chosen"
+        " at random, the others empty, set its shares right (default: none)",
+    )
+    add(
         "--effect",
         type=command_line.number(0, 0.5, ends=False),
         default=0.2,

@@ -92,13 +92,13 @@ def sentences(tables: Tables, design: Design) -> dict[str, list[str]]:
             said[name] = []
         elif not said[name]:
             least = tables[table][page].min()
-            said[name] = [f"{NOTHING[name].format(by=design.by)} (smallest adjusted {p_value(least)})."]
+            said[name] = [f"{NOTHING[name].format(by=design.plural)} (smallest adjusted {p_value(least)})."]
     return said
 
 
 NOTHING = {
     "reference": "No model's shares are shown to differ from their references",
-    "between": "In no model are levels of {by} shown to differ",
+    "between": "In no model are {by} shown to differ",
     "contrast": "No change is shown",
     "distance": "No share is shown to have come nearer to the reference, or gone farther from it",
     "models": "No two models are shown to differ",
@@ -149,7 +149,7 @@ def _open(row: Mapping[str, Any], design: Design) -> str:
 def _between(table: pd.DataFrame, design: Design) -> Iterator[str]:
     for row in table[table["p_page"] <= design.alpha].to_dict("records"):
         yield (
-            f"{place(row, design, 'model', *design.others)}: levels of {design.by} differ;"
+            f"{place(row, design, 'model', *design.others)}: {design.plural} differ;"
             f" {100 * row['explained']:.0f} % of the variance lies between them, {100 * row['floor']:.0f} % by chance"
             f" ({p_value(row['p_page'])})."
         )
@@ -166,7 +166,7 @@ def _contrasts(table: pd.DataFrame, design: Design) -> Iterator[str]:
 
 
 def _where(row: Mapping[str, Any], design: Design) -> str:
-    which = f"all levels of {design.by}" if row[design.by] == ALL else row[design.by]
+    which = f"all {design.plural}" if row[design.by] == ALL else row[design.by]
     rest = [row[name] for name in design.others if name != row["factor"]]
     return ", ".join(
         [row["model"], which, *rest, f"{row['factor']} {row['baseline']} → {row[row['factor']]}"]

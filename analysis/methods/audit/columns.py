@@ -17,6 +17,8 @@ TABLES = {  # by name: one row per
     "models": "two models and level of every factor",
     "ranks": "model and level of the factors but the first",
     "agreement": "model, and one of all",
+    "confusions": "group of pictures, label and reading of the machine",
+    "corrected": "model, level of every factor",
 }
 FACTOR = "<factor>"  # stands for the columns of the factors
 

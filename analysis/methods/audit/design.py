@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING, TIE
-from analysis.methods.audit.tables import read_texts
+from analysis.methods.audit.tables import name_of, read_texts
 from probes.errors import UserError, nearest
+from probes.prompts.grammar.plurals import plural
 
 ALL = "all"
 WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
@@ -49,6 +50,8 @@ class Design:
         For which the tables say how many pictures it takes.
     permutations, seed : int
         Of the tests between professions.
+    reader : str
+        Column of what a machine read in every picture; empty where none did.
     """
 
     answer: str
@@ -64,11 +67,17 @@ class Design:
     effect: float = 0.2
     permutations: int = 2000
     seed: int = 0
+    reader: str = ""
 
     @property
     def by(self) -> str:
         """The first factor."""
         return self.factors[0]
+
+    @property
+    def plural(self) -> str:
+        """The first factor as a sentence has several of its levels: *professions*."""
+        return plural(self.by)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -144,7 +153,27 @@ def choose_answer(
     return answer or answers[0], answers
 
 
-def read_reference(path: Path, by: str, levels: tuple[str, ...]) -> tuple[dict[str, float], dict[str, int]]:
+def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
+    """Refuse a machine whose readings are none of the answers, or pictures that share noises.
+
+    Raises
+    ------
+    UserError
+        As said.
+    """
+    if design.clustered:
+        raise UserError("--reader: expected pictures that count by themselves, got --unit: leave one out")
+    known = sorted({*readings["reading"]} - {MISSING})
+    if not {*known} & {*design.answers}:
+        raise UserError(
+            f"{path}: {design.reader}: expected readings among {', '.join(design.answers)}, got"
+            f" {', '.join(known[:5]) or 'none'}: say what is what with --merge"
+        )
+
+
+def read_reference(
+    table: Path | pd.DataFrame, by: str, levels: tuple[str, ...]
+) -> tuple[dict[str, float], dict[str, int]]:
     """Return shares in the world by level of a factor, and how many they rest on where a column ``n`` says it.
 
     Raises
@@ -152,7 +181,7 @@ def read_reference(path: Path, by: str, levels: tuple[str, ...]) -> tuple[dict[s
     UserError
         A column or a level is missing, a level stands twice, or a share is none.
     """
-    table = read_texts(path)
+    path, table = name_of(table), read_texts(table)
     for name in (by, WORLD[0]):
         if name not in table:
             raise UserError(f"{path}: {nearest('column', name, table.columns)}")

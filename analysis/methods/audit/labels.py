@@ -27,8 +27,9 @@ class LabelColumns:
     image, label : str
     factors : tuple of str
         What pictures were made for: the first is that of the page's columns.
-    model, annotator, prompt, unit : str
-        Of these ``unit`` names what pictures share (their noise); where it is empty every picture is by itself.
+    model, annotator, prompt, unit, reader : str
+        ``unit`` names what pictures share (their noise), empty where every picture is by itself; ``reader`` has what a
+        machine read in the picture.
     """
 
     image: str
@@ -38,6 +39,7 @@ class LabelColumns:
     annotator: str = ""
     prompt: str = ""
     unit: str = ""
+    reader: str = ""
 
 
 def find_columns(
@@ -47,6 +49,7 @@ def find_columns(
     label: str | None = None,
     factors: Sequence[str] = (),
     unit: str | None = None,
+    reader: str | None = None,
 ) -> LabelColumns:
     """Return which column holds what; those that are named must be there.
 
@@ -56,7 +59,8 @@ def find_columns(
         There is no column of images, of labels or of what pictures were made for.
     """
     names = list(table.columns)
-    for option, name in [("--label", label), ("--unit", unit), *(("--factors", one) for one in factors)]:
+    named = {"--label": label, "--unit": unit, "--reader": reader}
+    for option, name in [*named.items(), *(("--factors", one) for one in factors)]:
         if name is not None and name not in names:
             raise UserError(f"{path}: {option}: {nearest('column', name, names)}")
     image = next((name for name in IMAGE_COLUMNS if name in names), None)
@@ -81,7 +85,7 @@ def find_columns(
             f"{path}: --factors: expected other columns than {said!r}, each once, got {chosen}: mend it"
         )
     given = {name: name if name in names else "" for name in ("model", "annotator", "prompt")}
-    return LabelColumns(image, said, chosen, unit=unit or "", **given)
+    return LabelColumns(image, said, chosen, unit=unit or "", reader=reader or "", **given)
 
 
 def read_labels(
@@ -112,8 +116,8 @@ def read_labels(
     Returns
     -------
     DataFrame
-        ``image`` (path in the folder), ``model``, a column of each factor, ``prompt``, ``unit``, ``annotator`` and
-        ``answer``, empty where it is missing; the index names the row.
+        ``image`` (path in the folder), ``model``, a column of each factor, ``prompt``, ``unit``, ``annotator``,
+        ``answer`` and ``reading``, empty where it is missing; the index names the row.
 
     Raises
     ------
@@ -138,10 +142,13 @@ def read_labels(
         ("prompt", columns.prompt),
         ("unit", columns.unit),
         ("annotator", columns.annotator),
+        ("reading", columns.reader),
     ):
         rows[name] = table[column] if column else ""
     rows["answer"] = table[columns.label]
-    checked = {"model": "model", "answer": "label"} | {name: name for name in columns.factors}
+    checked = {"model": "model", "answer": "label", "reading": "reading"} | {
+        name: name for name in columns.factors
+    }
     for name, what in checked.items():
         require_spellings(rows[name], what, path, merges)
         rows[name] = rows[name].map(lambda text: merges.get(text, text)).str.strip()
@@ -190,7 +197,7 @@ def _require_pictures(
             f"{pictures}: expected a label for every picture, found none for {bare[0]} ({len(bare)} such pictures):"
             f" label them in {path.name}, or leave them out with --partial"
         )
-    for name in rows.columns.drop(["image", "prompt", "unit", "annotator", "answer"]):
+    for name in rows.columns.drop(["image", "prompt", "unit", "annotator", "answer", "reading"]):
         lost = sorted({*rows[name]} - {*kept[name]})
         if lost:
             raise UserError(f"{path}: expected pictures of {name} {lost[0]!r}, found none: take its rows out")
@@ -224,7 +231,7 @@ def _require_one_answer(rows: pd.DataFrame, columns: LabelColumns, path: Path) -
         raise UserError(
             f"{path}: {rows.index[twice][0]}: expected one label {whose}for {row['image']}, got another: {remedy}"
         )
-    for name in ("model", *columns.factors, "prompt", "unit"):
+    for name in ("model", *columns.factors, "prompt", "unit", "reading"):
         first = rows.groupby("image", sort=False)[name].transform("first")
         other = rows[name] != first
         if other.any():

@@ -14,13 +14,14 @@ from PIL import Image
 
 from analysis.methods.audit.claims import QUESTIONS, possible, sentences
 from analysis.methods.audit.design import ALL, Design
+from analysis.methods.audit.reader import UNDECIDED, remarks
 from analysis.report.environment import environment
 from probes.errors import UserError
 
 THUMBNAIL = 96  # pixels of the longer side
 TITLES = {
     "reference": "Do shares differ from the reference?",
-    "between": "Do levels of {by} differ from each other?",
+    "between": "Do {by} differ from each other?",
     "contrast": "What does each {others} change?",
     "distance": "Nearer to the reference, or farther?",
     "models": "Do models differ?",
@@ -41,7 +42,7 @@ def render(
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Of `analysis.methods.audit.command.measure`.
+        Of `analysis.methods.audit.labelled_audit.measure`.
     design : Design
     pictures : pathlib.Path
         Folder of the pictures.
@@ -51,9 +52,10 @@ def render(
         Of the audit.
     """
     said = sentences(tables, design)
-    title = {"by": design.by, "others": " and ".join(design.others)}
-    questions = [(TITLES[key].format(**title), said[key], key) for key in QUESTIONS if said[key]]
     read = tables["pictures"]
+    unread = int((read["annotators"] == 0).sum())
+    title = {"by": design.plural, "others": " and ".join(design.others)}
+    questions = [(TITLES[key].format(**title), said[key], key) for key in QUESTIONS if said[key]]
     return (
         environment()
         .get_template("analysis.methods.audit/page.html.j2")
@@ -61,8 +63,8 @@ def render(
             name=name or "labels",
             design=design,
             pictures=len(read),
-            undecided=int((~read["decided"]).sum()),
-            unread=int((read["annotators"] == 0).sum()),
+            undecided=int((~read["decided"]).sum()) - (unread if design.reader else 0),
+            unread=unread,
             settings=_settings(design),
             rows=_rows(tables["shares"], read, design, pictures, thumbnails),
             questions=questions,
@@ -70,10 +72,22 @@ def render(
             ranks=_by_setting(tables["ranks"], design),
             contrasts=tables["contrasts"].to_dict("records"),
             agreement=tables["agreement"].to_dict("records"),
-            shares=tables["shares"].to_dict("records"),
+            corrected=tables["corrected"].to_dict("records"),
+            confusions=_confusions(tables["confusions"]),
+            remarks=list(remarks(tables["confusions"], tables["corrected"], design)),
             all=ALL,
         )
     )
+
+
+def _confusions(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Groups with the rows in which the machine says what people say, by what that is."""
+    own = table[(table["label"] == table["reading"]) & (table["label"] != UNDECIDED)]
+    groups = own.groupby(["by", "group"], sort=False)
+    return [
+        {"by": by, "group": group, "rights": rows.set_index("label").to_dict("index")}
+        for (by, group), rows in groups
+    ]
 
 
 def _settings(design: Design) -> list[str]:

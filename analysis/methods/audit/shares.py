@@ -163,7 +163,7 @@ def between_table(found: Cells, design: Design) -> pd.DataFrame:
     table = pd.DataFrame(keys, columns=["model", *design.others])
     return table.assign(
         **{
-            f"{design.by}s": test.groups,
+            design.plural: test.groups,
             "units": test.units,
             "explained": test.explained,
             "floor": test.floor,

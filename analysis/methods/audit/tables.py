@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,27 +20,29 @@ NEAR = (
 )
 
 
-def read_texts(path: Path) -> pd.DataFrame:
+def name_of(table: str | os.PathLike[str] | pd.DataFrame) -> Path:
+    """Return the path of a table, or what stands for it in messages where it is a DataFrame."""
+    return Path("table" if isinstance(table, pd.DataFrame) else table)
+
+
+def read_texts(table: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
     """Return a table as texts, empty where a cell is; its index names the rows (``line 7``).
 
     Parameters
     ----------
-    path : pathlib.Path
-        CSV (UTF-8), XLSX (the first sheet; takes openpyxl) or Parquet.
+    table : path or DataFrame
+        CSV (UTF-8), XLSX (the first sheet; takes openpyxl) or Parquet; of a DataFrame the index names the rows.
 
     Raises
     ------
     UserError
         It is none of these, cannot be read, has a column twice or no row.
     """
-    suffix = path.suffix.lower()
-    if suffix not in KINDS:
-        raise UserError(
-            f"{path}: expected a table ({', '.join(KINDS)}), got {suffix or 'no ending'!r}: save it as CSV"
-        )
-    if not require_regular(path).is_file():
-        raise UserError(f"{path}: expected a table of labels, found none: check the path")
-    table = _csv(path) if suffix == ".csv" else _stored(path)
+    path = name_of(table)
+    if isinstance(table, pd.DataFrame):
+        table = _texts(table.set_axis([f"row {name}" for name in table.index]))
+    else:
+        table = _read(path)
     names = [str(name) for name in table.columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -47,6 +50,17 @@ def read_texts(path: Path) -> pd.DataFrame:
     if table.empty:
         raise UserError(f"{path}: expected a row for each label, found none: write them")
     return table.set_axis(names, axis=1)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    suffix = path.suffix.lower()
+    if suffix not in KINDS:
+        raise UserError(
+            f"{path}: expected a table ({', '.join(KINDS)}), got {suffix or 'no ending'!r}: save it as CSV"
+        )
+    if not require_regular(path).is_file():
+        raise UserError(f"{path}: expected a table of labels, found none: check the path")
+    return _csv(path) if suffix == ".csv" else _stored(path)
 
 
 def _csv(path: Path) -> pd.DataFrame:
@@ -77,7 +91,11 @@ def _stored(path: Path) -> pd.DataFrame:
         ) from None
     first = 2 if excel else 0  # as a spreadsheet counts them
     table.index = pd.Index([f"row {number}" for number in range(first, first + len(table))])
-    return table.map(_text).astype(object)
+    return _texts(table)
+
+
+def _texts(table: pd.DataFrame) -> pd.DataFrame:
+    return table.astype(object).map(_text).astype(object)
 
 
 def _text(value: Any) -> str:

@@ -20,6 +20,7 @@ from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vecto
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
+from analysis.methods.gep.one_word import OneWord, context, read_one_word
 from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_value, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
@@ -58,10 +59,10 @@ class Attributes:
     lead_examples: Sequence[Example] = ()
 
 
-def read_attributes(run: Run) -> Attributes | None:
+def read_attributes(run: Run) -> Attributes | OneWord | None:
     """Read the tables of the section; None for a run that is no audit."""
     if not set(NAMES) <= set(run.tables()):
-        return None
+        return read_one_word(run)
     tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
     there = set(tables["gep_score"]["source"])
     source = next((source for source in ORDER if source in there), None)
@@ -131,8 +132,10 @@ def single_images(run: Run, score: pd.DataFrame) -> SingleImages | None:
     return None
 
 
-def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
+def draw(attributes: Attributes | OneWord, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the first pair of words, by name."""
+    if isinstance(attributes, OneWord):
+        return {}
     pair = _contrast(attributes.tables["gep_score"])
     if pair is None:
         return {}
@@ -152,8 +155,8 @@ def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def section(attributes: Attributes, config: Config) -> dict[str, Any]:
-    """Lay the section out.
+def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
+    """Lay the section out; that of one word: `analysis.methods.gep.one_word.context`.
 
     Returns
     -------
@@ -162,6 +165,8 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
         ``powered``, ``agreement``, ``ratios``, ``artificial`` and ``auc``: rows of tables;
         ``over_units``: what intervals are over.
     """
+    if isinstance(attributes, OneWord):
+        return context(attributes)
     score = attributes.tables["gep_score"]
     order = {name: place for place, name in enumerate(ORDER)}
     # variants of the estimates stand in the tables of agreement alone
@@ -187,8 +192,10 @@ def section(attributes: Attributes, config: Config) -> dict[str, Any]:
     }
 
 
-def lead(attributes: Attributes, config: Config) -> Lead | None:
+def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     """Return the first screen: what the score of the first setting says, for a run whose prompts are an audit's."""
+    if isinstance(attributes, OneWord):
+        return None
     said, pair = said_scores(attributes), _contrast(attributes.tables["gep_score"])
     if pair is None:
         return None

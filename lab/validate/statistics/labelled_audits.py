@@ -16,8 +16,8 @@ import pandas as pd
 from scipy import stats
 
 from analysis.methods.audit.claims import claims
-from analysis.methods.audit.command import measure_cells
 from analysis.methods.audit.design import AuditCell, Design
+from analysis.methods.audit.labelled_audit import measure_cells
 from lab.templates import render
 
 PROFESSIONS = ("athlete", "CEO", "nurse", "software engineer", "teacher")

@@ -19,7 +19,14 @@ import jinja2
 import pandas as pd
 
 from lab.templates import render
-from lab.validate.statistics import audits, labelled_audits, profession_pages, profession_words, sections
+from lab.validate.statistics import (
+    audits,
+    labelled_audits,
+    labelled_corrections,
+    profession_pages,
+    profession_words,
+    sections,
+)
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.estimate_ratios import FREQUENCIES
@@ -122,6 +129,7 @@ def page(
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         profession_words=profession_words.word_section(simulations=3 * runs // 2, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
+        labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
         ratio_frequencies=FREQUENCIES,
         **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},

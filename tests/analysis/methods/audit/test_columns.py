@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from analysis.methods.audit.agreement import COLUMNS
 from analysis.methods.audit.columns import FACTOR, TABLES, described
-from analysis.methods.audit.command import measure_cells
 from analysis.methods.audit.design import AuditCell, Design
+from analysis.methods.audit.labelled_audit import measure_cells
 from analysis.methods.audit.labels import find_columns, join_answers, read_labels
+from analysis.methods.audit.reader import confusion_table, corrected_table
 from analysis.methods.audit.tables import read_texts
 from analysis.tables.columns import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
@@ -29,7 +32,10 @@ def tables(tmp_path_factory):
     )
     cell = AuditCell(np.array([1.0, 0.0, 1.0]), np.ones(3), 3)
     keys = [(a, b, c) for a in LEVELS["model"] for b in LEVELS["profession"] for c in LEVELS["setting"]]
-    return {"pictures": pictures, **measure_cells(dict.fromkeys(keys, cell), design)}
+    read = replace(design, reader="machine")
+    own = pictures.assign(reading=pictures["answer"], profession="nurse", setting="plain")
+    of_reader = {"confusions": confusion_table(own, read), "corrected": corrected_table(own, read)}
+    return {"pictures": pictures, **measure_cells(dict.fromkeys(keys, cell), design), **of_reader}
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "agreement"])

@@ -11,9 +11,9 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from analysis.methods.audit.claims import adjust_page, claims, possible, sentences
-from analysis.methods.audit.command import measure, measure_cells
 from analysis.methods.audit.design import ALL, AuditCell, Design, cells, read_reference
 from analysis.methods.audit.differences import Pair, compare_pair
+from analysis.methods.audit.labelled_audit import measure, measure_cells
 from analysis.methods.audit.labels import find_columns, join_answers, read_labels
 from analysis.methods.audit.tables import read_texts
 from probes.errors import UserError

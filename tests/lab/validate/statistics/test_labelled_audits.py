@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.methods.audit.claims import claims
-from analysis.methods.audit.command import measure_cells
+from analysis.methods.audit.labelled_audit import measure_cells
 from lab.validate.statistics import labelled_audits as audits
 
 PAGES = 40

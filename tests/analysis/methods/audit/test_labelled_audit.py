@@ -1,0 +1,127 @@
+"""An audit of labelled pictures by ``import triptych``: what the command writes, and what a notebook shows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import triptych
+from analysis.methods.audit.columns import TABLES
+from tests.analysis.methods.audit.pictures import table_of, write_pictures
+from triptych.cli.main import main
+
+COUNTS = {
+    ("a", "nurse", "baseline"): (10, 0, 0),
+    ("a", "CEO", "baseline"): (0, 10, 0),
+    ("a", "nurse", "diverse"): (6, 3, 1),
+    ("a", "CEO", "diverse"): (9, 1, 0),
+    ("b", "nurse", "baseline"): (5, 5, 0),
+    ("b", "CEO", "baseline"): (4, 6, 0),
+    ("b", "nurse", "diverse"): (5, 5, 0),
+    ("b", "CEO", "diverse"): (0, 0, 10),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    write_pictures(folder, table_of(COUNTS))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def audit(folder):
+    return triptych.audit(folder, folder / "labels.csv", resamples=50)
+
+
+def test_its_tables_and_page_are_those_that_the_command_writes(audit, folder, tmp_path, capsys):
+    out = tmp_path / "audit"
+    assert main(["audit", str(folder), "--labels", f"{folder}/labels.csv", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert repr(audit) in printed and f"page and tables: {out / 'audit.html'}" in printed
+    assert audit.report() == (out / "audit.html").read_text("utf-8")
+    assert audit.write(tmp_path / "other") == tmp_path / "other" / "audit.html"
+    for name, table in audit.tables.items():
+        for kind in ("csv", "parquet"):
+            files = [(tmp_path / place / f"{name}.{kind}").read_bytes() for place in ("audit", "other")]
+            assert files[0] == files[1]
+        stored = pd.read_parquet(out / f"{name}.parquet")
+        assert list(stored.columns) == list(table.columns) and len(stored) == len(table)
+    assert list(audit.tables) == list(TABLES)
+
+
+def test_a_folder_that_holds_an_audit_is_not_overwritten_unasked(audit, tmp_path):
+    page = audit.write(tmp_path / "audit")
+    with pytest.raises(triptych.UserError, match="expected no audit yet, found one"):
+        audit.write(tmp_path / "audit")
+    assert audit.write(tmp_path / "audit", thumbnails=0, overwrite=True) == page
+    assert "data:image/jpeg" not in page.read_text("utf-8")
+
+
+def test_labels_and_references_may_be_tables_in_memory(audit, folder):
+    labels = pd.read_csv(folder / "labels.csv")
+    same = triptych.audit(str(folder), labels, resamples=50)
+    for name, table in audit.tables.items():
+        pd.testing.assert_frame_equal(same.tables[name], table)
+    world = pd.DataFrame({"profession": ["CEO", "nurse"], "share": [0.3, 0.87], "n": [400, 500]})
+    against = triptych.audit(folder, labels, against=world).shares.set_index(
+        ["model", "profession", "setting"]
+    )
+    row = against.loc[("b", "nurse", "baseline")]
+    assert row["reference"] == 0.87 and row["difference"] == 0.5 - 0.87
+    said = triptych.audit(folder, labels, against={"CEO": 0.3, "nurse": 0.87}).shares
+    assert dict(zip(said["profession"], said["reference"])) == {"CEO": 0.3, "nurse": 0.87}
+    assert triptych.audit(folder, labels, against=0.3).shares["reference"].eq(0.3).all()
+    merged = labels.replace({"read_as": {"female": "woman"}})
+    merged.loc[0, "read_as"] = "womann"
+    with pytest.raises(triptych.UserError, match="table: row 0: expected a label spelled as elsewhere"):
+        triptych.audit(folder, merged)
+    found = triptych.audit(folder, merged, merge={"womann": "woman"}, answer="woman")
+    np.testing.assert_array_equal(found.shares["share"], audit.shares["share"])
+
+
+def test_what_it_says_is_had_as_a_table_and_shown_with_the_figure(audit):
+    said = audit.findings
+    assert {"reference", "contrast"} <= set(said["question"])
+    assert all(line in repr(audit) for line in said["sentence"])
+    shown = audit._repr_html_()
+    assert shown.count("<svg") == 1 and "share of female among female and male" in shown
+    told = audit.columns("shares").set_index("column")
+    assert "profession, setting" in told.index and told.loc["share", "unit"] == "0 to 1"
+    with pytest.raises(triptych.UserError, match="did you mean shares"):
+        audit.columns("share")
+
+
+def test_the_figure_holds_every_share_with_its_interval(audit):
+    panels = [axes for axes in audit.plot().figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == ["a", "b"]
+    for axes in panels:
+        own = audit.shares[
+            (audit.shares["model"] == axes.get_title(loc="left")) & audit.shares["share"].notna()
+        ]
+        dots = {line.get_xdata()[0]: line for line in axes.lines if line.get_marker() == "o"}
+        assert sorted(dots) == sorted({*own["share"]})
+        ends = sorted(tuple(line.get_xdata()) for line in axes.lines if line.get_marker() != "o")
+        assert ends == sorted(zip(own["low"], own["high"]))
+        for row in own.itertuples():
+            filled = dots[row.share].get_markerfacecolor() != "white"
+            assert filled == (row.p_page <= 0.05) or own["share"].eq(row.share).sum() > 1
+    assert re.search("Dashed: one half", audit.plot().caption)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0.4}, "--level: expected a level above 0.5"),
+        ({"effect": 0.5}, "--effect: expected a difference above 0 and below 0.5"),
+        ({"answer": "femal"}, "--answer: .*female"),
+        ({"against": 2.0}, "--against: expected a share between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(folder, options, message):
+    with pytest.raises(triptych.UserError, match=message) as refused:
+        triptych.audit(folder, folder / "labels.csv", **options)
+    assert "\n" not in str(refused.value)

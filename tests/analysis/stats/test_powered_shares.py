@@ -1,0 +1,77 @@
+"""Shares from labels of some pictures and readings of all, against Wilson and the difference's module."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from analysis.stats.powered_shares import FEW_LABELS, NONE_DECIDED, powered_shares
+from analysis.stats.prediction_powered import prediction_powered
+
+RIGHT = ((0.75, 0.95), (0.95, 0.8))  # of each group: pictures with the answer, and those without
+
+
+def drawn(rng, shares, pictures=60, labelled=20, undecided=0.1):
+    """Labels and readings of groups, shape (n_groups, n_pictures, 2), labels of a random part."""
+    labels, readings = [], []
+    for share, (sensitive, specific) in zip(shares, RIGHT * len(shares)):
+        hit, decided = rng.random(pictures) < share, rng.random(pictures) >= undecided
+        read = np.where(hit, rng.random(pictures) < sensitive, rng.random(pictures) >= specific)
+        said = rng.random(pictures) >= 0.05
+        y = np.stack([hit & decided, decided], axis=1).astype(float)
+        y[rng.permutation(pictures)[labelled:]] = np.nan
+        labels.append(y)
+        readings.append(np.stack([read & said, said], axis=1).astype(float))
+    return np.array(labels), np.array(readings)
+
+
+def test_with_every_picture_labelled_it_is_wilsons():
+    labels, readings = drawn(np.random.default_rng(0), (0.1, 0.7, 1.0), labelled=60)
+    found = powered_shares(labels, readings)
+    hits, decided = labels.sum(axis=1).T
+    assert found.share == pytest.approx(hits / decided, abs=1e-12)
+    assert found.effective == pytest.approx(decided, abs=1e-9)
+    ends = proportion_confint(hits, decided, method="wilson")
+    assert found.low == pytest.approx(ends[0], abs=1e-9) and found.high == pytest.approx(ends[1], abs=1e-9)
+
+
+def test_the_difference_of_two_groups_is_that_of_the_prediction_powered_module():
+    labels, readings = drawn(np.random.default_rng(1), (0.3, 0.6), undecided=0)
+    readings[..., 1] = 1
+    found = powered_shares(labels, readings)
+    other = prediction_powered(labels[..., :1], readings[..., :1])
+    assert found.share[0] - found.share[1] == pytest.approx(other.difference[0], abs=1e-12)
+    assert (found.labelled == 20).all() and (found.pictures == 60).all()
+
+
+def test_a_reader_that_says_nothing_costs_next_to_nothing_and_a_good_one_gains():
+    labels, readings = drawn(np.random.default_rng(2), (0.4, 0.5), pictures=400, labelled=100, undecided=0)
+    nothing = powered_shares(labels, np.ones_like(readings))
+    known = ~np.isnan(labels[..., 0])
+    assert nothing.share == pytest.approx([one[there, 0].mean() for one, there in zip(labels, known)])
+    assert (np.abs(nothing.effective - 100) < 5).all() and np.abs(nothing.weight).max() < 1e-12
+    perfect = np.random.default_rng(2)
+    truth, _ = drawn(perfect, (0.4, 0.5), pictures=400, labelled=400, undecided=0)
+    sure = powered_shares(labels, truth)
+    assert (sure.effective > 250).all() and (sure.weight > 0.9).all()
+    assert sure.share == pytest.approx(truth[..., 0].mean(axis=1), abs=0.01)
+
+
+def test_it_is_unbiased_where_the_reader_errs_by_group_and_the_intervals_hold():
+    rng, shares = np.random.default_rng(3), np.array([0.05, 0.3, 0.6, 0.95])
+    found = [powered_shares(*drawn(rng, shares)) for _ in range(600)]
+    means = np.mean([one.share for one in found], axis=0)
+    assert np.abs(means - shares).max() < 0.012
+    held = np.mean([(one.low <= shares) & (shares <= one.high) for one in found], axis=0)
+    assert held.mean() > 0.94 and held.min() > 0.89, held
+
+
+def test_too_few_labels_say_nothing():
+    labels, readings = drawn(np.random.default_rng(4), (0.4, 0.5, 0.6))
+    labels[0, np.flatnonzero(~np.isnan(labels[0, :, 0]))[4:]] = np.nan
+    labels[1, ~np.isnan(labels[1, :, 0])] = 0.0
+    found = powered_shares(labels, readings)
+    assert list(found.reason) == [FEW_LABELS, NONE_DECIDED, ""]
+    assert np.isnan(found.share[:2]).all() and np.isnan(found.low[:2]).all() and np.isfinite(found.high[2])
+    assert len(powered_shares(np.empty((0, 5, 2)), np.empty((0, 5, 2))).share) == 0
