@@ -21,7 +21,13 @@ _TOLERANCE = 1e-9
 
 
 def attribute_swaps(
-    first: ArrayLike, second: ArrayLike, *, paired: bool = True, draws: int = 9999, seed: int = 0
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    paired: bool = True,
+    shared: bool = False,
+    draws: int = 9999,
+    seed: int = 0,
 ) -> tuple[NoiseFloor, tuple[NoiseFloor, ...]]:
     r"""Hold :math:`\frac1m \sum_j |f_{1j} - f_{2j}|` of m attributes against whole images that change places.
 
@@ -34,6 +40,8 @@ def attribute_swaps(
         Whether two images of one draw share their noise: they then change places with each other, and the test of a
         prompt is counted over all :math:`2^{n}` ways where there are at most `draws`. Else the images of a prompt are
         dealt to the two words at random.
+    shared : bool
+        Whether a draw has one noise under all prompts: its images then change places in all prompts at once.
     draws, seed : int
 
     Returns
@@ -69,9 +77,11 @@ def attribute_swaps(
         raise ValueError(f"draws: expected at least 1, got {draws}")
     rng, null = np.random.default_rng(seed), SWAPPED if paired else DEALT
     each, total, values = [], np.zeros(draws), []
+    together = _places(a.shape[2], True, draws, rng) if shared and paired else None
     for one, other in zip(a, b):
         images = np.concatenate([one, other], axis=1).T  # images by attributes: those of the first word first
-        floor, drawn = _of_prompt(images, paired, draws, rng, null, seed)
+        places = _places(a.shape[2], paired, draws, rng) if together is None else together
+        floor, drawn = _of_prompt(images, paired, places, null, seed)
         each.append(floor)
         if drawn is not None:
             total += drawn
@@ -93,7 +103,7 @@ def attribute_swaps(
 
 
 def _of_prompt(
-    images: NDArray[np.float64], paired: bool, draws: int, rng: np.random.Generator, null: str, seed: int
+    images: NDArray[np.float64], paired: bool, places: NDArray[np.float64], null: str, seed: int
 ) -> tuple[NoiseFloor, NDArray[np.float64] | None]:
     """The floor of one prompt, and its distance in as many draws; None without images of both words."""
     n = len(images) // 2
@@ -105,11 +115,11 @@ def _of_prompt(
     known, values = known[:, there], np.where(known, images, 0.0)[:, there]
     observed = np.concatenate([np.ones((1, n)), np.zeros((1, n))], axis=1)
     value = float(_distance(observed, values, known)[0])
-    drawn = _distance(_places(n, paired, draws, rng), values, known)
+    drawn = _distance(places, values, known)
     counts = values.sum(axis=0)
     if ((counts == 0) | (counts == known.sum(axis=0))).all():
         return undefined_floor(CONSTANT, undefined, null, seed, value=value, n=decided), drawn
-    if paired and 2**n <= draws + 1:
+    if paired and 2**n <= len(places) + 1:
         swaps = np.array(list(product((0.0, 1.0), repeat=n)))
         every = _distance(np.concatenate([1 - swaps, swaps], axis=1), values, known)
         return _held(value, every, decided, undefined, null, seed, exact=True), drawn

@@ -40,7 +40,9 @@ def measure_professions(run: Run) -> None:
         "dalleval_mad": deviations,
         "dalleval_between": differences,
         "dalleval_words": apart,
-        "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare, paired=paired),
+        "dalleval_absolute": words.absolute_table(
+            readings, chosen, measure, options.bare, paired=paired, shared=shared
+        ),
         "dalleval_agreement": agreement.agreement_table(readings, measure),
     }
     for name, table in made.items():

@@ -7,6 +7,7 @@ professions the unit is the profession.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -282,6 +283,7 @@ def absolute_table(
     bare: str,
     *,
     paired: bool = True,
+    shared: bool = False,
 ) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
 
@@ -294,19 +296,23 @@ def absolute_table(
     bare : {"attributes", "all", "none"}
     paired : bool
         Whether images of one draw share their noise.
+    shared : bool
+        Whether a draw has one noise under all professions (`sampler.noise`).
 
     Returns
     -------
     DataFrame
         ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the
         mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
-        `analysis.stats.attribute_swaps`).
+        `analysis.stats.attribute_swaps`). With `shared` noise the images of a noise change places in all prompts at
+        once, and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
     """
     frames = []
     for family in families([one for one in readings if one.question not in (GENDER, TONE)]):
         for first, second, kind in chosen:
             if {first, second} <= {*family[0].words}:
-                frame = _absolute([with_bare(one, bare) for one in family], first, second, measure, paired)
+                kept = [with_bare(one, bare) for one in family]
+                frame = _absolute(kept, first, second, measure, paired, shared)
                 frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
     if not frames:
         return pd.DataFrame(columns=list(ABSOLUTE_COLUMNS))
@@ -314,7 +320,7 @@ def absolute_table(
 
 
 def _absolute(
-    family: Sequence[Reading], first: str, second: str, measure: Measure, paired: bool
+    family: Sequence[Reading], first: str, second: str, measure: Measure, paired: bool, shared: bool
 ) -> pd.DataFrame:
     """Rows of the attributes of a reader and a pair of words."""
     values = [np.stack([one.word(word) for one in family], axis=1) for word in (first, second)]
@@ -324,7 +330,11 @@ def _absolute(
         k, n = [(of_word == 1).sum(axis=2) for of_word in values], known
         apart = (k[0] * n[1] - k[1] * n[0]) / (n[0] * n[1])  # equal differences of counts are equal numbers
     averages_held = paired_floor(np.where(np.isfinite(apart), apart, np.nan), **options)
-    whole, each = attribute_swaps(*values, paired=paired, **options)
+    if shared and paired:
+        of_noises = np.stack([_of_noises(one, first, second) for one in family], axis=1)
+        other = paired_floor(of_noises, **options).p_value
+        averages_held = replace(averages_held, p_value=max(averages_held.p_value, other))
+    whole, each = attribute_swaps(*values, paired=paired, shared=shared, **options)
     p_adjusted = adjust_p_values([one.p_value for one in each])
     over = {
         "different": int((p_adjusted < LEVEL).sum()),

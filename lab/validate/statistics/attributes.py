@@ -33,12 +33,15 @@ class AttributeWorld:
         Of what is left, that of an image for all its attributes.
     lean : float
         Shift of the first word against the middle, of variance 1.
+    together : float
+        Of what is an image's own, what all prompts share by noise and word: one noise is under all of them.
     """
 
     name: str
     noise: float
     tied: float
     lean: float = 0.0
+    together: float = 0.0
 
 
 ATTRIBUTE_WORLDS = (
@@ -46,6 +49,7 @@ ATTRIBUTE_WORLDS = (
     AttributeWorld("attributes of an image tied", 0.0, 0.9),
     AttributeWorld("images of a noise alike", 0.9, 0.0),
     AttributeWorld("both", 0.7, 0.9),
+    AttributeWorld("one noise under all prompts", 0.5, 0.9, together=0.3),
 )
 LEANING = (
     AttributeWorld("lean .2, independent", 0.0, 0.0, 0.2),
@@ -64,7 +68,8 @@ def draw_attributes(world: AttributeWorld, rng: np.random.Generator) -> list[NDA
     of_noise = np.sqrt(world.noise) * normal(PROMPTS, 1, DRAWS)
     images = []
     for sign in (1, -1):
-        image = np.sqrt(rest * world.tied) * normal(PROMPTS, 1, DRAWS)
+        image = np.sqrt(rest * world.tied * (1 - world.together)) * normal(PROMPTS, 1, DRAWS)
+        image = image + np.sqrt(rest * world.tied * world.together) * normal(1, 1, DRAWS)
         own = np.sqrt(rest * (1 - world.tied)) * normal(PROMPTS, ATTRIBUTES, DRAWS)
         images.append((of_noise + image + own + sign * world.lean > 0).astype(float))
     return images
@@ -83,7 +88,8 @@ def attribute_rejections(
         rng, found = np.random.default_rng([seed, 1160 + number]), []
         for one in range(simulations):
             images = draw_attributes(world, rng)
-            whole, (first, *_) = attribute_swaps(*images, draws=permutations, seed=one)
+            shared = world.together > 0
+            whole, (first, *_) = attribute_swaps(*images, shared=shared, draws=permutations, seed=one)
             counts = [of_word.sum(axis=2).astype(int).ravel() for of_word in images]
             apart = gep_floor(counts[0], DRAWS, counts[1], DRAWS)
             found.append((whole.p_value, first.p_value, apart.p_value))

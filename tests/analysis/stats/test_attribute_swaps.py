@@ -93,3 +93,23 @@ def test_a_difference_that_all_noises_share_is_found_where_counts_show_none():
         counted.append(gep_floor(k[0].ravel(), 9, k[1].ravel(), 9).p_value)
     assert np.mean(np.array(found) < 0.05) > 0.9
     assert np.mean(np.array(counted) < 0.05) < 0.3
+
+
+def test_a_noise_under_all_prompts_changes_places_in_all_at_once():
+    first = np.array(
+        [[[1.0, 1.0, 1.0, 0.0]], [[1.0, 1.0, 1.0, 1.0]]]
+    )  # two prompts, one attribute, four noises
+    second = np.array([[[0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]]])
+    drawn = attribute_swaps(first, second, shared=True, draws=20_000, seed=1)[0]
+    own = attribute_swaps(first, second, draws=20_000, seed=1)[0]
+    apart = first - second
+    together = [abs((apart * signs).sum(axis=2)).mean() / 4 for signs in product((1, -1), repeat=4)]
+    alone = [
+        (abs((apart[0, 0] * one).sum()) + abs((apart[1, 0] * other).sum())) / 8
+        for one in product((1, -1), repeat=4)
+        for other in product((1, -1), repeat=4)
+    ]
+    for found, every in ((drawn, together), (own, alone)):
+        assert found.floor == pytest.approx(np.mean(every), abs=0.01)
+        assert found.p_value == pytest.approx(np.mean(np.array(every) >= found.value - 1e-9), abs=0.02)
+    assert drawn.p_value > 3 * own.p_value  # what one noise does to a word says the same in both prompts

@@ -327,6 +327,12 @@ def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
         step_down_test(apart[:, None]).p_value[0]
     )
     assert shared["p_value"] > 0.05 and shared["low"] < own["low"] and shared["high"] > own["high"]
+    own, shared = (
+        dalleval_words.absolute_table([one], chosen, MEASURE, "all", shared=flag).set_index("of").iloc[:2]
+        for flag in (False, True)
+    )
+    assert (own["p_value"] < 0.01).all() and (shared["p_value"] > 0.05).all()
+    assert shared.loc["averages", "mean_abs_difference"] == pytest.approx(abs(apart.mean()))
 
 
 def test_the_paper_subtracts_the_reference(run):
