@@ -44,7 +44,7 @@ MODULES = {
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
-    "lab.validate.models.atlas_dots",
+    *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     "lab.validate.tracing.edited",
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
@@ -379,6 +379,12 @@ BAD = [
         "expected {empty}/delta.safetensors, found none: train it",
     ),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
+    (
+        "lab.validate.dalleval.one_word",
+        "--page {empty}/page.md",
+        "--page: expected {empty}/page.json beside it",
+    ),
+    ("lab.validate.dalleval.one_word", "--audits 0", "--audits: "),
     (
         "lab.train.detectors.__main__",
         "--work {empty} --stage sam",

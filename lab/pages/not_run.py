@@ -1,6 +1,7 @@
 """The page on the commands that no test runs: ``python -m lab.pages.not_run > docs/validation/not_run.md``."""
 
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import yaml
@@ -34,7 +35,7 @@ def first(block: Block) -> str:
     """Return the first command or statement of a block, as it fits into a table."""
     lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#SBATCH")]
     line = next((line for line in lines if not line.startswith("#")), lines[0])
-    return line.strip()[:70].replace("|", "/")
+    return textwrap.shorten(line, 70, placeholder=" …").replace("|", "/")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -154,6 +154,7 @@ def with_word_of(caption: str, group: str, world: World) -> str:
 
     Examples
     --------
+    >>> from probes.toyworld.world import load_world
     >>> with_word_of("a photo of an adult in boots", "feminine", load_world())
     'a photo of a woman in boots'
     >>> with_word_of("two men with a dog", "neutral", load_world())

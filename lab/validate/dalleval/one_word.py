@@ -23,6 +23,7 @@ from lab.train.work.measure import verdict_rates
 from lab.validate.dalleval.answers import shares_together
 from lab.validate.dalleval.page import page
 from probes import command_line
+from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.toyworld import WORK
 from probes.toyworld.world import load_world
@@ -132,6 +133,11 @@ def parser() -> argparse.ArgumentParser:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     stored = options.page.with_suffix(".json")
+    if not stored.is_file():
+        raise UserError(
+            f"--page: expected {stored} beside it, found none: make it with lab.validate.dalleval"
+        )
+    command_line.writable(options.page)
     result = json.loads(stored.read_text("utf-8"))
     result["one_word"] = measured(options.images, options.steps, options.seed, options.audits, options.work)
     write_bytes(stored, (json.dumps(result, indent=1) + "\n").encode())

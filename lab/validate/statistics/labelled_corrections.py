@@ -30,7 +30,7 @@ DECIDED = 0.95  # of pictures, by the machine
 
 
 @dataclass(frozen=True)
-class ReaderWorld:
+class LabelledReaderWorld:
     """What pictures, readings and labels are drawn from.
 
     Attributes
@@ -58,16 +58,16 @@ class ReaderWorld:
 
 
 WORLDS = (
-    ReaderWorld("60 pictures, 20 % labelled", labelled=0.2),
-    ReaderWorld("60 pictures, 30 % labelled"),
-    ReaderWorld("60 pictures, 50 % labelled", labelled=0.5),
-    ReaderWorld("200 pictures, 20 % labelled", 200, 0.2),
-    ReaderWorld("200 pictures, 20 % labelled, a good machine", 200, 0.2, GOOD),
-    ReaderWorld("60 pictures, 50 % labelled, a good machine", labelled=0.5, rights=GOOD),
-    ReaderWorld("60 pictures, 30 % labelled, a machine that guesses", rights=BLIND),
-    ReaderWorld("60 pictures, 30 % labelled, 30 % undecided", undecided=0.3),
-    ReaderWorld("those with the answer are labelled twice as often", truth=2.0),
-    ReaderWorld("those so read are labelled twice as often", reading=2.0),
+    LabelledReaderWorld("60 pictures, 20 % labelled", labelled=0.2),
+    LabelledReaderWorld("60 pictures, 30 % labelled"),
+    LabelledReaderWorld("60 pictures, 50 % labelled", labelled=0.5),
+    LabelledReaderWorld("200 pictures, 20 % labelled", 200, 0.2),
+    LabelledReaderWorld("200 pictures, 20 % labelled, a good machine", 200, 0.2, GOOD),
+    LabelledReaderWorld("60 pictures, 50 % labelled, a good machine", labelled=0.5, rights=GOOD),
+    LabelledReaderWorld("60 pictures, 30 % labelled, a machine that guesses", rights=BLIND),
+    LabelledReaderWorld("60 pictures, 30 % labelled, 30 % undecided", undecided=0.3),
+    LabelledReaderWorld("those with the answer are labelled twice as often", truth=2.0),
+    LabelledReaderWorld("those so read are labelled twice as often", reading=2.0),
 )
 
 
@@ -78,7 +78,7 @@ def design() -> Design:
     return Design("female", ("female", "male"), ("both",), ("profession",), levels, half, reader="machine")
 
 
-def draw_pictures(world: ReaderWorld, rng: np.random.Generator) -> pd.DataFrame:
+def draw_pictures(world: LabelledReaderWorld, rng: np.random.Generator) -> pd.DataFrame:
     """Draw pictures with what people said of some of them, and what the machine read in all."""
     cells = len(MODELS) * len(SHARES)
     shape = cells, world.pictures
@@ -106,7 +106,7 @@ def draw_pictures(world: ReaderWorld, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def correction_rows(
-    *, simulations: int = 400, seed: int = 0, worlds: Sequence[ReaderWorld] = WORLDS
+    *, simulations: int = 400, seed: int = 0, worlds: Sequence[LabelledReaderWorld] = WORLDS
 ) -> pd.DataFrame:
     """Return, for each world, how often intervals hold the share, their widths, the bias and how often it is warned."""
     rows, asked, shares = [], design(), np.tile(SHARES, len(MODELS))

@@ -156,6 +156,7 @@ def test_differences_are_learnt_from_the_base_with_another_mixture(work, tmp_pat
     shutil.copytree(work, anew)
     options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "mixture", *SHORT]
     models = ["--model", BASE, f"{BASE}-mirror"]
+    store.checkpoint(anew, models[2]).unlink(missing_ok=True)  # of a test before
     assert main([*options, *models, "--stage", "differences"]) == 0
     learnt = torch.load(store.checkpoint(anew, models[2]), weights_only=True)
     assert learnt["step"] == 2 and any(value.any() for value in learnt["weights"].values())
