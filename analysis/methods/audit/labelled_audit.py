@@ -138,9 +138,8 @@ class LabelledAudit:
         UserError
             The folder holds an audit, or a picture cannot be read.
         """
+        require_new(Path(out), overwrite)
         page = Path(out) / PAGE
-        if page.exists() and not overwrite:
-            raise UserError(f"{out}: expected no audit yet, found one: name another --out, or --overwrite")
         text = self.report(thumbnails=thumbnails)
         for name, table in self.tables.items():
             write_bytes(page.with_name(f"{name}.csv"), csv_bytes(table))
@@ -170,6 +169,12 @@ class LabelledAudit:
     def _repr_html_(self) -> str:
         said = f"<pre style='white-space: pre-wrap'>{html.escape(repr(self))}</pre>"
         return f"<div>{inline_svg(self.plot())}</div>{said}"
+
+
+def require_new(out: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds an audit, unless it may be replaced."""
+    if (out / PAGE).exists() and not overwrite:
+        raise UserError(f"{out}: expected no audit yet, found one: name another --out, or --overwrite")
 
 
 def audit(

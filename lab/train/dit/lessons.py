@@ -103,9 +103,10 @@ def read_captions(
         States ``(n, 32, 192)`` and pooled vectors ``(n, 192)``, float32, where `device` says.
     """
     states, pooled = [], []
+    towers = [tower.to(device) for tower in towers]
     with torch.no_grad():
         for rows in tokens.split(1024):
-            read = [tower.to(device)(rows.to(device), output_hidden_states=True) for tower in towers]
+            read = [tower(rows.to(device), output_hidden_states=True) for tower in towers]
             states.append(torch.cat([one.hidden_states[-2] for one in read], -1))
             pooled.append(torch.cat([one.text_embeds for one in read], -1))
     return torch.cat(states), torch.cat(pooled)

@@ -10,7 +10,8 @@ Stages, each of which reads what the ones before left in ``--work``:
 4. ``export``: float16 safetensors, with the recipe beside them.
 
 With two cores a teacher gives more (``--target teacher``, the default); with a GPU the pictures themselves do:
-``--device cuda --target pictures --drawings 300000 --processes 12 --batch 512 --decay 0.9995 --compile``.
+``--device cuda --target pictures --drawings 300000 --processes 14 --batch 512 --decay 0.9995 --zone-weight 6
+--compile``.
 
 Once base is good, ``--stage differences export --target mixture`` needs no U-Net: what base predicts beside feminine,
 masculine and neutral words is weighed by the mixture of the other world.
@@ -217,8 +218,8 @@ def add_options(main: command_line.Parser) -> None:
     add("--save-minutes", type=number, default=3.0, help="between checkpoints")
 
 
-def check_device(options: Options) -> None:
-    """Check that there is such a device, and that the target can be learnt there."""
+def check_target(options: Options) -> None:
+    """Check that the target can be learnt on this device and by these stages."""
     device = pick_device(options.device)
     if options.target != "pictures" and device.type != "cpu":
         raise UserError(
@@ -273,7 +274,7 @@ TRAINER = Trainer(
     work="training-dit",
     weights=WEIGHTS,
     usual=("tokenizer", "base", "differences", "export"),
-    check=check_device,
+    check=check_target,
     outputs=lambda options: [options.weights / name for name in options.model],
     after=_write_down,
 )
