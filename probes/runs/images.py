@@ -16,6 +16,7 @@ from PIL import Image, ImageOps
 from probes.errors import UserError
 from probes.runs.image_faults import PIXELS
 from probes.runs.parts import read_part
+from probes.runs.remembered_columns import Stamp, stamp
 from probes.storage import locations
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
@@ -111,6 +112,7 @@ class StoredImages:
         self._file_of: dict[str, Path] = {}  # of each sample, its part file
         # the file read last, and what it holds
         self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})
+        self._unreadable: dict[Stamp, set[str]] = {}  # of each file that was looked through, as it was
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
         """Images in the order asked for; :meth:`probes.runs.store.Run.images` says what it raises."""
@@ -130,8 +132,20 @@ class StoredImages:
             ) from None
 
     def unreadable(self, files: Iterable[Path]) -> set[str]:
-        """The samples in some part files whose image cannot be decoded, by trying each."""
-        return {sample for file in files for sample, data in self._encoded(file) if _unreadable(data)}
+        """The samples in some part files whose image cannot be decoded, by trying each.
+
+        A file on a disk is looked through once, and again where its size or time has changed.
+        """
+        found: set[str] = set()
+        for file in files:
+            key = stamp(file)  # before it is read: what is written meanwhile is read again
+            own = None if key is None else self._unreadable.get(key)
+            if own is None:
+                own = {sample for sample, data in self._encoded(file) if _unreadable(data)}
+            if key is not None:
+                self._unreadable[key] = own
+            found |= own
+        return found
 
     def _look_up(self, wanted: Sequence[str]) -> None:
         """Know the part file of each sample asked for, or say which is not there."""

@@ -61,11 +61,17 @@ class RememberedColumns:
 
 
 def _stamps(files: Sequence[Path]) -> list[Stamp] | None:
-    """What tells the files from those they may become; None where they cannot be told apart."""
-    if any(isinstance(file, ObjectPath) for file in files):
+    stamps = [stamp(file) for file in files]
+    known = [one for one in stamps if one is not None]
+    return known if len(known) == len(stamps) else None
+
+
+def stamp(file: Path) -> Stamp | None:
+    """Return what tells a file from what it may become; None where it cannot be told."""
+    if isinstance(file, ObjectPath):
         return None
     try:
-        found = [(str(file), file.stat()) for file in files]
+        state = file.stat()
     except OSError:
         return None
-    return [(name, state.st_mtime_ns, state.st_size) for name, state in found]
+    return str(file), state.st_mtime_ns, state.st_size

@@ -10,6 +10,19 @@ from probes.runs.rows import png
 from probes.runs.store import Run
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """The part files that are read, each with the columns asked for."""
+    asked = []
+
+    def watched(path, columns=None):
+        asked.append((path.name, *columns))
+        return parts.read_part(path, columns)
+
+    monkeypatch.setattr(images, "read_part", watched)
+    return asked
+
+
 def _write(run, part, encoded):
     empty = dict.fromkeys(schemas.SAMPLES.names)
     rows = [
@@ -31,17 +44,10 @@ def test_images_in_any_order(tmp_path):
         run.image("nobody")
 
 
-def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path, monkeypatch):
+def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path, asked):
     run = Run(tmp_path, {"format": 3, "status": "generated"})
     for part in range(2):
         _write(run, part, {f"s{part}{i}": png(np.full((4, 4, 3), i / 255)) for i in range(3)})
-    asked = []
-
-    def watched(path, columns=None):
-        asked.append((path.name, *columns))
-        return parts.read_part(path, columns)
-
-    monkeypatch.setattr(images, "read_part", watched)
     for sample in ("s00", "s01", "s02", "s12", "s10"):
         assert run.image(sample).getpixel((0, 0)) == (int(sample[-1]),) * 3
     assert [row for row in asked if "image" in row] == [
@@ -61,3 +67,15 @@ def test_what_cannot_be_decoded_is_named(tmp_path):
         run.images(["whole", "text"])
     with pytest.raises(ValueError, match="no bytes are stored"):
         read_image(None)
+
+
+def test_images_are_tried_once_and_again_where_their_file_was_written_anew(tmp_path, asked):
+    run = Run(tmp_path, {"format": 3, "status": "generated"})
+    whole = png(np.zeros((4, 4, 3)))
+    for part in range(2):
+        _write(run, part, {f"s{part}0": whole, f"s{part}1": whole})
+    assert run.unreadable() == run.unreadable() == set()
+    assert [name for name, *_ in asked] == ["part-00000.parquet", "part-00001.parquet"]
+    _write(run, 1, {"s10": whole, "s11": whole[:40]})
+    assert run.unreadable() == run.unreadable() == {"s11"}
+    assert [name for name, *_ in asked[2:]] == ["part-00001.parquet"]
