@@ -1,6 +1,7 @@
 """Runs without triplets, as a user makes them: plain prompts of a bundled model, and their images as foreign ones."""
 
 import csv
+import shutil
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from probes.runs.store import Run
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.run import main
 
+CHROMIUM = shutil.which("chromium")
 WORK = ("nurse", "pilot", "cook")
 SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
@@ -244,3 +246,33 @@ def test_bad_tables_of_images_end_in_one_line(tmp_path, settings, said, capsys):
     assert run(tmp_path, settings) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+def test_a_gallery_shows_prompts_side_by_side(drawn):
+    made = triptych.load_run(drawn.path)
+    shown = made.gallery(5)
+    head, first, *_ = repr(shown).splitlines()
+    assert head.startswith("Gallery of 5 of 12 prompts") and first.startswith("prompt 0, seed 0: a person")
+    page = shown._repr_html_()
+    assert "prompt 4, seed 0" in page and "triplet 0" not in page
+    assert [row.count("<img") for row in page.split("<tr>")[1:]] == [4, 1]
+    assert "prompt 2, seed 1" in made.triplet(2, 1)._repr_html_()
+
+
+def test_pages_show_images_side_by_side(drawn):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM:
+        pytest.skip("Debian's chromium is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for name, selector, number in (
+            ("report.html", "#gallery", "2 of 12 images"),
+            ("gallery/index.html", "body", "12 images."),
+        ):
+            page = browser.new_page(viewport={"width": 390, "height": 800})
+            page.goto((drawn.path / name).as_uri())
+            page.wait_for_selector(".single .image")
+            first, second = (page.locator(".single .image").nth(place).bounding_box() for place in (0, 1))
+            assert first["x"] + first["width"] < second["x"] < 390 - second["width"]
+            said = page.inner_text(selector)
+            assert number in said and "triplet" not in said

@@ -73,6 +73,8 @@ class RunImages(RunTables):
     ) -> Gallery:
         """Return triplets for a notebook, one row per prompt and seed, one column per indicator.
 
+        The images of a run of one indicator lie side by side.
+
         Parameters
         ----------
         limit : int
@@ -190,7 +192,8 @@ class RunImages(RunTables):
             cells.append(Cell(row["sample_id"], row["indicator"], row["prompt"], image))
         lead = rows[rows["indicator"] == self.run.config.reference]
         prompt = (lead if len(lead) else rows)["prompt"].iloc[0]
-        return GalleryTriplet(number, seed, prompt, cells, self._gap_line(number, seed))
+        noun = "triplet" if self.run.config.compares else "prompt"
+        return GalleryTriplet(number, seed, prompt, cells, self._gap_line(number, seed), noun)
 
     def _outlined(self, triplets: Sequence[GalleryTriplet]) -> list[GalleryTriplet]:
         """The same triplets with the outlines of the objects found."""

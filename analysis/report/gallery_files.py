@@ -100,7 +100,9 @@ def write(
     ]
     texts = {
         f"{FOLDER}/index.js": _index(run.config, samples, objects, gaps, directions, files),
-        page: environment().get_template("gallery.html.j2").render(name=run.config.name),
+        page: environment()
+        .get_template("gallery.html.j2")
+        .render(name=run.config.name, compares=run.config.compares),
     }
     run.write_files([*names, *texts], _made(sharing, pieces, list(texts.values())))
     return page

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from probes.runs.store import Run
 
 UNFOLDED = 3  # rows of the gallery that need no click
+UNFOLDED_SINGLE = 12  # the same where an image is a row of its own
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 # what is shown of each sample
 SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
@@ -334,7 +335,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             }
             for one, found in content.sections
         ],
-        unfolded=UNFOLDED,
+        unfolded=UNFOLDED if config.compares else UNFOLDED_SINGLE,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),

@@ -16,6 +16,7 @@ from analysis.report.gallery import encode
 
 THUMBNAIL = 128  # pixels, of the longer side
 MARKED = 220  # the same of images with outlines and names
+SIDE_BY_SIDE = 4  # images in a row where each prompt has one; of those with outlines one fewer
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -48,13 +49,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class GalleryTriplet:
-    """One prompt and seed: an image per indicator, and the gap of the triplet in words, where it is measured."""
+    """One prompt and seed: an image per indicator, and the gap of the triplet in words, where it is measured.
+
+    ``noun`` is what it is called: ``prompt`` in a run of one indicator, which compares nothing.
+    """
 
     number: int
     seed: int
     prompt: str
     cells: Sequence[Cell]
     gap: str = ""
+    noun: str = "triplet"
 
 
 class Triplet(dict[str, Image.Image]):
@@ -80,6 +85,8 @@ class Triplet(dict[str, Image.Image]):
 @dataclass(frozen=True, repr=False)
 class Gallery:
     """Triplets of a run below each other, one column per indicator, with or without the heat map of a word.
+
+    Where each prompt has one image, these lie side by side.
 
     Attributes
     ----------
@@ -111,19 +118,24 @@ class Gallery:
 
     def __repr__(self) -> str:
         word = f", heat map of {self.word!r}" if self.word else ""
-        head = (
-            f"Gallery of {len(self)} of {self.of} triplets{word}; a notebook shows it, .save(path) writes it"
-        )
+        what = "prompts" if _single(self.triplets) else "triplets"
+        head = f"Gallery of {len(self)} of {self.of} {what}{word}; a notebook shows it, .save(path) writes it"
         return "\n".join([head, *map(_lines, self.triplets)])
 
     def _repr_html_(self) -> str:
         return _page(self.triplets, self.word, self.objects)
 
 
+def _single(triplets: Sequence[GalleryTriplet]) -> bool:
+    """Return whether they are of a run of one indicator."""
+    return any(one.noun == "prompt" for one in triplets)
+
+
 def _lines(shown: GalleryTriplet) -> str:
     """A triplet in lines, of which the first says which it is."""
     names = ", ".join(cell.indicator for cell in shown.cells)
-    head = f"triplet {shown.number}, seed {shown.seed}: {textwrap.shorten(shown.prompt, 100)} ({names})"
+    head = f"{shown.noun} {shown.number}, seed {shown.seed}: {textwrap.shorten(shown.prompt, 100)}"
+    head += f" ({names})" if shown.noun == "triplet" else ""
     return f"{head}\n  {shown.gap}" if shown.gap else head
 
 
@@ -132,6 +144,8 @@ def _page(triplets: Sequence[GalleryTriplet], word: str, objects: bool = False) 
 
     values: Mapping[str, Any] = {
         "triplets": triplets,
+        "single": _single(triplets),
+        "columns": SIDE_BY_SIDE - objects,
         "word": word,
         "thumbnail": MARKED if objects else THUMBNAIL,
         "groups": list(zip(COLOURS, GROUPS)) if objects else (),

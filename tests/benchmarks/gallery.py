@@ -46,7 +46,7 @@ def write_index(folder: Path, number: int, rng: np.random.Generator) -> None:
     files = [divmod(i, gallery_files.TRIPLETS) for i in range(number)]
     text = gallery_files._index(config, samples, objects, gaps, {"masculine-feminine": 1}, files)
     (folder / "index.js").write_text(text)
-    page = environment().get_template("gallery.html.j2").render(name="many")
+    page = environment().get_template("gallery.html.j2").render(name="many", compares=True)
     (folder / "index.html").write_text(page)
 
 

@@ -45,11 +45,14 @@ def draw_triplets(
             line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")
             for axes, image in zip(line[1:], images):
                 axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
-        for axes, name in zip(grid[0][1:], columns):
+        for axes, name in zip(grid[0][1:], columns if len(columns) > 1 else ()):
             narrow = side < NARROW
             axes.set_title(
                 label(name, 20) if narrow else textwrap.fill(label(name), 12), rotation=90 * narrow
             )
+    if len(columns) == 1:
+        caption = "Images generated from the first prompts, in order; none was chosen by its looks."
+        return Drawn("triplets", figure, "Images: one row a prompt and seed", caption, wide=True)
     noise = "and the same noise; only the indicator differs" if paired else "each with its own noise"
     caption = f"Images generated from the same sentence {noise}."
     return Drawn(

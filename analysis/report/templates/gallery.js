@@ -17,7 +17,7 @@
   const show = (x, digits = 4) => x === null || x === undefined ? "—" : (x < 0 ? "−" : "") + Number(Math.abs(x).toPrecision(digits));
   const many = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 
-  let data = null, rows = [], page = 0;
+  let data = null, rows = [], page = 0, what = "triplet", compares = true;
   const files = new Map(), waiting = new Map();
 
   // A page from disk may load scripts, so the files are scripts that call these two.
@@ -40,6 +40,8 @@
   window.index = (content) => {
     data = content;
     data.n = data.triplet.length;
+    compares = data.indicators.length > 1;
+    if (!compares) what = "image";
     data.place = new Map(data.triplet.map((triplet, i) => [`t${triplet}s${data.seed[i]}`, i]));
     data.faulty = new Set(data.left_out.map(([triplet, seed]) => `t${triplet}s${seed}`));
     data.lower = data.prompts.map((prompt) => prompt.toLowerCase());
@@ -135,7 +137,7 @@
 
   const fill = async (article, entry) => {
     const cells = article.querySelector(".cells");
-    if (!entry.cells.length) { cells.append(make("p", { class: "note" }, "No image of this triplet can be read.")); return; }
+    if (!entry.cells.length) { cells.append(make("p", { class: "note" }, compares ? "No image of this triplet can be read." : "This image cannot be read.")); return; }
     const hidden = new Set(get("controls").checked ? [] : data.indicators.filter(([, , control]) => control).map(([name]) => name));
     const [image, maps] = await Promise.all([picture(entry.image), get("maps").checked && entry.maps ? picture(entry.maps) : null]);
     const heats = [];
@@ -149,13 +151,13 @@
       const frame = make("div", { class: "image" }, canvas);
       if (maps) { const own = make("canvas", { class: "map", "aria-hidden": "true" }); own.hidden = true; heats.push([own, i]); frame.append(own); }
       if (get("boxes").checked || get("masks").checked) frame.append(overlay(cell.objects));
-      const caption = make("figcaption", {}, make("b", {}, cell.of), cell.word !== cell.of ? ` “${cell.word}”` : "");
+      const caption = make("figcaption", {}, ...(compares ? [make("b", {}, cell.of), cell.word !== cell.of ? ` “${cell.word}”` : ""] : []));
       const list = make("p", { class: "list" }, cell.objects.map(([label]) => label).join(", "));
       cells.append(make("figure", {}, frame, caption, list));
     });
-    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, "Of some objects of this triplet the outline is left out: it would take too much room. Boxes are there."));
+    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, `Of some objects of this ${what} the outline is left out: it would take too much room. Boxes are there.`));
     if (maps) {
-      const chips = make("div", { class: "chips", role: "group", "aria-label": "Words of this triplet" });
+      const chips = make("div", { class: "chips", role: "group", "aria-label": `Words of this ${compares ? "triplet" : "prompt"}` });
       entry.chips.forEach(([label, index]) => {
         const button = make("button", { type: "button", "aria-pressed": "false" }, label);
         button.addEventListener("click", () => {
@@ -175,7 +177,7 @@
     const mine = ++drawing, last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
     page = Math.min(Math.max(page, 0), last);
     const from = page * PAGE, shown = rows.slice(from, from + PAGE);
-    get("count").textContent = (rows.length === data.n ? many(data.n, "triplet") : `${rows.length.toLocaleString("en")} of ${many(data.n, "triplet")}`) + ` (a prompt with one seed)${data.left_out.length ? `, ${data.left_out.length.toLocaleString("en")} with an image that enters no mean` : ""}.`;
+    get("count").textContent = (rows.length === data.n ? many(data.n, what) : `${rows.length.toLocaleString("en")} of ${many(data.n, what)}`) + (compares ? " (a prompt with one seed)" : "") + `${data.left_out.length ? `, ${data.left_out.length.toLocaleString("en")} ${compares ? "with an image that enters" : data.left_out.length === 1 ? "enters" : "enter"} no mean` : ""}.`;
     get("legend").hidden = !(get("boxes").checked || get("masks").checked);
     for (const pages of document.querySelectorAll("nav.pages")) {
       const step = (label, to) => {
@@ -189,9 +191,9 @@
     get("rows").replaceChildren(...shown.map((i) => {
       const key = `t${data.triplet[i]}s${data.seed[i]}`;
       const gaps = data.contrasts.map(([name]) => `gap (${name}) ${show(data.gaps[name][i])}`);
-      const said = [`seed ${data.seed[i]}`, ...gaps, ...(data.faulty.has(key) ? ["enters no mean: an image of it is left out"] : [])].join(" · ");
+      const said = [`seed ${data.seed[i]}`, ...gaps, ...(data.faulty.has(key) ? [compares ? "enters no mean: an image of it is left out" : "left out: it enters no mean"] : [])].join(" · ");
       const article = make("article", { class: key === linked ? "triplet linked" : "triplet", id: key },
-        make("h2", {}, make("a", { href: `#triplet=${key}`, title: "Link to this triplet" }, data.prompts[data.prompt[i]])), make("p", { class: "values" }, said), make("div", { class: "cells" }));
+        make("h2", {}, make("a", { href: `#triplet=${key}`, title: `Link to this ${what}` }, data.prompts[data.prompt[i]])), make("p", { class: "values" }, said), make("div", { class: "cells" }));
       load(data.file[i]).then((content) => { if (mine === drawing) return fill(article, content[data.at[i]]); },
         (error) => article.append(make("p", { class: "note warning" }, `Not there: ${error.message}. Make the report again.`)));
       return article;
