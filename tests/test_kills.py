@@ -70,14 +70,18 @@ def whole(yaml_file, tmp_path_factory):
 
 def forked(yaml_file, path, workers, said):
     """Start all stages in a process of their own; gives its number."""
+    # a signal that comes before the child can take it waits until it does, however busy the machine is
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         return child
     status = 1
     try:
         signal.signal(
             signal.SIGTERM, signals.terminate
         )  # as `signals.raise_from_here` does for a command line
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
