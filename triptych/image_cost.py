@@ -11,7 +11,7 @@ from probes.execution.settings import ResolvedSettings
 from probes.models import estimate, hub, loading
 from probes.models.devices import pick_device, pick_dtype
 from probes.prompts import plan
-from probes.stages import generate
+from probes.stages.drawing import Drawing, load
 from probes.toyworld import MODELS
 
 PROMPTS = [f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "kite", "book", "cup")]
@@ -53,10 +53,10 @@ def measured(deadline: float) -> ImageCost:
     source = loading.resolve(MODELS[0])
     tokenizers, limit = loading.tokenizers(source)
     samples = plan.plan(config, tokenizers, limit)
-    loaded = generate.load(source, config, "auto")
+    loaded = load(source, config, "auto")
     found = ResolvedSettings.of(loaded, config)
     config = found.apply_to(config)
-    drawing = generate.Drawing(
+    drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
     members, times = len(config.indicators), []

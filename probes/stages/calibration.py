@@ -13,7 +13,7 @@ from probes.models import estimate, loading
 from probes.models.estimate import Pace
 from probes.models.requirements import guided, image_size
 from probes.prompts.plan import plan
-from probes.stages.generate import draw_batch
+from probes.stages.drawing import draw_batch
 
 _STEPS = (2, 2, 6)  # the first warms up; the difference of the others is four steps
 _PROMPT = "a {person} riding a bike"

@@ -19,6 +19,7 @@ from probes.prompts.plan import Sample
 from probes.runs import identity
 from probes.runs.store import Run
 from probes.stages import generate
+from probes.stages.drawing import Drawing, load
 
 _kept: list[
     loading.LoadedModel
@@ -28,7 +29,7 @@ _kept: list[
 def resolve_settings(job: Job) -> dict[str, Any]:
     """Return what :class:`probes.execution.settings.ResolvedSettings` holds, from the model as it is loaded here."""
     config = Config.model_validate(job.config)
-    _kept[:] = [generate.load(job.source(), config, config.generate.device)]
+    _kept[:] = [load(job.source(), config, config.generate.device)]
     return dataclasses.asdict(ResolvedSettings.of(_kept[0], config))
 
 
@@ -39,7 +40,7 @@ def opened(job: Job) -> Iterator[Making]:
     source = job.source()
     run, samples = plan_again(job, config, source)
     chunks = generate.chunks_of(samples, config)
-    drawing = generate.Drawing(
+    drawing = Drawing(
         source,
         config,
         settings["device"],

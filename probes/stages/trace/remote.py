@@ -12,6 +12,7 @@ from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
 from probes.stages import generate
+from probes.stages.drawing import load_again
 from probes.stages.remote import plan_again
 from probes.stages.trace import requirements, stage
 from probes.stages.trace.batching import auto_batch
@@ -20,7 +21,7 @@ from probes.stages.trace.batching import auto_batch
 def resolve_settings(job: Job) -> dict[str, Any]:
     """The images that a batch holds on this device, the device, and threads of torch."""
     config = Config.stored(job.config)
-    loaded = generate.load_again(job.source(), config, config.generate.device, job.settings["weights"])
+    loaded = load_again(job.source(), config, config.generate.device, job.settings["weights"])
     return {
         "batch": auto_batch(loaded.pipe, loaded.device, config),
         "device": loaded.device,

@@ -34,6 +34,7 @@ from probes.runs.identity import as_written, traced_fields
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
+from probes.stages.drawing import load_again
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
@@ -65,7 +66,7 @@ class Tracing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[TraceBatch, Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        loaded = self.loaded or generate.load_again(self.source, self.config, self.device, self.weights)
+        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
         with workers.deterministic(self.threads):
             yield partial(_batch, loaded.pipe, self.config)
 
@@ -98,7 +99,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     plan = requirements.trace_plan(run.config, source)
     weights, device = (run.meta.get("model") or {}).get("weight_hash"), run.config.generate.device
     cluster = command.cluster
-    loaded = None if cluster else generate.load_again(source, run.config, device, weights)
+    loaded = None if cluster else load_again(source, run.config, device, weights)
     config, device, threads = _settle(run, source, loaded, cluster)
     draws = requirements.triplets(config, samples, source)
     requirements.require_positions(draws, plan)

@@ -15,8 +15,9 @@ from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.command import StageCall
 from probes.models import description, loading
 from probes.prompts import plan as prompts
-from probes.runs import directory
+from probes.runs import directory, image_faults
 from probes.runs.store import Run
+from probes.stages import drawing as drawn
 from probes.stages import remote as drawing
 from probes.stages.generate import generate
 from probes.stages.trace.stage import trace
@@ -136,7 +137,7 @@ def test_a_run_goes_on_on_a_cluster_and_back(config, whole, started):
 
 def test_no_room_on_a_device_halves_the_batch_for_all(saved, tmp_path, monkeypatch):
     config = settings(saved(), **{**OVER, "generate": {"part_triplets": 2, "batch_triplets": 2}})
-    real, calls = drawing.generate._batch, []
+    real, calls = drawn._batch, []
 
     def batch(pipe, config, first, members, tick):
         calls.append(len(members))
@@ -144,7 +145,7 @@ def test_no_room_on_a_device_halves_the_batch_for_all(saved, tmp_path, monkeypat
             raise MemoryError("DefaultCPUAllocator: not enough memory")
         return real(pipe, config, first, members, tick)
 
-    monkeypatch.setattr(drawing.generate, "_batch", batch)
+    monkeypatch.setattr(drawn, "_batch", batch)
     run = on_cluster(tmp_path / "run", config, workers())
     assert run.meta["batch_triplets"] == [2, 1] and len(run.parts("samples")) == 2
     calls[:] = [0]
@@ -240,14 +241,14 @@ def test_a_machine_that_does_not_see_the_run_directory_is_named(config, tmp_path
 def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_same_command(
     config, whole, tmp_path, monkeypatch, capsys
 ):
-    real = drawing.generate._batch
+    real = drawn._batch
 
     def batch(pipe, config, first, members, tick):
         if members[0].triplet == 1 and members[0].seed == 0:
             raise ZeroDivisionError("of this part")
         return real(pipe, config, first, members, tick)
 
-    monkeypatch.setattr(drawing.generate, "_batch", batch)
+    monkeypatch.setattr(drawn, "_batch", batch)
     path = tmp_path / "run"
     with pytest.raises(UserError, match=r"could not make 2 \(ZeroDivisionError: of this part\)"):
         on_cluster(path, config, workers())
@@ -264,12 +265,12 @@ def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_s
 
 
 def test_what_the_user_can_mend_is_the_line_of_one_process(config, tmp_path, monkeypatch):
-    finite = drawing.generate.image_faults.faults
+    finite = image_faults.faults
 
     def faults(images, *more):
         return finite(np.full_like(images, np.nan), *more)
 
-    monkeypatch.setattr(drawing.generate.image_faults, "faults", faults)
+    monkeypatch.setattr(image_faults, "faults", faults)
     told = []
     for path, run in (("one", generated), ("two", lambda *told: on_cluster(*told, workers()))):
         with pytest.raises(UserError) as caught:

@@ -9,7 +9,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
 from probes.runs.identity import drawn_fields, part_fields
-from probes.stages.generate import Drawing
+from probes.stages.drawing import Drawing
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main
 
