@@ -25,9 +25,10 @@ from torch import Tensor
 import hooks.sites as site_table
 from hooks.architectures.batch import Batch
 from hooks.architectures.registry import architecture_of
-from hooks.attach import attach_reader, attach_writer
+from hooks.attach import attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
+from hooks.local_donors import local_donors
 from hooks.patch import Patch, write
 from hooks.pooling import of_tokens
 from hooks.prompt.guidance import told_by_texts
@@ -221,7 +222,12 @@ class Intervention(HookedBlock):
         self._check_rows(inputs.batch)
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
-        self._local = self._local_donors(inputs.batch, args, kwargs)
+        now = {
+            number: patch
+            for number, patch in enumerate(self._patches)
+            if patch.donor == "local" and patch.writes_at(self._calls)
+        }
+        self._local = local_donors(self._pipe, self._sites, now, inputs.batch, args, kwargs)
         self._batch = inputs.batch
         self._calls += 1
 
@@ -326,42 +332,6 @@ class Intervention(HookedBlock):
         for reader in self._readers:
             reader.runs.clear()
 
-    def _local_donors(
-        self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> dict[tuple[int, str], Tensor]:
-        """By number of the patch and address, the site's values where recipients have the text of their donors.
-
-        The whole batch runs once more, so that a row with its own text computes what it did, bit for bit; and again
-        only where one recipient has several donors.
-        """
-        found: dict[tuple[int, str], Tensor] = {}
-        passes: list[tuple[dict[int, int], list[int]]] = []
-        for number, patch in enumerate(self._patches):
-            if patch.donor == "local" and patch.writes_at(self._calls):
-                _join(passes, number, patch.donors)
-        denoiser = self._architecture.denoiser(self._pipe)
-        for donors, numbers in passes:
-            texts = self._texts(batch, donors)
-            given = self._architecture.with_texts(args, kwargs, texts)
-            with contextlib.ExitStack() as stack:
-                for number in numbers:
-                    for address in self._patches[number].addresses:
-                        site = self._sites[address]
-
-                        def keep(values: Tensor, key: tuple[int, str] = (number, address)) -> None:
-                            found[key] = values.clone()
-
-                        stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
-                # not the call: hooks on the denoiser itself stay out of it
-                denoiser.forward(*given[0], **given[1])
-        return found
-
-    @staticmethod
-    def _texts(batch: Batch, donors: dict[int, int]) -> list[int]:
-        """Whose text each row of the whole batch is given."""
-        rows = [donors.get(row, row) for row in range(batch.rows)]
-        return [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
-
     # Latents
 
     def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -393,13 +363,3 @@ class Intervention(HookedBlock):
         if patch.steps is not None and not any(step < self._calls for step in patch.steps):
             return f"expected a step below {self._calls}, the number of the denoiser's calls"
         return "its module did not run in this call, or the batch has no such branch"
-
-
-def _join(passes: list[tuple[dict[int, int], list[int]]], number: int, donors: dict[int, int]) -> None:
-    """Add a patch to the first pass in which none of its recipients has another donor, or to a new one."""
-    for there, numbers in passes:
-        if all(there.get(row, donor) == donor for row, donor in donors.items()):
-            there.update(donors)
-            numbers.append(number)
-            return
-    passes.append((dict(donors), [number]))
