@@ -20,11 +20,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,24 +36,19 @@ from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition, default_name
 from hooks.attention.final import FinalSums
-from hooks.attention.maps import LayerMaps, WordMaps
-from hooks.attention.masks import word_heat
 from hooks.attention.memory import settle, sums_of
-from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
+from hooks.probe_results import ProbeResults
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
-from hooks.prompt.wordlist import Word
-from hooks.prompt.wordmap import WordMap
 from hooks.recorder import PairPositions, Recorder
-from hooks.records import Kept, Similarity, counted
 from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
-class Probe(HookedBlock):
+class Probe(ProbeResults):
     """Reads sites of a pipeline during one call of it.
 
     Parameters
@@ -295,45 +288,6 @@ class Probe(HookedBlock):
                 "encoder) began again: make a new Probe for each call"
             )
 
-    # Results
-
-    def __repr__(self) -> str:
-        about = [type(self._pipe).__name__]
-        if self._phase != "done" or self._rows is None:
-            state = {
-                "new": "to be used as `with probe:`, around one call of the pipeline",
-                "inside": "reading",
-                "failed": "ended with an exception, nothing was recorded",
-                "done": "the pipeline was not called inside the block",
-            }[self._phase]
-            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {state})"
-        if self._similarity:
-            sites = len({key.partition(":")[0] for key in self._similarity})
-            about.append(f"similarity at {counted(sites, 'site')} of {counted(len(self._pairs), 'pair')}")
-        about += [f"{name} at {counted(len(there), 'site')}" for name, there in self._tensors() if there]
-        if self._maps is not None:
-            about.append(f"word maps ({self._maps.definition})")
-        return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
-
-    def _repr_html_(self) -> str:
-        """Show the similarities at the last call of each site, one row per site, one column per pair."""
-        head = f"<p>{html.escape(repr(self))}</p>"
-        if self._phase != "done" or not getattr(self, "_similarity", None):
-            return head
-        pairs = "".join(f"<th>rows {first}, {second}</th>" for first, second in self._pairs)
-        rows = "".join(
-            f"<tr><td style='text-align:left'>{html.escape(key)}</td>"
-            + "".join(f"<td>{value:.4f}</td>" for value in similarity.values[-1])
-            + "</tr>"
-            for key, similarity in self._similarity.items()
-            if len(similarity.values)
-        )
-        table = f"<table><tr><th>similarity at the last call</th>{pairs}</tr>{rows}</table>"
-        return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
-
-    def _tensors(self) -> list[tuple[str, dict[str, Kept]]]:
-        return [("tensors kept", self._kept), ("means kept", self._pooled)]
-
     @torch.no_grad()
     def _finish(self) -> None:
         self._similarity, self._kept, self._pooled = self._recorder.results()
@@ -350,132 +304,3 @@ class Probe(HookedBlock):
             self._size = tuple(side * scale for side in cross.latent[1:])
         if self_sums is not None:
             self._self_maps = maps.layer_maps(self_sums)
-
-    def _require_done(self, name: str) -> None:
-        if self._phase == "new" or self._phase == "inside":
-            raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
-        if self._phase == "failed":
-            raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
-        if self._rows is None:
-            raise HookError(f"Probe.{name}: the pipeline was not called inside the block")
-
-    def _result(self, name: str, value: Any, remedy: str) -> Any:
-        self._require_done(name)
-        value = getattr(self, value)
-        if value is None:
-            raise HookError(f"Probe.{name}: not asked for: pass {remedy}")
-        return value
-
-    @property
-    def similarity(self) -> dict[str, Similarity]:
-        """Similarities by "<address>:<metric>", in the order in which the sites run."""
-        self._require_done("similarity")
-        return self._similarity
-
-    @property
-    def kept(self) -> dict[str, Kept]:
-        """Kept tensors by address, in the order in which the sites run."""
-        self._require_done("kept")
-        return self._kept
-
-    @property
-    def pooled(self) -> dict[str, Kept]:
-        """Pooled activations by address, in the order in which the sites run."""
-        self._require_done("pooled")
-        return self._pooled
-
-    @property
-    def maps(self) -> WordMaps:
-        """Heat maps of every token of every row."""
-        return self._result("maps", "_maps", "word_maps=True, or a MapChoice with a definition")
-
-    @property
-    def layer_maps(self) -> LayerMaps:
-        """Sums of cross-attention, layer by layer."""
-        return self._result("layer_maps", "_layer_maps", "word_maps=hooks.MapChoice(...)")
-
-    @property
-    def self_attention(self) -> LayerMaps:
-        """Sums of self-attention, layer by layer."""
-        return self._result("self_attention", "_self_maps", "self_attention=hooks.MapChoice(...)")
-
-    def words(self, row: int | None = None) -> list[Word]:
-        """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
-
-        Parameters
-        ----------
-        row : int, optional
-            Of the batch; default the words of all prompts.
-
-        Returns
-        -------
-        list of Word
-            Those of an encoder together, in the order of the prompt.
-
-        Raises
-        ------
-        HookError
-            If the texts are not known (`prompt_embeds` were passed in, and no `prompts` to the probe).
-        """
-        self._require_done("words")
-        return self._words.words(row)
-
-    @property
-    def text_encoders(self) -> tuple[str, ...]:
-        """Names of the text encoders that are read: "text", "text_2", "text_3"."""
-        return tuple(
-            name for name, part in TEXT_ENCODERS.items() if site_table.text_core(self._pipe, part) is not None
-        )
-
-    def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
-        """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
-
-        Of a U-Net, whose encoders number tokens alike, the first's count; a transformer's text may hold several's.
-
-        Raises
-        ------
-        HookError
-            There is no such row or position.
-        """
-        whole = self.maps
-        if whole.columns is None:
-            return word_heat(whole.heat(row), list(next(iter(positions.values()))))
-        whole.heat(row)  # refuses a row that is not there
-        return whole.word(row, self._words.placed_tokens(positions, row))
-
-    def word_map(
-        self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
-    ) -> WordMap:
-        """The heat map of a word in one image.
-
-        Parameters
-        ----------
-        word : str, int, sequence of int or Word
-            A word or phrase by its text (case and punctuation are ignored), or token positions counted with
-            the start-of-text token; of a transformer, positions of the text that it is given.
-        row : int
-            Row of the batch, one row an image.
-        occurrence : int, optional
-            Which of several, from 0; the mean over the tokens of all of them, by default.
-
-        Raises
-        ------
-        HookError
-            If the word does not occur in this row's prompt.
-        """
-        whole = self.maps
-        whole.heat(row)  # refuses a row that is not there
-        name, positions = self._words.positions(word, row, occurrence)
-        if whole.columns is not None:
-            positions = self._words.placed(word, row, positions, occurrence)
-        return WordMap(
-            values=whole.word(row, positions),
-            word=name,
-            positions=positions,
-            row=row,
-            definition=whole.definition,
-            version=whole.version,
-            size=self._size,
-            text_mass=None if whole.text is None else whole.text[row],
-            _kept=self._layer_maps,
-        )
