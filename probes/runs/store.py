@@ -24,9 +24,7 @@ of a closed model) enter by the same door: any directory with a ``run.json`` and
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,36 +36,30 @@ import pyarrow.compute as pc
 from PIL import Image
 
 from probes.config.schema import Config
-from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.runs import recorded_files
 from probes.runs.image_faults import reason
 from probes.runs.images import StoredImages
 from probes.runs.part_columns import matching_columns, require_names
 from probes.runs.parts import (
     column_names,
-    disk_error,
     is_leftover,
     part_files,
     part_name,
     read_part,
-    write_bytes,
 )
-from probes.runs.record import no_record, read_record, record_bytes
+from probes.runs.record import no_record, read_record
 from probes.runs.remembered_columns import RememberedColumns
+from probes.runs.results import ResultWriter
 from probes.runs.selection import restricted
-from probes.runs.tables import read_table, table_bytes
-from probes.storage.locations import link_of, remove, run_path
+from probes.runs.tables import read_table
+from probes.storage.locations import run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
 # kinds that are asked for again and again; all columns of samples take some 480 bytes an image (DALL-Eval, 297 images)
 REMEMBERED = ("samples", "observed")
-CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
-# what a stage may name as written
-_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
 
 
-class Run:
+class Run(ResultWriter):
     """One run directory; make it with :meth:`Run.open`.
 
     Attributes
@@ -89,15 +81,12 @@ class Run:
     shard: Any = None  # of a process that shares the run with others, see `probes.execution.shards`
 
     def __init__(self, path: Path, meta: dict[str, Any]):
-        self.path = run_path(path)
-        self.meta = meta
+        super().__init__(run_path(path), meta)
         self._remembered = {
             kind: RememberedColumns(partial(self._files, kind), partial(self.part_tables, kind))
             for kind in REMEMBERED
         }
         self._images = StoredImages(self.path, self._sample_files)
-        self._stage: str | None = None
-        self._names: set[str] = set()
         self._config: tuple[dict[str, Any], Config] | None = None
 
     @classmethod
@@ -377,88 +366,3 @@ class Run:
             found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
             raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
         return read_table(path, columns, texts)
-
-    def write_table(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
-
-        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
-        """
-        endings = ("csv", "parquet") if len(frame) <= CSV_ROWS else ("parquet",)
-        self._note([f"tables/{name}.{ending}" for ending in endings])
-        if "csv" in endings:
-            write_bytes(self.path / "tables" / f"{name}.csv", csv_bytes(frame))
-        self.write_parquet(name, frame)
-
-    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
-        self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
-
-    def write_file(self, name: str, data: bytes | memoryview) -> None:
-        """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
-        self._note([name])
-        write_bytes(self.path / name, data)
-
-    def write_files(self, names: Sequence[str], data: Iterable[bytes]) -> None:
-        """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
-        self._note(names)
-        for name, content in zip(names, data, strict=True):
-            write_bytes(self.path / name, content)
-
-    @contextlib.contextmanager
-    def writing(self, stage: str) -> Iterator[None]:
-        """Remove, at the end of a stage, the results that it wrote before and has not written now.
-
-        What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
-        does not know. A stage that fails removes nothing.
-
-        Parameters
-        ----------
-        stage
-            Under which name the files are noted.
-        """
-        self._stage, self._names = stage, set()
-        try:
-            yield
-        finally:
-            self._stage = None
-        self.remove_files(sorted(set(self.written(stage)) - self._names))
-        if sorted(self._names) != self.written(stage):
-            self._note_as(stage, self._names)
-
-    def written(self, stage: str | None = None) -> list[str]:
-        """The results that a stage, or any, wrote, by their paths in the run, in order."""
-        noted = self.meta.get("written")
-        noted = noted if isinstance(noted, dict) else {}
-        noted = {key: names for key, names in noted.items() if isinstance(names, list)}
-        chosen = [stage] if stage else sorted(noted)
-        names = {str(name) for one in chosen for name in noted.get(one, ())}
-        return sorted(name for name in names if _RESULT.fullmatch(name))
-
-    def remove_file(self, name: str) -> None:
-        """Remove a file by its path in the run, if it is there."""
-        self.remove_files([name])
-
-    def remove_files(self, names: Iterable[str]) -> None:
-        """Remove files by their paths in the run, those that are there; none through a link, and no link."""
-        try:
-            remove(self.path / name for name in names if link_of(self.path, name) is None)
-        except OSError as error:
-            raise disk_error(Path(error.filename or str(self.path)), error) from None
-
-    def _note(self, names: Iterable[str]) -> None:
-        """Note what the stage under way is about to write; other commands hold no lock and note nothing."""
-        if self._stage is None:
-            return
-        self._names |= set(names)
-        noted = set(self.written(self._stage))
-        if self._names - noted:
-            self._note_as(self._stage, noted | self._names)
-
-    def _note_as(self, stage: str, names: Iterable[str]) -> None:
-        self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
-
-    def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json`` and write it with a checksum of itself."""
-        meta = {**self.meta, **fields}
-        write_bytes(self.path / "run.json", record_bytes(meta, self.path))
-        self.meta = recorded_files.as_read(meta, self.path)

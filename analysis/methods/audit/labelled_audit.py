@@ -15,11 +15,12 @@ from analysis.methods.audit.agreement import agreement_table
 from analysis.methods.audit.claims import adjust_page, possible, sentences
 from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.methods.audit.comparisons import contrast_table, model_table, rank_table
-from analysis.methods.audit.design import Design, cells
-from analysis.methods.audit.inputs import Reference, Table, read
-from analysis.methods.audit.labels import MISSING
+from analysis.methods.audit.design import Design, cells, choose_answer, require_comparable, require_reader
+from analysis.methods.audit.inputs import Reference, Table, order_levels, reference_of
+from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
 from analysis.methods.audit.reader import confusion_table, corrected_table, remarks
 from analysis.methods.audit.shares import Cells, between_table, share_table
+from analysis.methods.audit.tables import name_of, read_texts
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
 from analysis.report.listed_texts import ListedTexts
@@ -259,20 +260,29 @@ def audit(
             f"--effect: expected a difference above 0 and below 0.5, got {effect}: choose another"
         )
     folder = Path(pictures)
-    rows, readings, design = read(
-        folder,
-        labels,
-        **{"label": label, "answer": answer, "undecided": undecided, "factors": factors},
-        **{"baseline": baseline, "unit": unit, "against": against, "merge": merge, "partial": partial},
-        **{
-            "reader": reader,
-            "unlike": unlike,
-            "effect": effect,
-            "level": level,
-            "permutations": permutations,
-            "seed": seed,
-        },
+    if not folder.is_dir():
+        raise UserError(f"{folder}: expected a folder of pictures, found none: check the path")
+    path, texts = name_of(labels), read_texts(labels)
+    columns = find_columns(texts, path, label=label, factors=factors, unit=unit, reader=reader)
+    rows = read_labels(path, folder, columns, texts, merges=merge, partial=partial)
+    readings = join_answers(rows)
+    undecided = tuple(undecided or UNDECIDED)
+    answer, answers = choose_answer(readings, path, answer, undecided)
+    require_comparable(rows, readings, columns.factors, path, tuple(unlike))
+    levels = {name: tuple(dict.fromkeys(readings[name])) for name in ("model", *columns.factors)}
+    levels = order_levels(levels, columns.factors[1:], baseline)
+    by = columns.factors[0]
+    reference, sizes, said = reference_of(against, by, levels[by], len(answers))
+    design = Design(
+        *(answer, answers, undecided, columns.factors, levels, reference, sizes, bool(columns.unit), said),
+        level=level,
+        effect=effect,
+        permutations=permutations,
+        seed=seed,
+        reader=columns.reader,
     )
+    if columns.reader:
+        require_reader(readings, path, design)
     return LabelledAudit(folder, design, **measure(rows, readings, design, resamples=resamples))
 
 

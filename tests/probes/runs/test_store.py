@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from probes.errors import UserError
-from probes.runs import parts, store
+from probes.runs import parts, results, store
 from probes.runs.parts import read_part
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
@@ -221,7 +221,7 @@ def test_a_table_that_no_spreadsheet_opens_is_parquet_alone(tmp_path, monkeypatc
         run.write_table("few", rows)
         run.write_parquet("numbers", rows)
     assert run.written("measure") == ["tables/few.csv", "tables/few.parquet", "tables/numbers.parquet"]
-    monkeypatch.setattr(store, "CSV_ROWS", 2)
+    monkeypatch.setattr(results, "CSV_ROWS", 2)
     with run.writing("measure"):
         run.write_table("few", rows)
     assert run.written("measure") == ["tables/few.parquet"]
