@@ -120,6 +120,15 @@ def test_every_public_name_stands_on_its_page():
     assert documented == set(triptych.__all__) - {"__version__"}
 
 
+def test_what_a_public_class_has_from_its_bases_stands_on_its_page():
+    page = (DOCS / "reference" / "python_api.md").read_text("utf-8")
+    for name, options in re.findall(r"^\.\. autoclass:: triptych\.(\w+)\n((?:   :.*\n)*)", page, re.M):
+        _, *bases, _ = getattr(triptych, name).__mro__
+        inherited = [one for base in bases for one in vars(base) if not one.startswith("_")]
+        if ":members:\n" in options and inherited:
+            assert ":inherited-members:" in options, (name, inherited)
+
+
 @pytest.mark.parametrize(
     "page",
     sorted(set((DOCS / "validation").glob("*.md")) - {DOCS / "validation" / "index.md"}),
