@@ -54,6 +54,12 @@ def parser() -> argparse.ArgumentParser:
         "PAGE_claims.json has them",
     )
     main.add_argument(
+        "--add",
+        action="store_true",
+        help="count the claims of the runs of --repeated with those that PAGE_claims.json has of the same model and "
+        "noise, not in their place; of objects only rows that are new",
+    )
+    main.add_argument(
         "--features",
         nargs="+",
         type=command_line.run_directory,
@@ -103,20 +109,23 @@ def work(options: argparse.Namespace) -> None:
     if seen:
         text = repeated.put_section(text, features_section(seen))
     if again:
-        text = _with_claims(text, again, options.out)
+        text = _with_claims(text, again, options.out, add=options.add)
     write_bytes(options.out, text.encode())
     print(options.out)
 
 
-def _with_claims(text: str, runs: Sequence[Run], out: Path) -> str:
+def _with_claims(text: str, runs: Sequence[Run], out: Path, *, add: bool = False) -> str:
     """Return the page with the sections on claims and on objects from what is stored beside it and these runs."""
     file = stored_claims(out)
     stored = parse_json(file.read_text(encoding="utf-8")) if file.is_file() else {"claims": [], "objects": []}
     observed = [run.path for run in runs if run.config.model in BENCHMARK_MODELS and run.parts("objects")]
-    objects = {row["model"]: row for row in stored["objects"]}
-    objects |= {row["model"]: row for row in findings.page_rows(observed)} if observed else {}
+    before = {row["model"]: row for row in stored["objects"]}
+    objects = {row["model"]: row for row in findings.page_rows(observed)} if observed else {}
+    objects = objects | before if add else before | objects
     stored = {
-        "claims": repeated.merged(stored["claims"], repeated.grouped_claims(runs)),
+        "claims": (repeated.pooled if add else repeated.merged)(
+            stored["claims"], repeated.grouped_claims(runs)
+        ),
         "objects": list(objects.values()),
     }
     picture = repeated.null_picture(runs)

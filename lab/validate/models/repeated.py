@@ -7,7 +7,7 @@ contradicts what was planted.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 from PIL import Image
@@ -20,6 +20,7 @@ from analysis.tables.registry import read
 from analysis.tables.similarities.stored import timesteps
 from lab.templates import render
 from lab.validate.models.claims import ATLAS, KINDS, Truth, said
+from probes.errors import UserError
 from probes.runs.store import Run
 
 TITLE = "## What the reports of several runs claim"
@@ -27,7 +28,9 @@ NULL = "toyworld-null"
 PICTURE = "null_atlas.png"
 WIDTH = 900  # pixels
 LEVEL = 0.95  # of the intervals of rates over runs
-AUDIT = ", attributes"  # beside the name of a model: runs whose prompts are an audit's (GEP)
+# beside the name of a model, by a table that only they have: audits of attributes (GEP) and traces are counted apart
+APART = {"gep_score": ", attributes", "trace_total": ", trace"}
+RATES = ("any_false", "unhedged", "right", "small")  # of runs or cards
 KEYS = ["model", "noise"]  # runs of one model and ``sampler.noise`` are counted together
 
 
@@ -37,7 +40,7 @@ def counted_claims(run: Run) -> dict:
     Returns
     -------
     dict
-        ``model`` (audits of attributes apart, `AUDIT`), ``noise`` (``sampler.noise``), ``run``, ``seeds``; ``claims``:
+        ``model`` (with `APART`), ``noise`` (``sampler.noise``), ``run``, ``seeds``; ``claims``:
         of `lab.validate.models.claims`;
         ``false`` and ``unhedged``: how many contradict what was planted, and how many of these are no hint; ``cells``
         of the atlas (all contrasts); ``cards``, ``small`` (cards which say that nothing larger than δ is there),
@@ -51,7 +54,7 @@ def counted_claims(run: Run) -> dict:
     gap = read(run, "gap") if "gap" in run.tables() else None
     atlas = [] if gap is None else [atlas_rows(gap, contrast)["gap"] for contrast in contrasts(run.config)]
     return {
-        "model": run.config.model + (AUDIT if "gep_score" in run.tables() else ""),
+        "model": model_name(run.config.model, run.tables()),
         "noise": run.config.sampler.noise,
         "run": run.path.name,
         "seeds": ", ".join(map(str, run.config.seeds)),
@@ -67,6 +70,17 @@ def counted_claims(run: Run) -> dict:
             card.contrast[0] if card.direction > 0 else card.contrast[1] for card in primary if card.direction
         ),
     }
+
+
+def model_name(model: str, tables: Collection[str]) -> str:
+    """Return under which name the runs of a model that have these tables are counted.
+
+    Examples
+    --------
+    >>> model_name("toyworld-null", ["gap", "trace_total"]), model_name("toyworld-null", ["gap"])
+    ('toyworld-null, trace', 'toyworld-null')
+    """
+    return model + "".join(text for name, text in APART.items() if name in tables)
 
 
 def grouped_claims(runs: Sequence[Run]) -> list[dict]:
@@ -98,6 +112,50 @@ def merged(stored: Sequence[dict], found: Sequence[dict]) -> list[dict]:
     return list(groups.values())
 
 
+def pooled(stored: Sequence[dict], found: Sequence[dict]) -> list[dict]:
+    """Return groups of `grouped_claims`, the runs of those that are found added to the stored ones.
+
+    The share of filled cells is averaged over runs, which are of one design.
+
+    Raises
+    ------
+    UserError
+        A run is among the stored ones.
+    """
+    groups = {(one["name"], one["noise"]): one for one in stored}
+    added = [_sum(groups.get((one["name"], one["noise"])), one) for one in found]
+    return merged(stored, added)
+
+
+def _sum(one: dict | None, other: dict) -> dict:
+    """Return both groups of runs as one."""
+    if one is None:
+        return other
+    twice = sorted({row["run"] for row in one["rows"]} & {row["run"] for row in other["rows"]})
+    if twice:
+        raise UserError(
+            f"{one['name']}, noise {one['noise']}: expected runs that are not counted yet, got {', '.join(twice)}: "
+            "leave out --add, or these runs"
+        )
+    kinds = {row["kind"]: row for row in one["kinds"]}
+    for row in other["kinds"]:
+        before = kinds.get(row["kind"], dict.fromkeys(row, 0))
+        kinds[row["kind"]] = row | {name: before[name] + row[name] for name in row if name != "kind"}
+    runs = one["runs"] + other["runs"]
+    share = (one["share"] * one["runs"] + other["share"] * other["runs"]) / runs
+    rates = {name: {key: one[name][key] + other[name][key] for key in ("hits", "n")} for name in RATES}
+    return (
+        one
+        | rates
+        | {
+            "runs": runs,
+            "share": round(share, 1),
+            "kinds": [kinds[name] for name in KINDS if name in kinds],
+            "rows": [*one["rows"], *other["rows"]],
+        }
+    )
+
+
 def claims_section(groups: Sequence[dict], picture: bool = False) -> str:
     """Return the section of the calibration page, in Markdown: rows by model, by kind of claim and by run.
 
@@ -108,11 +166,10 @@ def claims_section(groups: Sequence[dict], picture: bool = False) -> str:
     picture : bool
         Whether the atlas of a null run stands beside the page.
     """
-    rates = ("any_false", "unhedged", "right", "small")
     return render(
         "calibration_claims",
         title=TITLE,
-        models=[one | {name: rate(**one[name]) for name in rates} for one in groups],
+        models=[one | {name: rate(**one[name]) for name in RATES} for one in groups],
         kinds=[_named(one) | row for one in groups for row in one["kinds"]],
         rows=[_named(one) | row for one in groups for row in one["rows"]],
         picture=PICTURE if picture else None,

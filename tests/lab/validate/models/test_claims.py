@@ -21,9 +21,10 @@ from analysis.tables.stage import measure
 from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions, of_trace
-from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, rate
+from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, pooled, rate
 from lab.validate.objects import findings
 from probes.config.schema import Config
+from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis import synthetic_run
 from tests.analysis.synthetic_objects import add_objects
@@ -140,6 +141,25 @@ def test_rows_of_other_models_stay_as_they_are_stored(path, tmp_path, monkeypatc
     assert "| 95.0 % | 90.0 % | 96.0 % | 91.0 % | 7 |" in text
     stored = json.loads(calibrate.stored_claims(page).read_text())
     assert calibrate.claims_sections(text, stored, True) == text
+    with pytest.raises(UserError, match="leave out --add"):
+        calibrate._with_claims(text, [opened(path, "toyworld")], page, add=True)
+
+
+def test_runs_that_are_added_are_counted_with_the_stored_ones(path):
+    runs = [opened(path, model) for model in ("toyworld-null", "toyworld-null", "toyworld")]
+    whole = grouped_claims(runs)
+    first, second = json.loads(json.dumps([grouped_claims(runs[:1]), grouped_claims(runs[1:])]))
+    with pytest.raises(UserError, match=f"got {runs[0].path.name}: leave out --add"):
+        pooled(first, second)
+    for group in second:
+        group["rows"] = [row | {"run": "other"} for row in group["rows"]]
+    added = pooled(first, second)
+    names = [row.pop("run") for group in added for row in group["rows"]]
+    assert names == [runs[0].path.name, "other", "other"]
+    for group in whole:
+        for row in group["rows"]:
+            del row["run"]
+    assert added == json.loads(json.dumps(whole))
 
 
 def test_the_sections_of_the_docs_are_those_of_what_is_stored():
