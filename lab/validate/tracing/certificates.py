@@ -1,8 +1,8 @@
 """Certificates of causal structures: ``python -m lab.validate.tracing.certificates [MODEL ...]``.
 
-The effects of all subsets of a structure's places, by patched images: the truth that methods are scored against. Keys and
-values of a subset are exchanged between images of the same noise, in the neutral word's image (sufficiency) and in the
-others' (necessity).
+The effects of all subsets of a structure's places, by patched images: the truth that methods are scored against. Keys
+and values of a subset are exchanged between images of the same noise, in the neutral word's image (sufficiency) and in
+the others' (necessity).
 """
 
 from __future__ import annotations
