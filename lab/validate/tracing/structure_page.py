@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.localisation import localisation
+from analysis.stats.shares import shares
 from lab.templates import render
 from lab.validate.tracing.certificates import name_of, subsets
 from lab.validate.tracing.structure_scores import LABELS, SIGNED
@@ -49,6 +50,7 @@ def page(results: Mapping[str, Result]) -> str:
         told=_told_apart(overall),
         pairs=len(LABELS) * (len(LABELS) - 1) // 2,
         directions=_directions(results),
+        paths=[row for name, result in results.items() for row in _paths(name, result)],
     )
 
 
@@ -109,6 +111,23 @@ def _directions(results: Mapping[str, Result]) -> list[tuple[str, list[tuple[str
             for method in SIGNED:
                 mean = np.array(result["methods"][method], float).mean(0)
                 rows.append((LABELS[method], [(result["sites"][one], mean[one]) for one in places]))
+    return rows
+
+
+def _paths(name: str, result: Result) -> list[dict[str, Any]]:
+    """Return what each place does alone, and with a later one held at the neutral word."""
+    rows = []
+    for pair, stored in result["paths"].items():
+        alone, held = np.array(stored, float).T
+        rows.append(
+            {
+                "name": name,
+                "pair": pair.split(" > "),
+                "alone": alone.mean(),
+                "held": held.mean(),
+                "through": shares((alone - held)[:, None], alone, level=LEVEL),
+            }
+        )
     return rows
 
 

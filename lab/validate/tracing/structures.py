@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.validate.tracing.certificates import PROMPTS, SEEDS, STEPS
+from lab.validate.tracing.paths import paths
 from lab.validate.tracing.structure_page import page
 from lab.validate.tracing.structure_scores import Trial, as_json, scores
 from probes import command_line
@@ -63,6 +64,10 @@ def work(options: argparse.Namespace) -> None:
         trial = Trial.of(pipe, structures()[name], **asked)
         found = scores(trial, lambda text, name=name: print(f"{name}: {text}", file=sys.stderr, flush=True))
         results[name] = {**asked, "sites": list(trial.sites), "methods": as_json(found, options.seeds)}
+        by_pair = {
+            " > ".join(pair): values for pair, values in paths(trial, structures()[name].sites).items()
+        }
+        results[name]["paths"] = as_json(by_pair, options.seeds)
         results = {one: results[one] for one in STRUCTURES if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
     write_bytes(options.out, page(results).encode())

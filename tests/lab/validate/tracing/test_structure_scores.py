@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from lab.validate.tracing import structure_scores
+from lab.validate.tracing.paths import paths
 from lab.validate.tracing.structure_page import page, true_places
 from lab.validate.tracing.structure_scores import LABELS, Trial, as_json, orders, shapley, swaps
 from lab.validate.tracing.structures import main
@@ -48,6 +49,17 @@ def test_single_swaps_find_nothing_where_both_places_are_needed():
     assert found["sufficiency"].shape == (1, 7) and not found["sufficiency"].any()
     assert (np.abs(found["necessity"][0, true]) > 1).all() and not found["necessity"][0, ~true].any()
     assert not found["shapley"][0, ~true].any() and found["shapley"][0, true].all()
+
+
+@pytest.mark.parametrize(("name", "kept"), [("toyworld-chain", 0.0), ("toyworld-redundant", 1.0)])
+def test_a_path_is_cut_where_the_second_place_shows_what_the_first_has_read(name, kept):
+    pipe = loading.load(loading.resolve(name), device="cpu").pipe
+    pipe.set_progress_bar_config(disable=True)
+    structure = structures()[name]
+    (values,) = paths(Trial.of(pipe, structure, prompts=1, seeds=1, steps=3), structure.sites).values()
+    alone, held = values[0]
+    assert abs(alone) > 1
+    assert held == pytest.approx(kept * alone, abs=1e-6)
 
 
 def test_seeds_of_a_prompt_are_averaged():
