@@ -14,7 +14,7 @@ from analysis.stats.shares import shares
 from lab.templates import render
 from lab.validate.tracing.certificates import name_of, subsets
 from lab.validate.tracing.structure_scores import LABELS, SIGNED
-from probes.toyworld.structures.truth import Structure, structures
+from probes.toyworld.structures.truth import CausalStructure, structures
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
 ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -131,7 +131,7 @@ def _paths(name: str, result: Result) -> list[dict[str, Any]]:
     return rows
 
 
-def _model(structure: Structure) -> dict[str, Any]:
+def _model(structure: CausalStructure) -> dict[str, Any]:
     total = structure.certificate()["total"]
     return {
         "name": structure.name,
@@ -142,7 +142,7 @@ def _model(structure: Structure) -> dict[str, Any]:
     }
 
 
-def _subsets(structure: Structure) -> dict[str, Any]:
+def _subsets(structure: CausalStructure) -> dict[str, Any]:
     """Return what sets of places do, as shares of the total effect where there is one, by the number of places."""
     found, number = structure.certificate(), len(structure.places)
     whole = found["total"]["mean"] if structure.kind != "opposing" else 1.0

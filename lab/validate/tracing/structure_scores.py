@@ -23,7 +23,7 @@ from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld.checker import read_images
-from probes.toyworld.structures.truth import Structure
+from probes.toyworld.structures.truth import CausalStructure
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import World, load_world
 
@@ -68,7 +68,7 @@ class Trial:
     world: World
 
     @classmethod
-    def of(cls, pipe: Any, structure: Structure, *, prompts: int, seeds: int, steps: int) -> Trial:
+    def of(cls, pipe: Any, structure: CausalStructure, *, prompts: int, seeds: int, steps: int) -> Trial:
         """Return the trial on the prompts and noises of certificates."""
         world = load_world(structure.world)
         draws = triplet_draws(pipe, prompts, seeds)
