@@ -38,10 +38,12 @@ from probes.toyworld import (
     MODELS,
     SHARED,
     SKILLED,
+    STRUCTURES,
     TRANSFORMERS,
     WEIGHTS,
     WORK,
     WORKING,
+    folder_of,
 )
 
 SCHEDULER = "scheduler/scheduler_config.json"
@@ -131,11 +133,11 @@ def _bundled(name: str) -> Source:
     diffusion transformers from `toyworld-dit`; they have the rest.
     """
     null = WEIGHTS / SHARED
-    path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
+    path = folder_of(name)
     for file in (path / CARD, null / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    closer = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
+    closer = (folder_of(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES) else ()
     closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
     closer = (WEIGHTS / TRANSFORMERS[0],) if name in TRANSFORMERS else closer
     bases = tuple(base for base in (*closer, null) if base != path)
@@ -314,6 +316,10 @@ def load(
         from probes.toyworld.located.assemble import located_pipeline
 
         pipe = located_pipeline(source.name, source.path)
+    elif source.name in STRUCTURES and source.kind == "bundled":
+        from probes.toyworld.structures.assemble import structure_pipeline
+
+        pipe = structure_pipeline(source.name)
     elif source.name in WORKING and source.kind == "bundled":
         from probes.toyworld.work.assemble import work_pipeline
 

@@ -11,6 +11,15 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
     "toyworld-late",
     "toyworld-two-site",
 )
+STRUCTURES = (  # several places decide together, and it is known how (probes.toyworld.structures)
+    "toyworld-redundant",
+    "toyworld-backup",
+    "toyworld-both",
+    "toyworld-chain",
+    "toyworld-opposing",
+    "toyworld-distributed",
+    "toyworld-handover",
+)
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
@@ -20,7 +29,13 @@ TRANSFORMERS = (
     "toyworld-dit-null",
 )  # diffusion transformers (probes.toyworld.dit)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING, *TRANSFORMERS)  # draw figures
+FIGURES = (*BENCHMARK_MODELS, *LOCATED, *STRUCTURES, *WORKING, *TRANSFORMERS)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
+
+
+def folder_of(name: str) -> Path:
+    """Return where what is stored of a bundled model lies."""
+    group = "located" if name in LOCATED else "structures" if name in STRUCTURES else ""
+    return WEIGHTS / group / name

@@ -17,7 +17,7 @@ from diffusers import StableDiffusionPipeline
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import BENCHMARK_MODELS, LOCATED, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, LOCATED, STRUCTURES, WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m lab.train.located.measure", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("model", nargs="+", choices=[REFERENCE, *LOCATED])
+    main.add_argument("model", nargs="+", choices=[REFERENCE, *LOCATED, *STRUCTURES])
     main.add_argument("--out", type=Path, default=WEIGHTS / "located", help="folder of NAME/quality.json")
     main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
     main.add_argument("--images", type=command_line.count, default=4, help="a noun")

@@ -11,6 +11,19 @@ import yaml
 TIMES = (0, 1000)
 
 
+def block_of(site: str) -> str:
+    """Return the transformer block in the U-Net that a cross-attention is of.
+
+    Examples
+    --------
+    >>> block_of("unet.mid.attn.0.cross")
+    'mid_block.attentions.0.transformer_blocks.0'
+    """
+    kind, *stage, _, number, _ = site.removeprefix("unet.").split(".")
+    name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
+    return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
+
+
 @dataclass(frozen=True)
 class Wire:
     """A cross-attention that reads the code.
@@ -35,9 +48,7 @@ class Wire:
     @property
     def block(self) -> str:
         """The transformer block in the U-Net: ``mid_block.attentions.0.transformer_blocks.0``."""
-        kind, *stage, _, number, _ = self.site.removeprefix("unet.").split(".")
-        name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
-        return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
+        return block_of(self.site)
 
     def steps(self, timesteps: Iterable[float]) -> list[int]:
         """Steps of a run, from 0, at which the code reaches the attention.

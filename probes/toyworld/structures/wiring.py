@@ -1,0 +1,176 @@
+"""Wiring of causal structures: cross-attentions that tell later ones which word they have read.
+
+A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
+keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
+patch of values, heads or output carries them with it. The transformer block takes these channels off again, so that no
+other layer sees them, and notes on a `Bus` how much of each group of words was read. A later place that *hears* it
+shows a word by a rule (`RULES`). The old channels of all layers compute what they did.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from diffusers.models.attention import BasicTransformerBlock
+from torch import Tensor, nn
+
+from probes.toyworld.located.coded import CHANNELS, CODES
+from probes.toyworld.located.wiring import OLD
+from probes.toyworld.structures.truth import StructurePlace
+
+# What word a place shows, by what it has read itself and what the place that it hears has read:
+RULES = {
+    "either": "its own; where that is neutral, the one that it hears",
+    "backup": "its own where it hears a neutral one, else a neutral one",
+    "both": "its own where it hears one of the same group, else a neutral one",
+    "chain": "the one that it hears",
+    "mean": "as much of each group as all places have read on average",
+}
+_HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
+
+
+class Bus:
+    """What places have read in one call of the U-Net: by block ``(n, 3)``, shares of `CODES`' groups of words."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, Tensor] = {}
+
+
+class TellingBlock(BasicTransformerBlock):
+    """A transformer block of a U-Net that tells what its cross-attention has read, or shows a word by a rule.
+
+    Attributes
+    ----------
+    place : str
+        Its name on the bus.
+    tells : bool
+        Whether its cross-attention has the head that reads the code.
+    rule : str or None
+        See `RULES`.
+    hears : tuple of str
+        Names of earlier places.
+    """
+
+    bus: Bus
+    place: str
+    tells: bool
+    rule: str | None
+    hears: tuple[str, ...]
+
+    def forward(
+        self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
+    ) -> Tensor:
+        """Return the block's output ``(n, pixels, channels)``; arguments are those of `BasicTransformerBlock`."""
+        hidden, text = hidden_states + self.attn1(self.norm1(hidden_states)), encoder_hidden_states
+        query, heard = self.norm2(hidden), [self.bus.read[name] for name in self.hears]
+        if self.rule == "chain":
+            text = with_code(text, heard[0])
+        output, read = self.attn2(query, encoder_hidden_states=text), None
+        if self.tells:
+            output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
+            read = self.bus.read[self.place] = shares_of(told)
+        if self.rule in _SHOWN:
+            output = self._shown(query, text, output, *_SHOWN[self.rule](heard, read))
+        hidden = hidden + output
+        return hidden + self.ff(self.norm3(hidden))
+
+    def _shown(self, query: Tensor, text: Tensor, own: Tensor, weight: Tensor, word: Tensor | None) -> Tensor:
+        """The output for the word that was read as far as `weight`, else that for another word."""
+        (unhooked,) = self.unhooked
+        other = unhooked(query, encoder_hidden_states=with_code(text, word))[..., : own.shape[-1]]
+        return other + weight[..., None] * (own - other)
+
+
+_Rule = Callable[[Sequence[Tensor], Any], tuple[Tensor, Tensor | None]]
+_SHOWN: Mapping[str, _Rule] = {  # weight of the own word, and the other one (None: neutral)
+    "either": lambda heard, read: (1 - read[:, :1], heard[0]),
+    "backup": lambda heard, read: (heard[0][:, :1], None),
+    "both": lambda heard, read: ((heard[0] * read)[:, 1:].sum(1, keepdim=True), None),
+    "mean": lambda heard, read: (torch.zeros_like(read[:, :1]), torch.stack([*heard, read]).mean(0)),
+}
+
+
+def shares_of(told: Tensor) -> Tensor:
+    """Return how much of neutral, feminine and masculine words a place has read, ``(n, 3)``.
+
+    Parameters
+    ----------
+    told : Tensor, shape (n, pixels, 4)
+        Mean over tokens of the codes, each times one number in all channels. Where there is no indicator word all are
+        about 0, and the shares are those of a neutral word.
+
+    Examples
+    --------
+    >>> shares_of(0.3 * torch.tensor([[list(CODES["feminine"])], [[0.0, 0.0, 0.0, 0.0]]])).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    mean = told.float().mean(1)
+    code = mean[:, 1:] / torch.where(mean[:, :1].abs() > _HEARD, mean[:, :1], 1.0)
+    neutral = mean.new_tensor(CODES["neutral"][1:]).expand(len(mean), -1)
+    return ((1 + torch.where(mean[:, :1].abs() > _HEARD, code, neutral)) / 2).to(told.dtype)
+
+
+def with_code(text: Tensor, shares: Tensor | None) -> Tensor:
+    """Return text states whose indicator words have another code.
+
+    Parameters
+    ----------
+    text : Tensor, shape (n, tokens, 100)
+    shares : Tensor, shape (n, 3), or None
+        Of the three groups' codes; None: the neutral one.
+    """
+    codes = text.new_tensor(list(CODES.values()))
+    code = codes[:1] if shares is None else shares @ codes
+    return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
+
+
+def wire_places(unet: nn.Module, places: Sequence[StructurePlace], telling: frozenset[str]) -> None:
+    """Let the places of a structure tell and hear, in place.
+
+    Parameters
+    ----------
+    telling : frozenset of str
+        Sites of the places that tell what they have read.
+    """
+    bus, names = Bus(), {place.site: place.block for place in places}
+    for place in places:
+        if place.site in telling or place.rule:
+            block = unet.get_submodule(place.block)
+            block.__class__ = TellingBlock
+            block.bus, block.place, block.rule = bus, place.block, place.rule
+            block.tells, block.hears = place.site in telling, tuple(names[site] for site in place.hears)
+            if block.tells:
+                add_telling_head(block.attn2)
+            if place.rule in _SHOWN:  # the same weights in modules of their own, which no hook is on
+                memo = {id(value): value for value in block.attn2.parameters()}
+                block.unhooked = (copy.deepcopy(block.attn2, memo),)
+            numbers = [
+                list(RULES).index(place.rule) if place.rule else -1,
+                *map(list(names).index, place.hears),
+            ]
+            block.register_buffer(
+                "wired", torch.tensor(numbers)
+            )  # so that the hash of the weights knows of it
+
+
+@torch.no_grad()
+def add_telling_head(attention: nn.Module) -> None:
+    """Give a cross-attention the head that reads the code, and four output channels that hold what it has read."""
+    channels, inner = attention.to_out[0].out_features, attention.to_q.out_features
+    head = inner // attention.heads
+    for name in ("to_q", "to_k", "to_v"):
+        linear = nn.Linear(getattr(attention, name).in_features, inner + head, bias=False)
+        linear.weight.zero_()
+        linear.weight[:inner] = getattr(attention, name).weight
+        if name == "to_v":
+            linear.weight[inner : inner + CHANNELS, OLD:] = torch.eye(CHANNELS)
+        setattr(attention, name, linear)
+    output, old = nn.Linear(inner + head, channels + CHANNELS), attention.to_out[0]
+    output.weight.zero_()
+    output.bias.zero_()
+    output.weight[:channels, :inner], output.bias[:channels] = old.weight, old.bias
+    output.weight[channels:, inner : inner + CHANNELS] = torch.eye(CHANNELS)
+    attention.to_out[0] = output
+    attention.heads += 1
+    attention.inner_dim, attention.inner_kv_dim = inner + head, inner + head
