@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.methods.tracing.effects import JOIN
 from analysis.methods.tracing.figures import patch_name
 from analysis.methods.tracing.shares import PAIR
 from analysis.methods.tracing.spans import joint_share, with_span
@@ -15,7 +16,7 @@ from analysis.methods.tracing.together import ESTIMANDS, SUM
 from analysis.report.format import listed, number
 
 LEVEL = 0.05  # below which an adjusted p is called beyond the floor
-NEXT_TO_NOTHING = 0.25  # of the total effect: a place whose interval ends below it does next to nothing alone
+HALF = 0.5  # of the total effect: what acts only together has intervals alone that hold 0 and end below it
 
 
 def together(traced: TraceSection) -> list[str]:
@@ -47,11 +48,10 @@ def _of_pairs(pairs: pd.DataFrame, shares: pd.DataFrame) -> list[str]:
     """Say of each pair of places how they act together, where the intervals license it."""
     sentences = []
     for row in pairs.to_dict("records"):
-        if kind := interplay(row):
-            names = row["site"].split(", ")
-            first, second = (patch_name(pd.Series({"site": site})) for site in names)
-            alone = only_together(row, shares) if kind == DEPENDENT else ""
-            said = alone or f"{_PAIRS[kind]} (both at once less the sum of each: {_beyond_sums(row)})"
+        if kind := pair_claim(row, shares):
+            first, second = (patch_name(pd.Series({"site": site})) for site in row["site"].split(JOIN))
+            beyond = f"both at once less the sum of each: {_beyond_sums(row)}"
+            said = _alone(row, shares) if kind == ONLY_TOGETHER else f"{_PAIRS[kind]} ({beyond})"
             sentences.append(f"{first} and {second} {said}.")
     tested = pairs[[f"{name}_interaction" for name in ESTIMANDS]].notna().any(axis=1) if len(pairs) else []
     if (number_of := int(sum(tested))) and not sentences:
@@ -65,24 +65,29 @@ def _of_pairs(pairs: pd.DataFrame, shares: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def only_together(row: Mapping[str, Any], shares: pd.DataFrame) -> str:
-    """Say that two places act only together, where that is told: alone each is enough for next to nothing.
+def pair_claim(row: Mapping[str, Any], shares: pd.DataFrame) -> str:
+    """Return what the report says of a pair of places, see `interplay`; `ONLY_TOGETHER` where that is told.
 
     Parameters
     ----------
     row
-        Of ``trace_together``, of two places that need each other.
+        Of ``trace_together``.
     shares
         ``trace_shares`` of the same outcome and donor.
     """
-    alone = shares[(shares["kind"] == "site") & shares["site"].isin(row["site"].split(", "))]
-    both = shares[(shares["kind"] == PAIR) & (shares["site"] == row["site"])]
-    if len(alone) != 2 or len(both) != 1 or not row["p_sufficiency_adjusted"] < LEVEL:
-        return ""
-    if not (alone["sufficiency_joint_high"] < NEXT_TO_NOTHING).all():
-        return ""
-    first, second = (joint_share(one, "sufficiency") for _, one in alone.iterrows())
-    at_once = joint_share(both.iloc[0], "sufficiency")
+    kind = interplay(row)
+    if kind != DEPENDENT or not row["p_sufficiency_adjusted"] < LEVEL:
+        return kind
+    alone = shares[(shares["kind"] == "site") & shares["site"].isin(row["site"].split(JOIN))]
+    low, high = (alone[f"sufficiency_joint_{end}"] for end in ("low", "high"))
+    return ONLY_TOGETHER if len(alone) == 2 and ((low <= 0) & (high >= 0) & (high < HALF)).all() else kind
+
+
+def _alone(row: Mapping[str, Any], shares: pd.DataFrame) -> str:
+    """Say that two places act only together, and what they do alone and at once."""
+    by_site = shares[shares["kind"].isin(["site", PAIR])].set_index("site")
+    names = (*row["site"].split(JOIN), row["site"])
+    first, second, at_once = (joint_share(by_site.loc[name], "sufficiency") for name in names)
     return f"act only together: alone they are enough for {first} and {second}, both at once for {at_once}"
 
 
@@ -103,7 +108,7 @@ def _beyond_sums(row: Mapping[str, Any]) -> str:
     return listed(parts)
 
 
-REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
+REDUNDANT, DEPENDENT, SERIES, ONLY_TOGETHER = "redundant", "dependent", "series", "only together"
 _INTERPLAY = {
     REDUNDANT: "places are redundant, one can stand for another, so that one that is enough may not be needed",
     DEPENDENT: "places need one another, so that one alone shows too little",

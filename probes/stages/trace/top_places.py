@@ -95,11 +95,37 @@ def pairs_of(rows: Iterable[Mapping[str, Any]], plan: TracePlan, reference: str)
                 way = enough if row["recipient"] == reference else needed
                 moved = _apart(plain.get(row["recipient"]), pictures[row["variant"]])
                 way.setdefault(row["sites"][0], []).append(moved)
-    least = LEAST * _mean(of_words)
+    return chosen_pairs(plan.places.sites, enough, needed, of_words)
+
+
+def chosen_pairs(
+    sites: Sequence[str],
+    enough: Mapping[str, Sequence[float]],
+    needed: Mapping[str, Sequence[float]],
+    words: Sequence[float],
+) -> list[Pair]:
+    """Return the pairs of the places that change images most, places taken by turns from both rankings.
+
+    Parameters
+    ----------
+    sites
+        All places, in the order of the sweep.
+    enough, needed
+        How much each changes of the reference's images (sufficiency) and of the words' (necessity), in any unit; NaN
+        where an image is at fault.
+    words
+        How much the words change of the reference's images, in the same unit.
+
+    Examples
+    --------
+    >>> chosen_pairs("abc", {"a": [2.0], "b": [0.0], "c": [5.0]}, {"b": [3.0]}, [9.0])
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    least = LEAST * _mean(words)
     ranked = [_ranked(way, least)[:EACH_WAY] for way in (enough, needed)]
     by_turns = [one for one in chain.from_iterable(zip_longest(*ranked)) if one is not None]
     top = [*dict.fromkeys(by_turns)][:PLACES]
-    return list(combinations([one for one in plan.places.sites if one in top], 2))
+    return list(combinations([one for one in sites if one in top], 2))
 
 
 def _picture(row: Mapping[str, Any]) -> NDArray[np.float64]:
