@@ -131,11 +131,13 @@ class Trace(Section):
     pairs: Annotated[
         Pairs,
         option(
-            "Pairs of the `sites` that are patched together: `all`, or a list; both of the same part. They show which"
-            " places are redundant.",
+            "Pairs of the `sites` that are patched together. They show which places are redundant and which act only"
+            " together. `top`: those of at most 4 attentions to the text that change the first 4 prompts' images most,"
+            " alone (sufficiency) or by their absence (necessity); `all`, or a list, both of the same part; [] for"
+            " none.",
             example=[["unet.mid.attn.0.cross", "unet.up.1.attn.0.cross"]],
         ),
-    ] = Field([])
+    ] = "top"
     batch: Annotated[
         AutoOrCount,
         option(

@@ -322,8 +322,8 @@ _Pair = Annotated[
     takes("two addresses of `sites`"),
 ]
 Pairs = Annotated[
-    Literal["all"] | list[_Pair],
-    takes("`all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
+    Literal["top", "all"] | list[_Pair],
+    takes("`top`, `all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
 ]
 Permutations = Annotated[
     Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],

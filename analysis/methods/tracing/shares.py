@@ -22,8 +22,9 @@ from analysis.stats.resampling import matrix
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 
-VERSION = "trace_shares/2"
+VERSION = "trace_shares/3"
 NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn, or without an outcome"
+PAIR = "pair"
 NO_CURVE = "no curve was drawn"
 SHARE_COLUMNS = (
     *("outcome", *WHAT, "donor"),
@@ -101,7 +102,8 @@ def curve_of(one: Effects, donor: str, places: Sequence[Place], sampling: dict[s
 def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return the shares of patches of some kinds: one row per outcome, donor and patch, with `SHARE_COLUMNS`.
 
-    The patches of an outcome and donor are one family. Shares have an interval of their own and one of the whole family
+    The patches of an outcome and donor are one family, pairs of places one of their own, so that what is said of single
+    places does not depend on whether pairs were drawn. Shares have an interval of their own and one of the whole family
     (``…_joint_low``, ``…_joint_high``), which holds for the largest of them, too. ``effect`` and ``necessity_effect``
     are the numerators over prompts in units of the outcome, with intervals of the family: they hold without a total
     effect. ``beyond`` is the share beyond the floor with the interval of the family; ``p_value`` and ``p_adjusted`` are
@@ -109,11 +111,14 @@ def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[
     are of the effects themselves. ``n_effective`` prompts carry the variance of sufficiency: where they are few its
     interval reaches as far as the words move any prompt (`analysis.stats.rare_changes`).
     """
+    kinds = list(kinds)
+    families = [[kind for kind in kinds if (kind == PAIR) == pairs] for pairs in (False, True)]
     tables = [
-        _shares_of(one, one.places(kinds), donor, sampling)
+        _shares_of(one, places, donor, sampling)
         for one in traced
         for donor in one.donors
-        if one.places(kinds)
+        for family in families
+        if (places := one.places(family))
     ]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(SHARE_COLUMNS))
 

@@ -17,15 +17,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
-from analysis.methods.tracing.shares import mean_effects
+from analysis.methods.tracing.shares import PAIR, mean_effects
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 from probes.stages.trace.patch_sites import POOLED
 from probes.stages.trace.variants import KEYS_AND_VALUES
 
-VERSION = "trace_together/1"
+VERSION = "trace_together/2"
 NOT_ALL = "not every attention to the text was patched alone with its keys and values"
-SUM, PAIR = "sum", "pair"
+SUM = "sum"
 ESTIMANDS = ("sufficiency", "necessity")
 TOGETHER_COLUMNS = (
     *("outcome", "donor", "kind", "site", "part", "n_places"),
@@ -46,9 +46,10 @@ def together_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.Da
     """Return ``trace_together``: one row per outcome, donor and set of places, with `TOGETHER_COLUMNS`.
 
     ``kind`` is ``sum``, of every place that was swept, or ``pair``. Where every way of the text was swept the sum is of
-    these, without what lies before or behind them. The sum of shares has an interval of its own,
-    interactions one of all rows of an outcome and donor, as shares of the total effect; without a total effect they
-    are NaN, and their p-values, and the interaction in units of the outcome, those of the effects themselves.
+    these, without what lies before or behind them. The sum of shares has an interval of its own; interactions, as
+    shares of the total effect, have one of all rows of an outcome and donor, of sufficiency and necessity together, so
+    that whatever is said of any of them is one family. Without a total effect they are NaN, and their p-values, and
+    the interaction in units of the outcome, those of the effects themselves.
 
     Parameters
     ----------
@@ -96,22 +97,34 @@ def _of(one: Effects, rows, donor: str, sampling: dict[str, Any]) -> pd.DataFram
             "n_places": [len(places) for _, places, _ in rows],
         }
     ).assign(outcome=one.outcome, donor=donor, version=f"{VERSION}, {one.version}", n_prompts=0)
+    sums, apart = [], []
     for name in ESTIMANDS:
         effect = getattr(one, name)
-        sums = np.column_stack([sum(effect(place, donor) for place in places) for _, places, _ in rows])
+        sums.append(np.column_stack([sum(effect(place, donor) for place in places) for _, places, _ in rows]))
         at_once = [one.nothing if whole is None else effect(whole, donor) for _, _, whole in rows]
-        apart = np.column_stack(at_once) - sums
-        of_sums, beyond = shares(sums, total, **sampling), shares(apart, total, **sampling)
-        itself = mean_effects(apart, total, sampling)
-        told = ~np.isnan(beyond.share)
+        apart.append(np.column_stack(at_once) - sums[-1])
+    # one family: where either of them is told, the claim is the same
+    every = np.hstack(apart)
+    beyond, itself = shares(every, total, **sampling), mean_effects(every, total, sampling)
+    told = ~np.isnan(beyond.share)
+    p_value = np.where(told, beyond.p_value, itself.p_value)
+    p_adjusted = np.where(told, beyond.p_adjusted, itself.p_adjusted)
+    for number, name in enumerate(ESTIMANDS):
+        of_sums, own = (
+            shares(sums[number], total, **sampling),
+            slice(number * len(rows), (number + 1) * len(rows)),
+        )
+        ends = beyond.share[own], beyond.joint_low[own], beyond.joint_high[own]
         table = table.assign(
             **interval_columns(f"{name}_sum", of_sums.share, of_sums.low, of_sums.high),
-            **interval_columns(f"{name}_interaction", beyond.share, beyond.joint_low, beyond.joint_high),
+            **interval_columns(f"{name}_interaction", *ends),
             **{
-                f"{name}_effect_interaction": itself.ratio,
-                f"p_{name}": np.where(told, beyond.p_value, itself.p_value),
-                f"p_{name}_adjusted": np.where(told, beyond.p_adjusted, itself.p_adjusted),
-                f"{name}_reason": _reasons(of_sums.reason, apart, [whole is None for _, _, whole in rows]),
+                f"{name}_effect_interaction": itself.ratio[own],
+                f"p_{name}": p_value[own],
+                f"p_{name}_adjusted": p_adjusted[own],
+                f"{name}_reason": _reasons(
+                    of_sums.reason, apart[number], [whole is None for _, _, whole in rows]
+                ),
             },
             n_prompts=np.maximum(table["n_prompts"], of_sums.n),
         )

@@ -12,7 +12,7 @@ import numpy as np
 from probes.config.trace_options import Trace
 from probes.config.types import EXACT
 from probes.errors import UserError
-from probes.stages.trace.patch_sites import PatchSites, in_text, is_attention
+from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
 
 KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "pair", "cut")
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
@@ -234,8 +234,13 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
 
 
 def _pairs(at: Sequence[Variant], trace: Trace) -> Iterator[tuple[Variant, Variant]]:
-    """Yield the pairs of patched places that are patched together, in the order of the sweep."""
+    """Yield the pairs of patched places that are patched together, in the order of the sweep.
+
+    Those of the top places are none before they are chosen (`probes.stages.trace.top_places`).
+    """
     places = {one.sites[0]: number for number, one in enumerate(at)}
+    if trace.pairs == "top":
+        return
     if trace.pairs == "all":
         if len(at) > EXACT:
             raise UserError(
@@ -250,13 +255,21 @@ def _pairs(at: Sequence[Variant], trace: Trace) -> Iterator[tuple[Variant, Varia
                 f"trace.pairs: expected addresses of trace.sites such as {next(iter(places))}, got {missing[0]!r:.60}:"
                 " name one of them"
             )
-        first, second = (at[places[name]] for name in pair)
+        first, second = _as_ways([at[places[name]] for name in pair])
         if (first.part, first.source) != (second.part, second.source):
             raise UserError(
                 f"trace.pairs: expected two sites of one part, got {pair[0]} ({first.part}) and {pair[1]}"
                 f" ({second.part}): pair others"
             )
         yield first, second
+
+
+def _as_ways(pair: Sequence[Variant]) -> list[Variant]:
+    """Two places, the pooled text beside an attention as a way of the text as that is."""
+    attentions = [one for one in pair if is_attention(one.sites[0]) and one.part == KEYS_AND_VALUES]
+    return [
+        replace(one, part=KEYS_AND_VALUES) if one.sites == (POOLED,) and attentions else one for one in pair
+    ]
 
 
 def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:

@@ -30,6 +30,7 @@ WORLDS = {
     "opposing": lambda a, b: 21.2 * a - 22.0 * b,
     "redundant": lambda a, b: 10.0 * np.maximum(np.maximum(0.9 * a, 0.8 * b), a * b),
     "dependent": lambda a, b: 10.0 * a * b,
+    "partly": lambda a, b: 10.0 * (0.4 * a + 0.4 * b * (0.1 + 0.9 * a) + 0.2 * a * b),
     "apart": lambda a, b: 6.0 * a + 4.0 * b,
 }
 
@@ -133,7 +134,11 @@ def test_redundant_places_are_enough_alone_and_needed_together():
 def test_places_that_need_each_other_and_places_apart():
     made = tables(effects("dependent"))
     assert interplay(both(made, "trace_together").iloc[1]) == "dependent"
-    assert "need each other" in str(said(made))
+    alone = both(made, "trace_shares").query("kind == 'site'")["sufficiency"].map("{:.2f}".format)
+    only = "mid · attn 0 · cross act only together: alone they are enough for " + alone[0].replace("-", "−")
+    assert only in str(said(made)) and "need each other" not in str(said(made))
+    partly = tables(effects("partly"))  # the first does 0.4 alone: more than next to nothing
+    assert "mid · attn 0 · cross need each other (both at once less" in str(said(partly))
     made = tables(effects("apart"))
     rows = both(made, "trace_together")
     assert [interplay(row) for row in rows.to_dict("records")] == [""] * 4
@@ -142,9 +147,44 @@ def test_places_that_need_each_other_and_places_apart():
     assert "redundant" not in texts and "need each other" not in texts and "oppose" not in texts
 
 
+def test_places_in_series():
+    """The second shows what the first wrote: a patch of either is enough, and both are needed."""
+    traced = effects("apart")
+    where = [place("site", SITES[0]), place("site", SITES[1]), place("pair", *SITES[:2])]
+    chained = {
+        (one, recipient, donor): traced.plain[donor]
+        for one in where
+        for recipient, donor in [(key[1], key[2]) for key in traced.patched if key[0] == one]
+    }
+    series = Effects(**{**traced.__dict__, "patched": {**traced.patched, **chained}})
+    made = tables(series)
+    row = both(made, "trace_together").query("kind == 'pair'").iloc[0]
+    assert row["sufficiency_interaction"] == pytest.approx(-1) == row["necessity_interaction"]
+    assert interplay(row) == "series"
+    assert "mid · attn 0 · cross act in series: either is enough and either is needed" in str(said(made))
+
+
+def test_what_is_said_of_single_places_is_the_same_without_pairs():
+    """Pairs are a family of their own: intervals of all places are as wide as without them."""
+    traced = effects("apart")
+    single = {key: value for key, value in traced.patched.items() if key[0][0] != "pair"}
+    without = Effects(**{**traced.__dict__, "patched": single})
+    tables = [share_table([one], ("site", "pair", "complete"), SAMPLING) for one in (traced, without)]
+    apart = tables[0].query("kind != 'pair'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(apart, tables[1])
+    assert (tables[0]["kind"] == "pair").sum() == 9 and len(apart) == 12
+
+
+def test_pairs_that_are_not_told_are_counted():
+    texts = str(said(tables(effects("apart"))))
+    assert (
+        "None of the 3 pairs of places that were patched together differs from the sum of its places" in texts
+    )
+
+
 def test_without_pairs_the_report_says_how_to_patch_them_and_sums_need_all_places():
     made = tables(effects("redundant", pairs=False))
-    assert "Pairs of the first places, patched together (`trace.pairs`), show which." in str(said(made))
+    assert "Pairs of places, patched together (`trace.pairs`), show which." in str(said(made))
     traced = effects("redundant", pairs=False)
     partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
     table = together_table([Effects(**{**traced.__dict__, "patched": partly})], SAMPLING)
