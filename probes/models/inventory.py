@@ -13,7 +13,8 @@ from probes.json_text import parse_json
 from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
 from probes.prompts import sets
-from probes.toyworld import FIGURES, LOCATED, MODELS, TRANSFORMERS, WEIGHTS
+from probes.toyworld import FIGURES, LOCATED, MODELS, TRANSFORMERS, WIRED, bundled_folder
+from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.world import load_world
 
@@ -50,6 +51,10 @@ def _about(name: str) -> str:
         truth = located_models()[name]
         where = f"at {' and '.join(truth.sites)}" if truth.sites else "nowhere"
         return f"as {truth.world}; the word enters {where} ({truth.kind})"
+    if name in WIRED:
+        sites = wired_models()[name].sites
+        where = f"at {' and '.join(sites)}" if sites else "nowhere"
+        return f"as {TRANSFORMERS[0]}; the word enters {where} (wired)"
     world = load_world(name)
     neutral = world.mixture["neutral"]
     if not world.component_groups:
@@ -62,8 +67,7 @@ def _about(name: str) -> str:
 
 def _quality(name: str) -> str:
     """What was measured of a bundled model: the share of things that it draws where they are named."""
-    folder = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
-    quality = parse_json((folder / "quality.json").read_text(encoding="utf-8"))
+    quality = parse_json((bundled_folder(name) / "quality.json").read_text(encoding="utf-8"))
     share = quality.get("nouns_mean")
     if share is None:
         share = next(

@@ -19,8 +19,21 @@ TRANSFORMERS = (
     "toyworld-dit-mirror",
     "toyworld-dit-null",
 )  # diffusion transformers (probes.toyworld.dit)
+WIRED = (  # transformers where the entrance of their words is known (probes.toyworld.dit.wired)
+    "toyworld-dit-nowhere",
+    "toyworld-dit-pooled",
+    "toyworld-dit-clip",
+    "toyworld-dit-t5",
+    *(f"toyworld-dit-block-{number}" for number in range(3)),
+)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING, *TRANSFORMERS)  # draw figures
+FIGURES = (*BENCHMARK_MODELS, *LOCATED, *WORKING, *TRANSFORMERS, *WIRED)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
+
+
+def bundled_folder(name: str) -> Path:
+    """Return where what is stored of a benchmark model lies."""
+    group = "located" if name in LOCATED else "wired" if name in WIRED else ""
+    return WEIGHTS / group / name
