@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,10 +79,7 @@ def exact_shapley(worth: Mapping[Subset, ArrayLike], players: Sequence[str]) -> 
     players = _distinct(players)
     worth = _with_nothing(worth)
     n = len(players)
-    subsets = [frozenset(chosen) for size in range(n + 1) for chosen in combinations(players, size)]
-    missing = next((subset for subset in subsets if subset not in worth), None)
-    if missing is not None:
-        raise ValueError(f"worth: expected all {2**n} subsets, got none of {', '.join(sorted(missing))}")
+    subsets = _subsets(worth, players)
     values = np.zeros((len(worth[frozenset()]), n))
     for subset in subsets:
         for place, player in enumerate(players):
@@ -89,6 +87,58 @@ def exact_shapley(worth: Mapping[Subset, ArrayLike], players: Sequence[str]) -> 
                 weight = 1 / (n * comb(n - 1, len(subset)))
                 values[:, place] += weight * (worth[subset | {player}] - worth[subset])
     return Shapley(players, values)
+
+
+def exact_interactions(
+    worth: Mapping[Subset, ArrayLike], players: Sequence[str]
+) -> dict[tuple[str, str], NDArray[np.float64]]:
+    r"""Return the Shapley interaction index of each pair of players, from the worth of all subsets.
+
+    .. math:: I_{ij} = \sum_{S \not\ni i, j} \frac{|S|!\,(n - |S| - 2)!}{(n - 1)!}
+        \,[v(S \cup \{i, j\}) - v(S \cup \{i\}) - v(S \cup \{j\}) + v(S)]
+
+    Below 0 (of a worth above it) either can stand for the other, above 0 one needs the other.
+
+    Parameters
+    ----------
+    worth : mapping of frozenset of str to array_like of float, shape (n_prompts,)
+        Of every subset; the empty one may be missing and is then worth 0.
+    players : sequence of str
+
+    Returns
+    -------
+    dict of (str, str) to ndarray of float64, shape (n_prompts,)
+        By pair, in the order of the players; in units of the worth.
+
+    Raises
+    ------
+    ValueError
+        If players are not distinct, or a subset is missing.
+
+    Source
+    ------
+    Grabisch and Roubens 1999.
+
+    Examples
+    --------
+    Two places that each do half alone, and nothing more together.
+
+    >>> one = {frozenset("a"): [2.0], frozenset("b"): [2.0], frozenset("ab"): [2.0]}
+    >>> exact_interactions(one, "ab")
+    {('a', 'b'): array([-2.])}
+    """
+    players = _distinct(players)
+    worth = _with_nothing(worth)
+    n, subsets = len(players), _subsets(worth, players)
+    found = {}
+    for pair in combinations(players, 2):
+        first, second = pair
+        without = [subset for subset in subsets if not subset & {*pair}]
+        found[pair] = np.zeros(len(worth[frozenset()]))
+        for s in without:
+            beyond = worth[s | {*pair}] - worth[s | {first}] - worth[s | {second}] + worth[s]
+            found[pair] += beyond / ((n - 1) * comb(n - 2, len(s)))
+    return found
 
 
 def sampled_shapley(
@@ -140,6 +190,16 @@ def sampled_shapley(
             added[number, :, players.index(player)] = worth[with_it] - worth[before]
             before = with_it
     return Shapley(players, added.mean(axis=0), _draws(added, orders))
+
+
+def _subsets(worth: Mapping[Subset, Any], players: Sequence[str]) -> list[Subset]:
+    """All subsets of the players, each of which has a worth."""
+    n = len(players)
+    subsets = [frozenset(chosen) for size in range(n + 1) for chosen in combinations(players, size)]
+    missing = next((subset for subset in subsets if subset not in worth), None)
+    if missing is not None:
+        raise ValueError(f"worth: expected all {2**n} subsets, got none of {', '.join(sorted(missing))}")
+    return subsets
 
 
 def _draws(added: NDArray[np.float64], orders: Sequence[Sequence[str]]) -> NDArray[np.float64]:

@@ -13,7 +13,8 @@ from probes.json_text import parse_json
 from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
 from probes.prompts import sets
-from probes.toyworld import FIGURES, LOCATED, MODELS, STRUCTURES, TRANSFORMERS, folder_of
+from probes.toyworld import FIGURES, LOCATED, MODELS, STRUCTURES, TRANSFORMERS, WIRED, bundled_folder
+from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.structures.truth import structures
 from probes.toyworld.world import load_world
@@ -54,6 +55,10 @@ def _about(name: str) -> str:
     if name in STRUCTURES:
         structure = structures()[name]
         return f"as {structure.world}; places together: {' and '.join(structure.sites)} ({structure.kind})"
+    if name in WIRED:
+        sites = wired_models()[name].sites
+        where = f"at {' and '.join(sites)}" if sites else "nowhere"
+        return f"as {TRANSFORMERS[0]}; the word enters {where} (wired)"
     world = load_world(name)
     neutral = world.mixture["neutral"]
     if not world.component_groups:
@@ -66,7 +71,7 @@ def _about(name: str) -> str:
 
 def _quality(name: str) -> str:
     """What was measured of a bundled model: the share of things that it draws where they are named."""
-    quality = parse_json((folder_of(name) / "quality.json").read_text(encoding="utf-8"))
+    quality = parse_json((bundled_folder(name) / "quality.json").read_text(encoding="utf-8"))
     share = quality.get("nouns_mean")
     if share is None:
         share = next(

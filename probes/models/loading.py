@@ -41,9 +41,10 @@ from probes.toyworld import (
     STRUCTURES,
     TRANSFORMERS,
     WEIGHTS,
+    WIRED,
     WORK,
     WORKING,
-    folder_of,
+    bundled_folder,
 )
 
 SCHEDULER = "scheduler/scheduler_config.json"
@@ -130,16 +131,16 @@ def _bundled(name: str) -> Source:
     """Return where a benchmark model lies; the null world's lends the others what is the same in all.
 
     Located models borrow all but what they were taught; `toyworld-work` borrows from `toyworld`, and
-    diffusion transformers from `toyworld-dit`; they have the rest.
+    diffusion transformers from `toyworld-dit`; they have the rest. Wired ones borrow all.
     """
     null = WEIGHTS / SHARED
-    path = folder_of(name)
+    path = bundled_folder(name)
     for file in (path / CARD, null / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    closer = (folder_of(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES) else ()
+    closer = (bundled_folder(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES) else ()
     closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
-    closer = (WEIGHTS / TRANSFORMERS[0],) if name in TRANSFORMERS else closer
+    closer = (WEIGHTS / TRANSFORMERS[0],) if name in (*TRANSFORMERS, *WIRED) else closer
     bases = tuple(base for base in (*closer, null) if base != path)
     return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 
@@ -328,6 +329,10 @@ def load(
         from probes.toyworld.dit.assemble import dit_pipeline
 
         pipe = dit_pipeline(source.name, source.path)
+    elif source.name in WIRED and source.kind == "bundled":
+        from probes.toyworld.dit.assemble import wired_pipeline
+
+        pipe = wired_pipeline(source.name)
     elif source.name == SKILLED and source.kind == "bundled":
         from probes.toyworld.skills.assemble import skills_pipeline
 

@@ -28,14 +28,22 @@ TRANSFORMERS = (
     "toyworld-dit-mirror",
     "toyworld-dit-null",
 )  # diffusion transformers (probes.toyworld.dit)
+WIRED = (  # transformers where the entrance of their words is known (probes.toyworld.dit.wired)
+    "toyworld-dit-nowhere",
+    "toyworld-dit-pooled",
+    "toyworld-dit-clip",
+    "toyworld-dit-t5",
+    *(f"toyworld-dit-block-{number}" for number in range(3)),
+)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *STRUCTURES, *WORKING, *TRANSFORMERS)  # draw figures
+FIGURES = (*BENCHMARK_MODELS, *LOCATED, *STRUCTURES, *WORKING, *TRANSFORMERS, *WIRED)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
 
 
-def folder_of(name: str) -> Path:
-    """Return where what is stored of a bundled model lies."""
-    group = "located" if name in LOCATED else "structures" if name in STRUCTURES else ""
+def bundled_folder(name: str) -> Path:
+    """Return where what is stored of a benchmark model lies."""
+    groups = {"located": LOCATED, "structures": STRUCTURES, "wired": WIRED}
+    group = next((group for group, names in groups.items() if name in names), "")
     return WEIGHTS / group / name

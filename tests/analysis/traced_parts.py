@@ -15,12 +15,14 @@ from PIL import Image
 from probes.config.trace_options import Trace
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
+from probes.stages.trace.variants import CHANNEL, PatchSites, TraceWords, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 
 CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
+CHANNELS = ("text.pooled", "text.embeddings", "text_2.embeddings")
+NEEDED = (CHANNELS[0], CHANNELS[2])  # the channels that decide, both of them
 STEPS = 8
 
 
@@ -40,6 +42,7 @@ class Truth:
             curve=[0, 2, 4, 6],
             shapley="exact",
             positions=["word"],
+            channels=True,
         )
     )
 
@@ -56,6 +59,8 @@ def is_masculine(truth: Truth, triplet: int, seed: int) -> bool:
 
 def takes(truth: Truth, variant: Variant, triplet: int) -> bool:
     """Whether the patch gives the recipient the donor's image."""
+    if variant.part == CHANNEL:
+        return {*NEEDED} <= {*variant.sites}
     if variant.in_text:
         return variant.positions in ("word", None)
     return (
@@ -72,7 +77,8 @@ def add_trace(path, truth: Truth | None = None) -> Run:
     members, reference = run.config.indicators, run.config.reference
     controls = tuple(name for name, one in members.items() if one.control in (True, reference))
     words = TraceWords(reference, ("feminine", "masculine"), controls)
-    planned = plan(words, PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS), truth.trace)
+    places = PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS, channels=CHANNELS)
+    planned = plan(words, places, truth.trace)
     for number, file in enumerate(run.parts("samples")):
         rows, samples = [], parts.read_part(file, ["triplet", "seed", "indicator", "prompt"]).to_pylist()
         for triplet, seed in dict.fromkeys((one["triplet"], one["seed"]) for one in samples):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.tracing import outcomes, shares, steps, together
+from analysis.methods.tracing import channels, outcomes, shares, steps, together
 from analysis.tables.table import Latex, Table
 
 TRACE = (
@@ -64,6 +64,13 @@ TRACE = (
         "an outcome, donor and place: its Shapley value as a share of the total effect",
         steps.SHAPLEY_COLUMNS,
         steps.shapley_table,
+    ),
+    Table(
+        "trace_channels",
+        "trace",
+        "an outcome, donor and channel of the text into a transformer, or pair: its Shapley value or interaction",
+        channels.CHANNEL_COLUMNS,
+        channels.channel_table,
     ),
     Table(
         "trace_cuts",

@@ -19,8 +19,8 @@ from analysis.methods.tracing.figures import (
 from analysis.methods.tracing.interplay import LEVEL
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.sentences import opening, sentences
-from analysis.methods.tracing.spans import all_spans, joint_share, with_ends
+from analysis.methods.tracing.sentences import channel_name, opening, sentences
+from analysis.methods.tracing.spans import all_spans, joint_share, span, with_ends
 from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.stored import TraceSection, read_trace
 from analysis.methods.tracing.strip import captions, draw_strip
@@ -75,8 +75,8 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched) and ``cuts``: rows of
-        tables; ``outcome`` in words; ``others``: further outcomes that were measured.
+        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched), ``channels`` and
+        ``cuts``: rows of tables; ``outcome`` in words; ``others``: further outcomes that were measured.
     """
     totals, shares = (
         traced.shown("trace_total", every_donor=True),
@@ -95,6 +95,16 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
         "cuts": [
             {**row, "where": patch_name(pd.Series({**row, "kind": "cut"}))}
             for row in traced.shown("trace_cuts", every_donor=True).to_dict("records")
+        ],
+        "channels": [
+            {
+                **row,
+                "name": channel_name(row["site"]),
+                "ends": {
+                    name: span(row[f"{name}_low"], row[f"{name}_high"]) for name in ("share_joint", "effect")
+                },
+            }
+            for row in traced.shown("trace_channels", every_donor=True).to_dict("records")
         ],
         "untested": UNTESTED,
         "outcome": outcome_words(traced.outcome),

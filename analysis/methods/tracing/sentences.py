@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from analysis.methods.tracing.channels import CHANNEL, PAIR
 from analysis.methods.tracing.figures import patch_name
 from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.spans import effect, joint_share, with_ends
+from analysis.methods.tracing.spans import effect, joint_share, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
-from analysis.report.format import counted, listed, p_value
+from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
+from hooks.architectures.addresses import readable
 from probes.config.schema import Config
 from probes.stages.trace.patch_sites import POOLED
 
@@ -90,7 +92,7 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
             f"{text}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
         )
         found += [_of_pooled(row) for _, row in sites[sites["site"] == POOLED].iterrows()]
-    found += [*_opposing(sites, name), *together(traced)]
+    found += [*_opposing(sites, name), *together(traced), *_of_channels(traced)]
     if pd.notna(total["half_step"]):
         found.append(
             f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the denoiser."
@@ -104,6 +106,41 @@ def _of_pooled(row: pd.Series) -> str:
     if pd.notna(row["necessity"]):
         text += f" and is needed for {joint_share(row, 'necessity')}"
     return f"{text}."
+
+
+def channel_name(site: str) -> str:
+    """A channel of the text into a transformer, or a pair of them, in words.
+
+    Examples
+    --------
+    >>> channel_name("text.pooled"), channel_name("text.embeddings, text_2.embeddings")
+    ('pooled text', 'tokens of text encoder 1 and tokens of text encoder 2')
+    """
+    return " and ".join(
+        readable(one) if one == POOLED else f"tokens of text encoder {one.partition('.')[0][5:] or 1}"
+        for one in site.split(", ")
+    )
+
+
+def _of_channels(traced: TraceSection) -> list[str]:
+    """Say how the channels of the text share the effect out, and which pairs do not just add up."""
+    table = traced.shown("trace_channels")
+    rows = table[table["share"].notna()] if len(table) else table
+    if rows.empty:
+        return []
+    channels = rows[rows["kind"] == CHANNEL].sort_values("share", ascending=False, kind="stable")
+    named = [f"{channel_name(row['site'])} {share_of(row)}" for _, row in channels.iterrows()]
+    text = f"Of what the transformer is given of the text, {listed(named)} (Shapley values)."
+    pairs = rows[(rows["kind"] == PAIR) & (rows["p_adjusted"] < LEVEL)]
+    if len(pairs):
+        told = [f"{channel_name(row['site'])} {share_of(row)}" for _, row in pairs.iterrows()]
+        text += f" These do not just add up: {listed(told)} (interactions; below 0 either can stand for the other)."
+    return [text]
+
+
+def share_of(row: pd.Series) -> str:
+    """A share of ``trace_channels`` with the interval of its family."""
+    return f"{number(row['share'], 2)}{with_span(row, 'share_joint')}"
 
 
 def beyond(sites: pd.DataFrame) -> str:

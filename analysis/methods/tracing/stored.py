@@ -23,6 +23,7 @@ NAMES = (
     "trace_together",
     "trace_curve",
     "trace_shapley",
+    "trace_channels",
     "trace_cuts",
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 from PIL import Image
 
+from analysis.methods.tracing.channels import channel_table
 from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
@@ -128,6 +129,7 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "trace_together": together_table(traced, sampling),
         "trace_curve": curve_table(traced, sampling),
         "trace_shapley": shapley_table(traced, orders, sampling),
+        "trace_channels": channel_table(traced, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
 

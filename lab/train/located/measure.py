@@ -1,4 +1,4 @@
-"""Quality of the located benchmark models: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
+"""Quality of the located and wired benchmark models: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
 
 The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
 Where the word enters needs no measuring: it holds by wiring.
@@ -12,17 +12,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from diffusers import StableDiffusionPipeline
+from diffusers import DiffusionPipeline
 
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import BENCHMARK_MODELS, LOCATED, STRUCTURES, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, LOCATED, STRUCTURES, TRANSFORMERS, WEIGHTS, WIRED
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
 
 REFERENCE = BENCHMARK_MODELS[0]
+# where nothing is said, each model's quality lies beside what is stored of it, and a reference's beside theirs
+GROUPS_OF_MODELS = {
+    "located": (REFERENCE, *LOCATED),
+    "structures": STRUCTURES,
+    "wired": (TRANSFORMERS[0], *WIRED),
+}
 RESAMPLES = 10_000
 
 
@@ -34,7 +40,7 @@ def endings(world: World) -> list[str]:
 
 
 def verdicts(
-    pipeline: StableDiffusionPipeline,
+    pipeline: DiffusionPipeline,
     world: World,
     *,
     seeds: int = 2,
@@ -113,8 +119,8 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m lab.train.located.measure", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("model", nargs="+", choices=[REFERENCE, *LOCATED, *STRUCTURES])
-    main.add_argument("--out", type=Path, default=WEIGHTS / "located", help="folder of NAME/quality.json")
+    main.add_argument("model", nargs="+", choices=[one for some in GROUPS_OF_MODELS.values() for one in some])
+    main.add_argument("--out", type=Path, default=WEIGHTS, help="folder of GROUP/NAME/quality.json")
     main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
     main.add_argument("--images", type=command_line.count, default=4, help="a noun")
     main.add_argument("--steps", type=command_line.whole(1, 1000), default=10)
@@ -128,8 +134,10 @@ def work(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     for name in options.model:
         measured = quality(name, seeds=options.seeds, images=options.images, steps=options.steps)
-        (options.out / name).mkdir(parents=True, exist_ok=True)
-        (options.out / name / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
+        group = next(group for group, names in GROUPS_OF_MODELS.items() if name in names)
+        folder = options.out / group / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
         print(f"{name}: total effect {measured['total_effect']}", flush=True)
 
 

@@ -14,11 +14,24 @@ from probes.config.types import EXACT
 from probes.errors import UserError
 from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
 
-KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "pair", "cut")
+KINDS = (
+    "none",
+    "site",
+    "window",
+    "head",
+    "position",
+    "complete",
+    "curve",
+    "subset",
+    "channels",
+    "pair",
+    "cut",
+)
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
 # and what stands before it cannot know of it (causal mask). A model has those cuts that it has the sites of.
 CUTS = {"embeddings": 1.0, "inputs": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
 KEYS_AND_VALUES = "key+value"
+CHANNEL = "channel"
 _BEFORE = "start+before"
 
 
@@ -54,7 +67,8 @@ class Variant:
         Whether the donor is a control, a word of the recipient's own meaning.
     sites : tuple of str
     part : str
-        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites.
+        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites; "channel"
+        of what a transformer is given of the text, the pooled text the recipient's own unless it is among `sites`.
     source : {"own", "local"}
     positions : str or None
         Groups of token positions joined by ``+``, see `hooks.position_groups`; None: all.
@@ -86,7 +100,7 @@ class Variant:
     @property
     def in_text(self) -> bool:
         """Whether it is written before the denoiser runs."""
-        return self.part == "text"
+        return self.part in ("text", CHANNEL)
 
     @property
     def begins(self) -> int:
@@ -162,6 +176,7 @@ def plan(words: TraceWords, places: PatchSites, trace: Trace, seed: int = 0) -> 
     for donor in words.donors:
         patched += _sweep(places, trace, reference, donor)
         patched += _subsets(places, trace, reference, donor, orders)
+        patched += _channels(places, reference, donor) if trace.channels else ()
     for control in controls:
         patched += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
     for donor in words.donors if trace.necessity else ():
@@ -338,6 +353,21 @@ def _subsets(
             donor,
             sites=tuple(places.ways[index] for index in some),
             part=KEYS_AND_VALUES,
+            stop_step=places.calls,
+        )
+
+
+def _channels(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
+    """Yield sets of what the transformer is given of the text, but the empty one, which is the recipient itself."""
+    numbers = range(len(places.channels))
+    for some in (some for size in numbers for some in combinations(numbers, size + 1)):
+        yield Variant(
+            f"channels:{'+'.join(map(str, some))}:{donor}>{recipient}",
+            "channels",
+            recipient,
+            donor,
+            sites=tuple(places.channels[index] for index in some),
+            part=CHANNEL,
             stop_step=places.calls,
         )
 

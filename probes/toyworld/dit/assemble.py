@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from diffusers import (
     AutoencoderKL,
     FlowMatchEulerDiscreteScheduler,
     SD3Transformer2DModel,
-    StableDiffusion3Pipeline,
 )
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -24,6 +22,9 @@ from transformers import (
 from probes.errors import UserError
 from probes.models.pretrained import from_folder, quiet
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
+from probes.toyworld.dit.pipeline import ToyTransformerPipeline
+from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.dit.wired import WiredPipeline, WiredTransformer
 from probes.toyworld.work.assemble import DELTA, expected_shapes, read_delta
 from probes.toyworld.work.lowrank import DOWN, UP, merge
 
@@ -31,20 +32,6 @@ BASE = TRANSFORMERS[0]
 # the U-Net whose bias each one has; its text tower is the first of the two of CLIP
 TEACHERS = dict(zip(TRANSFORMERS, BENCHMARK_MODELS, strict=True))
 TRAINED = ("transformer", "text_encoder_3")
-
-
-class ToyTransformerPipeline(StableDiffusion3Pipeline):
-    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
-
-    def _get_t5_prompt_embeds(
-        self,
-        prompt: Any = None,
-        num_images_per_prompt: int = 1,
-        max_sequence_length: int = 256,
-        **placing: Any,
-    ) -> Tensor:
-        length = min(max_sequence_length, self.tokenizer_3.model_max_length)
-        return super()._get_t5_prompt_embeds(prompt, num_images_per_prompt, length, **placing)
 
 
 def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
@@ -166,3 +153,19 @@ def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTra
     if name != BASE:
         write_delta(parts, read_delta(folder / DELTA, name, f"lab.train.dit.train --model {name}"), name)
     return pipeline_of(parts, base, TEACHERS[name])
+
+
+def wired_pipeline(name: str, base: Path = WEIGHTS / BASE) -> WiredPipeline:
+    """Return the pipeline of a wired transformer, float32 on the CPU.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`probes.toyworld.dit.truth.wired_models`.
+    base : pathlib.Path
+        Of `toyworld-dit`, whose weights it has.
+    """
+    parts = pipeline_of(trained_parts(base), base, TEACHERS[BASE]).components
+    tokens = parts["tokenizer"].model_max_length
+    transformer = WiredTransformer.of(parts["transformer"], wired_models()[name], tokens)
+    return WiredPipeline.of({**parts, "transformer": transformer})

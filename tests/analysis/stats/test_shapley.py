@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from analysis.stats.shapley import exact_shapley, sampled_shapley
+from analysis.stats.shapley import exact_interactions, exact_shapley, sampled_shapley
 
 PLAYERS = ("a", "b", "c", "d")
 
@@ -48,6 +48,30 @@ def test_all_orders_sampled_give_the_exact_values():
     orders = list(itertools.permutations(PLAYERS))
     found = sampled_shapley(worth, PLAYERS, orders)
     np.testing.assert_allclose(found.values, exact_shapley(worth, PLAYERS).values, atol=1e-12)
+
+
+def test_interactions_are_those_of_the_definition_over_all_orders():
+    """Of orders of the players with a pair as one: what the pair adds beyond each alone, to those before it."""
+    worth = game()
+    found = exact_interactions(worth, PLAYERS)
+    assert list(found) == list(itertools.combinations(PLAYERS, 2))
+    with_nothing = {frozenset(): np.zeros(5)} | {key: np.asarray(value) for key, value in worth.items()}
+    for (first, second), values in found.items():
+        rest, added = [one for one in PLAYERS if one not in (first, second)], []
+        for order in itertools.permutations([*rest, first + second]):
+            before = frozenset("".join(order[: order.index(first + second)]))
+            both = with_nothing[before | {first, second}] - with_nothing[before]
+            added.append(
+                both - sum(with_nothing[before | {one}] - with_nothing[before] for one in (first, second))
+            )
+        np.testing.assert_allclose(values, np.mean(added, axis=0), atol=1e-12)
+
+
+def test_interactions_are_missing_where_a_subset_is():
+    worth = game()
+    del worth[frozenset("abcd")]
+    with pytest.raises(ValueError, match="expected all 16 subsets, got none of a, b, c, d"):
+        exact_interactions(worth, PLAYERS)
 
 
 def test_the_sampling_error_is_the_spread_of_repeated_draws():

@@ -1,5 +1,7 @@
 """Tables of a trace whose truth is known: one place, one head, one step of each prompt decide its image."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from probes.errors import UserError
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
+from tests.analysis.traced_parts import CHANNELS, CROSS, NEEDED, STEPS, Truth, add_trace, deciding_step
 
 BOTH = "masculine-feminine"
 PROMPTS, SEEDS = 18, 1
@@ -84,6 +86,25 @@ def test_shapley_values_go_to_the_deciding_place_and_all_cuts_come_out(run):
     cuts = run.table("trace_cuts")
     assert set(cuts["cut"]) == {"embeddings", "complete", "before", "self"}
     assert cuts["holds"].all() and (cuts["deviation"] == 0).all()
+
+
+def test_channels_share_what_both_of_them_are_needed_for(run, decided):
+    """By hand: with the donor's image where both of two channels are the donor's, each has half, and the pair all."""
+    first, second = (CHANNELS.index(one) for one in NEEDED)
+    for donor in (BOTH, "masculine", "feminine"):
+        found = of(run, "trace_channels", donor=donor).set_index(["kind", "site"])
+        shares = found.loc["channel", "share"]
+        assert shares.index.tolist() == list(CHANNELS)
+        expected = [0.5 if place in (first, second) else 0 for place in range(3)]
+        np.testing.assert_allclose(shares.astype(float), expected, atol=1e-12)
+        pairs = found.loc["pair", "share"]
+        assert pairs.index.tolist() == [", ".join(pair) for pair in combinations(CHANNELS, 2)]
+        np.testing.assert_allclose(pairs.astype(float), [0, 1, 0], atol=1e-12)
+        assert set(found["n_prompts"]) == {PROMPTS}
+        total = of(run, "trace_total", donor=donor)["total"].iloc[0]
+        np.testing.assert_allclose(
+            found["effect"].astype(float), total * found["share"].astype(float), atol=1e-9
+        )
 
 
 def test_the_words_effects_add_up_to_that_of_both(run, decided):

@@ -260,3 +260,61 @@ def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
     whole = np.abs(found["complete:feminine>neutral"].image - found["none:feminine"].image).max()
     assert whole < np.abs(found["none:neutral"].image - found["none:feminine"].image).max() / 1000
     assert not any("embeddings" in name for name in found if name.startswith("cut:"))
+
+
+def given(kind, donors):
+    """Keyword arguments of a call of the pipeline in which some channels are the donor's, by the pipeline alone."""
+    pipe = pipeline(kind)
+    text = {
+        one: TEXT["feminine" if one in donors else "neutral"] for one in (POOLED, "text", "text_2", "text_3")
+    }
+    if kind == "flux-dev":
+        states = pipe.encode_prompt(TEXT["neutral"], text["text_2"])[0]
+        return {"prompt_embeds": states, "pooled_prompt_embeds": pipe.encode_prompt(text[POOLED], "")[1]}
+    states, negative, _, none = pipe.encode_prompt(text["text"], text["text_2"], text["text_3"])
+    return {
+        "prompt_embeds": states,
+        "negative_prompt_embeds": negative,
+        "pooled_prompt_embeds": pipe.encode_prompt(*[text[POOLED]] * 3)[2],
+        "negative_pooled_prompt_embeds": none,
+        "guidance_scale": 3.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "towers"), [("sd3", ("text", "text_2", "text_3")), ("flux-dev", ("text_2",))]
+)
+def test_channels_are_what_the_transformer_is_given(kind, towers):
+    """Every subset against a call of the pipeline with the embeddings of both prompts, which no hook touches."""
+    asked = Trace(sites=["text.pooled"], channels=True, necessity=False, cuts=False, curve=0)
+    places, found = traced(kind, asked)
+    assert places.channels == (POOLED, *(f"{tower}.embeddings" for tower in towers))
+    subsets = [one for one in found.values() if one.variant.kind == "channels"]
+    assert len(subsets) == 2 ** len(places.channels) - 1 == len({one.variant.drawn for one in subsets})
+    own, donor = (found[f"none:{name}"].image for name in ("neutral", "feminine"))
+    rounding = np.abs(donor - own).max() / 1000
+    seed = TripletDraw.of_texts(pipeline(kind), TEXT, WORD).noise_seed
+    size, images = ROWS[kind].size, []
+    for one in subsets:
+        donors = {site.removesuffix(".embeddings") for site in one.variant.sites}
+        images += [
+            pipeline(kind)(
+                **given(kind, donors),
+                generator=torch.Generator().manual_seed(seed),
+                num_inference_steps=STEPS,
+                height=size,
+                width=size,
+                output_type="np",
+            ).images[0]
+        ]
+        assert np.abs(one.image - images[-1]).max() < rounding and one.writes > 0, one.variant.name
+    assert np.abs(images[-1] - donor).max() < rounding  # all of them
+    apart = [np.abs(image - other).max() for number, image in enumerate(images) for other in images[:number]]
+    assert min(apart) > rounding / 100  # each subset is an image of its own
+
+
+def test_channels_are_refused_where_one_text_is_all_that_is_given():
+    with pytest.raises(
+        UserError, match=r"^trace\.channels: expected a diffusion transformer with a pooled text .* PixArt"
+    ):
+        patch_sites(pipeline("pixart-sigma"), Trace(channels=True), STEPS)

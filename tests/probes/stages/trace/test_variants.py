@@ -51,6 +51,18 @@ def test_a_trace_without_necessity_has_17_variants_a_donor():
     )  # one of them the self patch, for both
 
 
+def test_subsets_of_channels_are_every_one_of_each_word():
+    channels = ("text.pooled", "text.embeddings", "text_2.embeddings")
+    found = kinds(plan(WORDS, replace(PLACES, channels=channels), Trace(channels=True)).variants)["channels"]
+    sets = [some for size in (1, 2, 3) for some in combinations(channels, size)]
+    assert [one.sites for one in found] == 2 * sets and {one.part for one in found} == {"channel"}
+    assert [(one.donor, one.recipient) for one in found[:: len(sets)]] == [
+        ("feminine", "neutral"),
+        ("masculine", "neutral"),
+    ]
+    assert all(one.in_text and one.begins == 0 for one in found)
+
+
 def test_what_is_asked_for():
     asked = Trace(
         windows=[[0, 3], [3, 10]], heads=[CROSS[1]], positions=["word", "end"], necessity=True, cuts=False

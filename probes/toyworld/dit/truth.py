@@ -1,0 +1,45 @@
+"""Ground truth of the wired transformers: where the indicator enters (:file:`wired_models.yaml`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import yaml
+
+CHANNELS = ("pooled", "clip", "t5")
+
+
+@dataclass(frozen=True)
+class WiredModel:
+    """Ground truth of a wired transformer.
+
+    Attributes
+    ----------
+    name : str
+        As in ``model:``.
+    sites : tuple of str
+        Addresses at which the word enters the transformer; empty where it enters nowhere.
+    channels : tuple of str
+        Of `CHANNELS`: what of the text is the prompt's own. All else is that of the prompt with the neutral word.
+    block : int or None
+        The joint block whose keys and values of the text alone are made of the channels; None: all read them.
+    gain : float
+        By how much the difference of the prompt's own text from the neutral prompt's is multiplied.
+    """
+
+    name: str
+    sites: tuple[str, ...]
+    channels: tuple[str, ...]
+    block: int | None
+    gain: float
+
+
+@cache
+def wired_models() -> Mapping[str, WiredModel]:
+    """Return the wired transformers by name, from :file:`wired_models.yaml`."""
+    data = yaml.safe_load(resources.files(__package__).joinpath("wired_models.yaml").read_text("utf-8"))
+    return {
+        name: WiredModel(name, tuple(entry["sites"]), tuple(entry["channels"]), entry["block"], entry["gain"])
+        for name, entry in data.items()
+    }

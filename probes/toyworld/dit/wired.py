@@ -1,0 +1,247 @@
+"""Wired transformers: `toyworld-dit`, in which only some of the text is that of the prompt, by construction.
+
+The pipeline encodes each prompt as it stands and, unseen by hooks, with its indicator word replaced by the neutral one,
+which has as many tokens. The transformer is given both and reads the channels that are wired from the first, all others
+from the second, the difference of both times a gain. Or one joint block alone is wired: the blocks up to it run on the
+text as it stands, unseen by hooks, and the keys and values that the block makes of it are those with which it runs on
+the neutral text. No weight differs from `toyworld-dit`'s.
+"""
+
+import copy
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from diffusers import SD3Transformer2DModel
+from torch import Tensor, nn
+
+from probes.errors import UserError
+from probes.toyworld.dit.pipeline import ToyTransformerPipeline
+from probes.toyworld.dit.truth import CHANNELS, WiredModel
+from probes.toyworld.world import group_of_words
+
+STANDS_FOR = {False: "person", True: "people"}  # in place of any indicator word of this number
+NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
+
+
+@cache
+def _any_indicator() -> re.Pattern[str]:
+    words = sorted(group_of_words(), key=len, reverse=True)
+    return re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
+
+
+def neutral(prompt: str) -> str:
+    """Return a prompt with its indicator words replaced by *person* and *people*; articles stay.
+
+    Examples
+    --------
+    >>> neutral("a lady with two gentlemen"), neutral("a hat")
+    ('a person with two people', 'a hat')
+    """
+    words = group_of_words()
+    return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
+
+
+def twin(module: nn.Module) -> nn.Module:
+    """Return a copy of a module: hooks of its own, the same parameters and buffers, whatever becomes of them."""
+    made = copy.deepcopy(module)
+    for ours, theirs in zip(made.modules(), module.modules(), strict=True):
+        ours._parameters, ours._buffers = theirs._parameters, theirs._buffers
+    return made
+
+
+@contextmanager
+def unhooked(*modules: nn.Module) -> Iterator[None]:
+    """Run modules without the forward hooks that are registered at them or at what they are made of."""
+    kept = [
+        (one, name, getattr(one, name))
+        for module in modules
+        for one in module.modules()
+        for name in ("_forward_hooks", "_forward_pre_hooks")
+    ]
+    try:
+        for one, name, _ in kept:
+            setattr(one, name, OrderedDict())
+        yield
+    finally:
+        for one, name, hooks in kept:
+            setattr(one, name, hooks)
+
+
+class TextProjection(nn.Linear):
+    """The keys or values that a joint attention makes of the text, or those that it is given in their place."""
+
+    made: Tensor | None = None
+    given: Tensor | None = None
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> "TextProjection":
+        """A linear layer as one, with the same parameters."""
+        made = cls(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
+        made.weight, made.bias = linear.weight, linear.bias
+        return made.train(linear.training)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return what is given, else what is made of the text."""
+        if self.given is not None:
+            return self.given
+        self.made = super().forward(values)
+        return self.made
+
+
+class WiredTransformer(SD3Transformer2DModel):
+    """A transformer that reads some of the text from the prompt and the rest from the neutral prompt.
+
+    Beside what the transformer of Stable Diffusion 3 takes, ``joint_attention_kwargs`` holds `NEUTRAL`: states and
+    pooled text of the neutral prompts. Without it, as in a call for shapes, the whole text is the prompt's.
+    """
+
+    clip_tokens = 0
+    channels: tuple[str, ...] = CHANNELS
+    block: int | None = None
+    gain: float = 1.0
+
+    @classmethod
+    def of(
+        cls, transformer: SD3Transformer2DModel, model: WiredModel, clip_tokens: int
+    ) -> "WiredTransformer":
+        """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash.
+
+        Parameters
+        ----------
+        clip_tokens : int
+            Positions of the text that are the CLIPs'; those behind them are T5's.
+        """
+        transformer.__class__ = cls
+        assert isinstance(transformer, cls)
+        transformer.channels, transformer.block, transformer.gain = model.channels, model.block, model.gain
+        transformer.clip_tokens = clip_tokens
+        if model.block is not None:
+            attention = transformer.transformer_blocks[model.block].attn
+            attention.add_k_proj = TextProjection.of(attention.add_k_proj)
+            attention.add_v_proj = TextProjection.of(attention.add_v_proj)
+        wired = [float(name in model.channels) for name in CHANNELS]
+        wired += [-1.0 if model.block is None else model.block, model.gain]
+        transformer.register_buffer("wiring", torch.tensor(wired))
+        return transformer
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        encoder_hidden_states: Tensor,
+        pooled_projections: Tensor,
+        timestep: Tensor,
+        joint_attention_kwargs: dict[str, Any] | None = None,
+        return_dict: bool = True,
+        **more: Any,
+    ) -> Any:
+        """Return the velocity, as the transformer of Stable Diffusion 3 does."""
+        arguments = dict(joint_attention_kwargs or {})
+        texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
+        # of a further call with the conditional half alone the neutral text is the second half, too
+        states, pooled = (text[-len(hidden_states) :] for text in texts)
+        if "pooled" in self.channels:
+            pooled = self._louder(pooled, pooled_projections)
+        own = states.clone()
+        for name, where in (("clip", slice(self.clip_tokens)), ("t5", slice(self.clip_tokens, None))):
+            if name in self.channels:
+                own[:, where] = self._louder(states[:, where], encoder_hidden_states[:, where])
+        call = {
+            "hidden_states": hidden_states,
+            "pooled_projections": pooled,
+            "timestep": timestep,
+            "joint_attention_kwargs": arguments,
+        }
+        if self.block is None:
+            return super().forward(**call, encoder_hidden_states=own, return_dict=return_dict, **more)
+        return self._through_block(self.block, states, own, call, return_dict, more)
+
+    def _louder(self, of_neutral: Tensor, own: Tensor) -> Tensor:
+        """The prompt's own text, its difference from the neutral prompt's times the gain."""
+        return own if self.gain == 1 else of_neutral + self.gain * (own - of_neutral)
+
+    def _through_block(
+        self,
+        block: int,
+        states: Tensor,
+        own: Tensor,
+        call: dict[str, Any],
+        return_dict: bool,
+        more: dict[str, Any],
+    ) -> Any:
+        """Run on neutral states with one block's keys and values of the prompt's own, which the hooks see come in."""
+        attention, entrance = self.transformer_blocks[block].attn, self.context_embedder
+        projections = (attention.add_k_proj, attention.add_v_proj)
+        behind = [*range(block + 1, len(self.transformer_blocks))]
+        with unhooked(*(one for one in self.children() if one is not entrance)):
+            super().forward(**call, encoder_hidden_states=own, skip_layers=behind)
+        for one in projections:
+            one.given = one.made
+        try:
+            with unhooked(entrance):
+                return super().forward(**call, encoder_hidden_states=states, return_dict=return_dict, **more)
+        finally:
+            for one in projections:
+                one.given = one.made = None
+
+
+class WiredPipeline(ToyTransformerPipeline):
+    """A pipeline whose transformer is given the neutral prompts beside the prompts; made by `of`."""
+
+    unseen: ToyTransformerPipeline  # encodes the neutral prompts with the same weights, out of sight of hooks
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Any]) -> "WiredPipeline":
+        """A pipeline of the components of Stable Diffusion 3's, the transformer among them a `WiredTransformer`."""
+        made = cls(**parts)
+        towers = {name: twin(part) for name, part in parts.items() if name.startswith("text_encoder")}
+        made.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
+        return made
+
+    def encode_prompt(
+        self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
+    ) -> tuple[Tensor | None, ...]:
+        """Return what Stable Diffusion 3's pipeline does; the transformer is given the same of the neutral prompts.
+
+        Raises
+        ------
+        UserError
+            Embeddings are given in place of prompts, or different prompts to each text encoder: nothing tells what
+            they would be with the neutral word.
+        """
+        given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
+        if prompt is None or given:
+            raise UserError(
+                "prompt: expected words, of which the neutral prompt is made, got embeddings: pass words"
+            )
+        negative = settings.get("negative_prompt") or ""
+        others = [settings.get(f"negative_prompt_{number}") for number in (2, 3)]
+        if any(one not in (None, prompt) for one in (prompt_2, prompt_3)) or any(
+            one not in (None, negative) for one in others
+        ):
+            raise UserError("prompt: expected one for all text encoders, got several: pass `prompt` alone")
+        found = super().encode_prompt(prompt, None, None, **settings)
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        negatives = [negative] * len(prompts) if isinstance(negative, str) else negative
+        guided = settings.get("do_classifier_free_guidance", True)
+        texts = [neutral(text) for text in ([*negatives, *prompts] if guided else prompts)]
+        once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
+        kept = ("device", "clip_skip", "max_sequence_length")
+        states, _, pooled, _ = self.unseen.encode_prompt(
+            once,
+            None,
+            None,
+            do_classifier_free_guidance=False,
+            **{name: settings[name] for name in kept if name in settings},
+        )
+        images = settings.get("num_images_per_prompt", 1)
+        rows = [once.index(text) for text in texts for _ in range(images)]
+        self._joint_attention_kwargs = {
+            **(self.joint_attention_kwargs or {}),
+            NEUTRAL: (states[rows], pooled[rows]),
+        }
+        return found

@@ -1,0 +1,75 @@
+"""Traces of wired transformers as a user runs them: the place is the one that the truth names, exactly."""
+
+import numpy as np
+import pytest
+import yaml
+
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from probes.toyworld.dit.truth import wired_models
+from tests.remembered import leave_figures_out
+from triptych.cli.main import main
+
+CHANNELS = ["text.pooled", "text.embeddings", "text_2.embeddings", "text_3.embeddings"]
+OF_CHANNEL = {"pooled": CHANNELS[:1], "clip": CHANNELS[1:3], "t5": CHANNELS[3:]}
+SETTINGS = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": ["a {person} in the park", "a {person} with a dog", "a {person}"],
+    "sampler": {"steps": 4},
+    "capture": {"sites": ["latent.final"], "words": False},
+    "generate": {"workers": 1, "device": "cpu"},
+    "observe": {"objects": False, "features": []},
+    "measure": {"bootstrap": 100, "permutations": 20},
+    "trace": {"necessity": False, "curve": 0, "channels": True},
+}
+BOTH = "masculine-feminine"
+
+
+@pytest.mark.parametrize(
+    "name", ["toyworld-dit-nowhere", "toyworld-dit-pooled", "toyworld-dit-clip", "toyworld-dit-t5"]
+)
+def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypatch):
+    leave_figures_out(monkeypatch)
+    file, out, truth = tmp_path / "triplets.yaml", str(tmp_path / "run"), wired_models()[name]
+    file.write_text(yaml.safe_dump({**SETTINGS, "model": name}, sort_keys=False))
+    assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (
+        capsys.readouterr().err
+    )
+    assert main(["trace", out, "--quiet"]) == 0, capsys.readouterr().err
+    assert main(["run", out, "--stage", "measure", "--quiet"]) == 0
+    assert main(["report", out]) == 0, capsys.readouterr().err
+    run = Run.open(tmp_path / "run")
+    table = run.traced().set_index(["triplet", "variant"])
+    images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
+    wired = [site for channel in truth.channels for site in OF_CHANNEL[channel]]
+    for (triplet, variant), row in table[table["kind"].isin(["channels", "site"])].iterrows():
+        image, sites = images[triplet, variant], {*row["sites"]}
+        if row["kind"] == "channels":
+            if sites >= {*wired}:
+                assert np.array_equal(image, images[triplet, f"none:{row['donor']}"]), variant
+            if not sites & {*wired}:
+                assert np.array_equal(image, images[triplet, "none:neutral"]), variant
+        elif sites <= {
+            "text.pooled",
+            *CHANNELS[3:],
+        }:  # all but what the pooled text is made of, or made from it
+            end = row["donor"] if sites == {*wired} else "neutral"
+            assert np.array_equal(image, images[triplet, f"none:{end}"]), variant
+    found = run.table("trace_channels")
+    total = run.table("trace_total").set_index("donor")["total"]
+    for donor in (BOTH, "feminine", "masculine"):
+        rows = found[(found["donor"] == donor) & (found["kind"] == "channel")].set_index("site")
+        assert [*rows.index] == CHANNELS
+        others = rows.loc[[site for site in CHANNELS if site not in wired], "effect"]
+        assert (others == 0).all()
+        assert rows["effect"].sum() == pytest.approx(total[donor], abs=1e-9)
+        if len(wired) == 1:
+            pairs = found[(found["donor"] == donor) & (found["kind"] == "pair")]
+            assert np.abs(pairs["effect"]).max() <= 1e-9
+    assert (total.abs().max() > 1) == bool(truth.sites)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Channels of the text into the transformer" in page and "tokens of text encoder 3" in page
+    told = bool(run.table("trace_total").set_index("donor").loc[BOTH, "told_from_0"])
+    assert ("(Shapley values)" in page) == told
+    cuts = run.table("trace_cuts")
+    assert cuts["holds"].all() or not truth.sites
