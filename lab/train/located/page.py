@@ -1,4 +1,4 @@
-"""Sections of the page on toyworld: located and wired benchmark models, from what was measured (`lab.pages.toyworld`)."""
+"""Sections on located and wired benchmark models of the page on toyworld, as measured (`lab.pages.toyworld`)."""
 
 import json
 from pathlib import Path
