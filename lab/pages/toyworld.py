@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lab.templates import render
 from lab.train.dit.page import transformers_section
-from lab.train.located.page import located_section
+from lab.train.located.page import located_section, wired_section
 from lab.train.work.page import null_section, work_section
 from probes import command_line
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
@@ -26,7 +26,8 @@ def quality_page() -> str:
         figures=figures,
         cells=list(zip(*(figures[name]["cells"] for name in BENCHMARK_MODELS), strict=True)),
     )
-    return trained + transformers_section() + work_section() + null_section() + located_section()
+    sections = (transformers_section, work_section, null_section, located_section, wired_section)
+    return trained + "".join(section() for section in sections)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,11 +1,12 @@
-"""The section on located benchmark models of the page on toyworld, from what was measured (`lab.pages.toyworld`)."""
+"""Sections on located and wired benchmark models of the page on toyworld, as measured (`lab.pages.toyworld`)."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from lab.templates import render
-from probes.toyworld import WEIGHTS
+from probes.toyworld import TRANSFORMERS, WEIGHTS
+from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.located.truth import TIMES, LocatedModel, located_models
 
 REFERENCE = "toyworld"
@@ -17,6 +18,29 @@ def located_section(folder: Path = WEIGHTS / "located") -> str:
     models = {REFERENCE: None, **located_models()}
     rows = [_row(folder, name, model, reference) for name, model in models.items()]
     return render("toyworld_located", reference=reference, rows=rows)
+
+
+def wired_section(folder: Path = WEIGHTS / "wired") -> str:
+    """Return the section on wired transformers, from ``quality.json`` of each and of `toyworld-dit`."""
+    base, models = TRANSFORMERS[0], wired_models()
+    reference = _quality(folder, base)
+    rows = []
+    for name in (base, *models):
+        measured, model = _quality(folder, name), models.get(name)
+        used_as = "control" if is_control(measured, reference) else "benchmark model"
+        rows.append(
+            {
+                "name": name,
+                "place": " and ".join(f"`{site}`" for site in model.sites) or "nowhere"
+                if model
+                else "not by wiring",
+                "gain": f"{model.gain:g}" if model else "–",
+                "effect": measured["total_effect"],
+                "neutral": measured["means"]["neutral"],
+                "used_as": used_as if model else "reference",
+            }
+        )
+    return render("toyworld_wired", reference=reference, rows=rows)
 
 
 def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:
