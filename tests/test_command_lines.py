@@ -46,7 +46,7 @@ MODULES = {
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
-    "lab.validate.tracing.edited",
+    *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }

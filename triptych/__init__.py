@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hooks.probe import Probe
     from probes.config.schema import Config
     from probes.errors import UserError
+    from triptych import benchmarks
     from triptych.api import Plan, compare, load_pipeline, plan, run, sites
 
     __version__: str
@@ -76,6 +77,7 @@ __all__ = [
     "UserError",
     "__version__",
     "audit",
+    "benchmarks",
     "compare",
     "load_pipeline",
     "load_run",
@@ -90,6 +92,8 @@ def __getattr__(name: str) -> Any:
         from importlib import metadata
 
         return metadata.version("triptych")
+    if name == "benchmarks":
+        return importlib.import_module("triptych.benchmarks")
     if name not in _PLACES:
         raise AttributeError(f"module 'triptych' has no attribute {name!r}{_nearest(name)}")
     return getattr(importlib.import_module(_PLACES[name]), name)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -38,6 +39,7 @@ def gradient_attribution(
     steps: int,
     guidance_scale: float | None = None,
     checkpointed: bool = True,
+    points: Sequence[float] = (0.0,),
 ) -> SiteValues:
     r"""Return what the gradient says of giving a recipient the donor's keys and values at each cross-attention.
 
@@ -58,6 +60,10 @@ def gradient_attribution(
     checkpointed : bool
         Keep what stands between the calls alone and run each call of the denoiser again on the way back: memory does
         not grow with what is inside a call times the steps, at the price of one more pass forwards.
+    points : sequence of float
+        Where the gradient is taken, its mean over all: 0 is the recipient, 1 the recipient with the donor's keys and
+        values at all cross-attentions. Points spread evenly between (integrated gradients) see what the recipient's
+        own gradient does not: a place that another one keeps shut.
 
     Returns
     -------
@@ -72,33 +78,49 @@ def gradient_attribution(
 
     Source
     ------
-    Attribution patching: Nanda 2023; Syed, Rager, Conmy 2023; Kramár et al. 2024. Checkpoints: Chen et al. 2016.
+    Attribution patching: Nanda 2023; Syed, Rager, Conmy 2023; Kramár et al. 2024. Integrated gradients: Sundararajan,
+    Taly, Yan 2017; Hanna, Pezzelle, Belinkov 2024. Checkpoints: Chen et al. 2016.
     """
     names = tuple(site.address for site in site_table.attention_sites(pipe, "cross"))
+    prompts = [one.prompts[name] for name in (recipient, donor) for one in draws]
+    settings = {"num_inference_steps": steps, "output_type": "latent"}
+    settings |= {} if guidance_scale is None else {"guidance_scale": guidance_scale}
+
+    def latents() -> Tensor:
+        noise = [torch.Generator("cpu").manual_seed(one.noise_seed) for _ in range(2) for one in draws]
+        call = type(pipe).__call__.__wrapped__  # without the no_grad around it
+        return call(pipe, prompts, generator=noise, **settings).images.flatten(1)
+
+    with torch.no_grad():
+        recipients, donors = latents().split(len(draws))
+    apart = _apart(recipients, donors)
+    length = (apart**2).sum(1, keepdim=True)
+    along = apart / length.clamp_min(torch.finfo(length.dtype).tiny)
+    found = [_at(pipe, point, names, latents, along, checkpointed) for point in points]
+    return SiteValues(names, np.mean(found, axis=0))
+
+
+def _at(
+    pipe: Any,
+    point: float,
+    names: Sequence[str],
+    latents: Callable[[], Tensor],
+    along: Tensor,
+    checkpointed: bool,
+) -> NDArray[np.float64]:
+    """Gradient times difference at a point of the way, (draws, sites, calls)."""
     every = {site.address: site for site in site_table.available(pipe)}
     watched = [every[f"{name}.{part}"] for name in names for part in PARTS]
-    number = len(draws)
-    prompts = [one.prompts[name] for name in (recipient, donor) for one in draws]
-    noise = [torch.Generator("cpu").manual_seed(one.noise_seed) for _ in range(2) for one in draws]
-    guidance = {} if guidance_scale is None else {"guidance_scale": guidance_scale}
-    call = type(pipe).__call__.__wrapped__  # without the no_grad around it
-    perturbed = _Perturbed(pipe, number)
+    perturbed, number = _Perturbed(pipe, len(along), point), len(along)
     with torch.enable_grad(), _frozen(pipe), perturbed.attached(watched, checkpointed):
-        latents = call(
-            pipe, prompts, generator=noise, num_inference_steps=steps, output_type="latent", **guidance
-        ).images
-        apart = _apart(*latents.detach().flatten(1).split(number))
-        length = (apart**2).sum(1, keepdim=True)
-        outcome = (
-            latents[:number].flatten(1) * apart / length.clamp_min(torch.finfo(length.dtype).tiny)
-        ).sum()
+        outcome = (latents()[:number] * along).sum()
         keys = list(perturbed.zeros)
         gradients = torch.autograd.grad(outcome, [perturbed.zeros[key] for key in keys])
     values = np.zeros((number, len(names), 1 + max(step for step, _ in keys)))
     for (step, address), gradient in zip(keys, gradients, strict=True):
         product = (gradient * perturbed.differences[step, address]).flatten(1).sum(1)
         values[:, names.index(address.rpartition(".")[0]), step] += product.double().cpu().numpy()
-    return SiteValues(names, values)
+    return values
 
 
 def _apart(recipients: Tensor, donors: Tensor) -> Tensor:
@@ -109,10 +131,13 @@ def _apart(recipients: Tensor, donors: Tensor) -> Tensor:
 
 
 class _Perturbed:
-    """Adds to the recipients' keys and values zeros whose gradient is asked for, at every call of the denoiser."""
+    """Adds to the recipients' keys and values zeros whose gradient is asked for, at every call of the denoiser.
 
-    def __init__(self, pipe: Any, draws: int) -> None:
-        self.pipe, self.draws = pipe, draws
+    At a `point` of the way to the donor's: 0 is the recipient.
+    """
+
+    def __init__(self, pipe: Any, draws: int, point: float) -> None:
+        self.pipe, self.draws, self.point = pipe, draws, point
         self.zeros: dict[tuple[int, str], Tensor] = {}
         self.differences: dict[tuple[int, str], Tensor] = {}
         self._call, self._calls = -1, 0
@@ -148,7 +173,10 @@ class _Perturbed:
             if key not in self.zeros:
                 self.zeros[key] = torch.zeros_like(recipients, requires_grad=True)
                 self.differences[key] = (donors - recipients).detach()
-            return torch.cat([values[:start], recipients + self.zeros[key], donors])
+            there = recipients + self.zeros[key]
+            if self.point:
+                there = there + self.point * self.differences[key]
+            return torch.cat([values[:start], there, donors])
 
         return change
 

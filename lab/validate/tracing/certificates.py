@@ -1,8 +1,8 @@
 """Certificates of causal structures: ``python -m lab.validate.tracing.certificates [MODEL ...]``.
 
-The effects of all subsets of a structure's places, by patched images: the truth that methods are scored against. Keys and
-values of a subset are exchanged between images of the same noise, in the neutral word's image (sufficiency) and in the
-others' (necessity).
+The effects of all subsets of a structure's places, by patched images: the truth that methods are scored against. Keys
+and values of a subset are exchanged between images of the same noise, in the neutral word's image (sufficiency) and in
+the others' (necessity).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld import STRUCTURES, WEIGHTS
 from probes.toyworld.checker import read_images
-from probes.toyworld.structures.truth import CERTIFICATE, Structure, structures
+from probes.toyworld.structures.truth import CERTIFICATE, CausalStructure, structures
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import load_world
 
@@ -64,7 +64,7 @@ def triplet_draws(pipe: Any, prompts: int, seeds: int) -> list[TripletDraw]:
     ]
 
 
-def variants_of(structure: Structure, steps: int) -> list[Variant]:
+def variants_of(structure: CausalStructure, steps: int) -> list[Variant]:
     """Return the unpatched images, then those of sufficiency and of necessity: donor by donor, subset by subset."""
     found = [Variant(f"none:{name}", "none", name) for name in WORDS]
     for estimand in ("sufficiency", "necessity"):
@@ -87,7 +87,7 @@ def variants_of(structure: Structure, steps: int) -> list[Variant]:
 
 
 def verdicts(
-    pipe: Any, structure: Structure, draws: Sequence[TripletDraw], steps: int
+    pipe: Any, structure: CausalStructure, draws: Sequence[TripletDraw], steps: int
 ) -> NDArray[np.float64]:
     """Return the verdict of every image, ``(draws, variants)``, in the order of `variants_of`."""
     variants, world, found = variants_of(structure, steps), load_world(structure.world), []
@@ -102,7 +102,7 @@ def verdicts(
 
 
 def certificate(
-    structure: Structure, values: NDArray[np.float64], *, steps: int, seeds: int
+    structure: CausalStructure, values: NDArray[np.float64], *, steps: int, seeds: int
 ) -> dict[str, Any]:
     """Return the effects of all subsets, from `verdicts` of draws that are prompt by prompt, seed by seed.
 
@@ -110,7 +110,8 @@ def certificate(
     -------
     dict
         ``total``: mean and standard error over prompts of the difference of the verdict, masculine less feminine;
-        ``sufficiency`` and ``necessity``: by subset (``0+1``, numbers of `Structure.places`) the same of its change.
+        ``sufficiency`` and ``necessity``: by subset (``0+1``, numbers of `CausalStructure.places`) the
+        same of its change.
     """
     of_prompt = values.reshape(-1, seeds, values.shape[1]).mean(1)
     names = [one.name for one in variants_of(structure, steps)]

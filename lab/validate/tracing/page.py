@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.shares import shares
-from lab.templates import render
-from lab.train.located.page import is_control, measured_quality
-from lab.validate.tracing.localisation import (
+from analysis.methods.tracing.localisation import (
     Localisation,
     entering_steps,
     localisation,
     overlap,
     true_ranks,
 )
+from analysis.stats.shares import shares
+from lab.templates import render
+from lab.train.located.page import is_control, measured_quality
 from lab.validate.tracing.methods import METHODS, PlaceScores
 from lab.validate.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
 from probes.toyworld.located.truth import LocatedModel, located_models

@@ -50,7 +50,7 @@ class StructurePlace:
 
 
 @dataclass(frozen=True)
-class Structure:
+class CausalStructure:
     """Ground truth of a causal structure.
 
     Attributes
@@ -92,13 +92,13 @@ class Structure:
 
 
 @cache
-def structures() -> Mapping[str, Structure]:
+def structures() -> Mapping[str, CausalStructure]:
     """Return the causal structures by name, from :file:`benchmark_models.yaml`."""
     data = yaml.safe_load(resources.files(__package__).joinpath("benchmark_models.yaml").read_text("utf-8"))
     return {name: _structure(name, entry) for name, entry in data.items()}
 
 
-def _structure(name: str, entry: Mapping[str, Any]) -> Structure:
+def _structure(name: str, entry: Mapping[str, Any]) -> CausalStructure:
     places = tuple(
         StructurePlace(
             **{key: tuple(value) if isinstance(value, list) else value for key, value in one.items()}
@@ -106,4 +106,4 @@ def _structure(name: str, entry: Mapping[str, Any]) -> Structure:
         for one in entry["places"]
     )
     sets = {key: tuple(map(tuple, entry.get(key, ()))) for key in ("sufficient", "needed")}
-    return Structure(name, entry["kind"], places, **sets)
+    return CausalStructure(name, entry["kind"], places, **sets)

@@ -30,7 +30,12 @@ OVER = {
     "capture": {"sites": ["text.final", "latent.final"], "keep": ["latent.final"]},
     "generate": {"part_triplets": 1, "batch_triplets": 1, "workers": 1},
     "observe": {"engine": "toyworld-checker", "features": []},
-    "trace": {"sites": ["unet.down.0.*.cross", "unet.up.2.*.cross"], "curve": [], "cuts": False, "prompts": 2},
+    "trace": {
+        "sites": ["unet.down.0.*.cross", "unet.up.2.*.cross"],
+        "curve": [],
+        "cuts": False,
+        "prompts": 2,
+    },
 }
 ROOM = 2
 

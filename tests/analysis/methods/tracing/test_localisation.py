@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import jaccard_score, label_ranking_average_precision_score, roc_auc_score
 
-from lab.validate.tracing.localisation import (
+from analysis.methods.tracing.localisation import (
     entering_steps,
     false_locations,
     localisation,
