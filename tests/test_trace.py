@@ -340,7 +340,7 @@ def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
     traced = Run.open(tmp_path / "run")
     table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
-    assert set(table["kind"]) == {"none", "site", "complete", "curve", "cut"}
+    assert set(table["kind"]) == {"none", "site", "pair", "complete", "curve", "cut"}
     images = table["image"].map(lambda image: image["bytes"])
     for donor in ("feminine", "masculine"):
         for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):

@@ -128,8 +128,10 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
 def test_the_plan_says_what_a_trace_will_take(tmp_path, capsys):
     assert main(["plan", settings(tmp_path, model="toyworld-dit")]) == 0
     said = capsys.readouterr().out
-    # by hand: of 2 donors 9 places, 1 complete, 1 point of the curve, 4 cuts; the self patch; the complete cuts again
-    assert "trace: 2 triplets and seeds x 31 variants: " + str(2 * (3 + 31 - 2)) + " images, about" in said
+    # by hand: of 2 donors 9 places, 1 complete, 1 point of the curve, 4 cuts; the self patch; the complete cuts again;
+    # at most 6 pairs of 4 ways of the text, of which a pilot sweeps 6
+    text = "trace: 2 triplets and seeds x at most 43 variants, and a pilot of 2 x 12: "
+    assert text + str(2 * (3 + 43 - 2) + 2 * (3 + 12)) + " images, about" in said
 
 
 def test_sites_by_default_are_those_of_before_in_the_identity_of_a_trace():
