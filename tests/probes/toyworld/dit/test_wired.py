@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from hooks import Intervention, Patch
 from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS, WIRED, bundled_folder
@@ -99,6 +100,16 @@ def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
     assert np.array_equal(swapped(pipe, *whole)[0], plain[2][1])
 
 
+def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
+    pipe, prompts = pipes["toyworld-dit-block-2"], [*PAIR, PAIR[0]]
+    plain = drawn(pipe, prompts)
+    for number in range(3):
+        site, part = f"dit.block.{number}.joint.text", ("key", "value")
+        with Intervention(pipe, [Patch(site, part=part, source=1, into=2, donor="local")]):
+            image = drawn(pipe, prompts)[2]
+        assert np.array_equal(image, plain[1 if number == 2 else 2])
+
+
 def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
     assert tuple(wired_models()) == WIRED
     assert all({*one.channels} <= {*CHANNELS} for one in wired_models().values())
@@ -153,7 +164,7 @@ def test_hooks_of_the_pipeline_see_one_run_of_each_text_encoder(pipes):
             hook = tower.register_forward_hook(lambda module, args, out: runs.append(module))
             stack.callback(hook.remove)
         drawn(pipe)
-    assert len(runs) == 3 + 3
+    assert len(runs) == 3 + 2
 
 
 def test_a_change_of_a_weight_reaches_the_neutral_prompts(pipes):
