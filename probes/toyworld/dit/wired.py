@@ -241,7 +241,7 @@ class WiredPipeline(ToyTransformerPipeline):
         images = settings.get("num_images_per_prompt", 1)
         rows = [once.index(text) for text in texts for _ in range(images)]
         self._joint_attention_kwargs = {
-            **(self.joint_attention_kwargs or {}),
+            **(getattr(self, "_joint_attention_kwargs", None) or {}),  # none outside of a call
             NEUTRAL: (states[rows], pooled[rows]),
         }
         return found
