@@ -33,6 +33,7 @@ from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import load_world
 
 PROMPTS, SEEDS, STEPS, DRAWN = 24, 2, 5, 1
+GUIDANCE = 1.0  # that the models were made for
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DONORS = ("feminine", "masculine")
 ROWS = 64  # of a batch, about
@@ -94,7 +95,7 @@ def verdicts(
     at_once = max(1, ROWS // len(variants))
     for start in range(0, len(draws), at_once):
         some = draws[start : start + at_once]
-        images = draw(pipe, some, variants, steps=steps)
+        images = draw(pipe, some, variants, steps=steps, guidance_scale=GUIDANCE)
         prompts = [one.draw.prompts[one.variant.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, world).reshape(len(some), len(variants)))
@@ -122,6 +123,7 @@ def certificate(
         "prompts": len(of_prompt),
         "seeds": seeds,
         "steps": steps,
+        "guidance_scale": GUIDANCE,
         "total": _mean(total),
         "sufficiency": {},
         "necessity": {},
