@@ -159,11 +159,12 @@ def _subsets(structure: CausalStructure) -> dict[str, Any]:
         "name": structure.name,
         "absolute": structure.kind == "opposing",
         "sets": [
-            (label, _share(found, "sufficiency", some, whole), _share(found, "necessity", some, whole))
+            (label, *(_share(found[name], some, whole) for name in ("sufficiency", "necessity")))
             for label, some in sets
         ],
     }
 
 
 def _share(effects: Mapping[str, Any], some: Sequence[tuple[int, ...]], whole: float) -> float:
-    return float(np.mean([effects[name_of(one)]["mean"] for one in some])) / whole
+    share = float(np.mean([effects[name_of(one)]["mean"] for one in some])) / whole
+    return share if abs(share) >= 0.005 else 0.0  # of two digits, none of them a negative nothing
