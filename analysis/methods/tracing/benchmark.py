@@ -193,9 +193,7 @@ class LocatedTask:
 def located() -> tuple[LocatedTask, ...]:
     """Return the benchmark: models with one place, with several that decide together, and with none.
 
-    Source
-    ------
-    `docs/validation/tracing.md` and `docs/validation/structures.md` have the results of known methods.
+    The pages *tracing* and *structures* under *Validation* have the results of known methods.
     """
     single = [
         LocatedTask(one.name, one.kind, one.sites, _alone(one.sites), _alone(one.sites))
