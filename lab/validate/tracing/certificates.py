@@ -30,7 +30,7 @@ from probes.toyworld import STRUCTURES, WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.structures.truth import CERTIFICATE, CausalStructure, structures
 from probes.toyworld.verdict import VERSION, verdict
-from probes.toyworld.world import load_world
+from probes.toyworld.world import World, load_world
 
 PROMPTS, SEEDS, STEPS, DRAWN = 24, 2, 5, 1
 GUIDANCE = 1.0  # that the models were made for
@@ -88,14 +88,18 @@ def variants_of(structure: CausalStructure, steps: int) -> list[Variant]:
 
 
 def verdicts(
-    pipe: Any, structure: CausalStructure, draws: Sequence[TripletDraw], steps: int
+    pipe: Any,
+    world: World,
+    draws: Sequence[TripletDraw],
+    variants: Sequence[Variant],
+    steps: int,
+    guidance_scale: float | None = None,
 ) -> NDArray[np.float64]:
-    """Return the verdict of every image, ``(draws, variants)``, in the order of `variants_of`."""
-    variants, world, found = variants_of(structure, steps), load_world(structure.world), []
-    at_once = max(1, ROWS // len(variants))
+    """Return the verdict of every image, ``(draws, variants)``; guidance is the pipeline's own where none is given."""
+    found, at_once = [], max(1, ROWS // len(variants))
     for start in range(0, len(draws), at_once):
         some = draws[start : start + at_once]
-        images = draw(pipe, some, variants, steps=steps, guidance_scale=GUIDANCE)
+        images = draw(pipe, some, variants, steps=steps, guidance_scale=guidance_scale)
         prompts = [one.draw.prompts[one.variant.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, world).reshape(len(some), len(variants)))
@@ -169,7 +173,8 @@ def work(options: argparse.Namespace) -> None:
         loaded, structure = loading.load(loading.resolve(name), device="cpu"), structures()[name]
         loaded.pipe.set_progress_bar_config(disable=True)
         draws = triplet_draws(loaded.pipe, options.prompts, options.seeds)
-        values = verdicts(loaded.pipe, structure, draws, options.steps)
+        variants, world = variants_of(structure, options.steps), load_world(structure.world)
+        values = verdicts(loaded.pipe, world, draws, variants, options.steps, GUIDANCE)
         found = certificate(structure, values, steps=options.steps, seeds=options.seeds)
         path = options.out / name / CERTIFICATE
         path.parent.mkdir(parents=True, exist_ok=True)

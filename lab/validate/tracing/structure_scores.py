@@ -15,16 +15,12 @@ from numpy.typing import NDArray
 
 from analysis.methods.decoding.localise import site_scores
 from lab.validate.tracing.attribution import gradient_attribution
-from lab.validate.tracing.certificates import DONORS, ROWS, WORDS, triplet_draws
+from lab.validate.tracing.certificates import DONORS, WORDS, triplet_draws, verdicts
 from lab.validate.tracing.contribution import attention_contribution
 from lab.validate.tracing.methods import Subject, cosine_atlas
-from probes.runs.image_faults import eight_bits
-from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
-from probes.toyworld.checker import read_images
 from probes.toyworld.structures.truth import CausalStructure
-from probes.toyworld.verdict import verdict
 from probes.toyworld.world import World, load_world
 
 Values = NDArray[np.float64]  # (draws, sites)
@@ -149,7 +145,8 @@ def swaps(trial: Trial) -> dict[str, Values]:
     variants = [Variant(f"none:{name}", "none", name) for name in WORDS]
     variants += [_swap(trial, "neutral", donor, some) for donor in DONORS for some in sets]
     variants += [_swap(trial, donor, "neutral", some) for donor in DONORS for some in single]
-    by_name = dict(zip([one.name for one in variants], _verdicts(trial, variants).T, strict=True))
+    found = verdicts(trial.pipe, trial.world, trial.draws, variants, trial.steps)
+    by_name = dict(zip([one.name for one in variants], found.T, strict=True))
     feminine, masculine = DONORS
 
     def apart(some: tuple[int, ...]) -> Values:
@@ -198,17 +195,6 @@ def _swap(trial: Trial, recipient: str, donor: str, some: Sequence[int]) -> Vari
     sites = tuple(trial.sites[site] for site in some)
     name = _name(recipient, donor, some)
     return Variant(name, "site", recipient, donor, sites=sites, part=KEYS_AND_VALUES, stop_step=trial.steps)
-
-
-def _verdicts(trial: Trial, variants: Sequence[Variant]) -> Values:
-    found, at_once = [], max(1, ROWS // len(variants))
-    for start in range(0, len(trial.draws), at_once):
-        some = trial.draws[start : start + at_once]
-        images = draw(trial.pipe, some, variants, steps=trial.steps)
-        pixels = np.stack([eight_bits(one.image) for one in images])
-        prompts = [one.draw.prompts[one.variant.recipient] for one in images]
-        found.append(verdict(read_images(pixels), prompts, trial.world).reshape(len(some), -1))
-    return np.concatenate(found)
 
 
 def as_json(found: Mapping[str, Values], seeds: int) -> dict[str, Any]:
