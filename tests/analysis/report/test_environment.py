@@ -13,8 +13,9 @@ def test_a_second_page_compiles_no_template(monkeypatch):
             jinja2.Environment, "compile", lambda *template, **options: pytest.fail("compiled again")
         )
         second = environment().get_template("gallery.html.j2")
-    assert second is not first and second.render(name="<b>") == first.render(name="<b>")
-    assert "&lt;b&gt;" in second.render(name="<b>")
+    given = {"name": "<b>", "compares": True}
+    assert second is not first and second.render(**given) == first.render(**given)
+    assert "&lt;b&gt;" in second.render(**given)
 
 
 def test_a_template_that_was_changed_is_compiled_anew():
