@@ -183,7 +183,7 @@ class LocatedTask:
         true = {frozenset(one) for one in getattr(self, truth)}
         if not true:
             raise UserError(
-                f"benchmark {self.name}: expected a model with known sets of places, got one with graded effects"
+                f"benchmark {self.name}: expected a model with sets of places that are known ({truth}), got one without"
             )
         found = {frozenset(one) for one in sets}
         right = len(found & true)

@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import JOIN, WHAT, Effects
-from analysis.methods.tracing.shares import mean_effects
+from analysis.methods.tracing.shares import PAIR, mean_effects
 from analysis.stats.shapley import exact_interactions, exact_shapley
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 
 VERSION = "trace_channels/1"
-CHANNEL, PAIR = "channel", "pair"
+CHANNEL = "channel"
 CHANNEL_COLUMNS = (
     *("outcome", "kind", "site", "donor", *with_ends("share"), *with_ends("share_joint")[1:]),
     *(*with_ends("effect"), "p_value", "p_adjusted", "n_prompts", "reason", "version"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.methods.tracing.channels import CHANNEL, PAIR
+from analysis.methods.tracing.channels import CHANNEL
 from analysis.methods.tracing.figures import patch_name
 from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
+from analysis.methods.tracing.shares import PAIR
 from analysis.methods.tracing.spans import effect, joint_share, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
 from analysis.report.format import counted, listed, number, p_value

@@ -149,9 +149,8 @@ def wire_places(unet: nn.Module, places: Sequence[StructurePlace], telling: froz
                 list(RULES).index(place.rule) if place.rule else -1,
                 *map(list(names).index, place.hears),
             ]
-            block.register_buffer(
-                "wired", torch.tensor(numbers)
-            )  # so that the hash of the weights knows of it
+            # a buffer, so that the hash of the weights knows of it
+            block.register_buffer("wired", torch.tensor(numbers))
 
 
 @torch.no_grad()

@@ -48,8 +48,9 @@ def test_sets_of_places_are_scored():
     assert task.score_sets([[first], [second]], "needed") == SetScore(1.0, 1.0)
     nothing = task.score_sets([])
     assert np.isnan(nothing.precision) and nothing.recall == 0
-    with pytest.raises(UserError, match="graded"):
-        TASKS["toyworld-distributed"].score_sets([[first]])
+    for name in ("toyworld-distributed", "toyworld-decoy"):
+        with pytest.raises(UserError, match=r"sets of places that are known \(sufficient\), got one without"):
+            TASKS[name].score_sets([[first]])
 
 
 def test_its_verdict_tells_the_words_apart():
