@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.validate.tracing.coverage import templates
+from lab.validate.tracing.methods import GUIDANCE
 from probes import command_line
 from probes.models import loading
 from probes.runs.image_faults import eight_bits
@@ -33,7 +34,6 @@ from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import World, load_world
 
 PROMPTS, SEEDS, STEPS, DRAWN = 24, 2, 5, 1
-GUIDANCE = 1.0  # that the models were made for
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DONORS = ("feminine", "masculine")
 ROWS = 64  # of a batch, about
@@ -93,13 +93,12 @@ def verdicts(
     draws: Sequence[TripletDraw],
     variants: Sequence[Variant],
     steps: int,
-    guidance_scale: float | None = None,
 ) -> NDArray[np.float64]:
-    """Return the verdict of every image, ``(draws, variants)``; guidance is the pipeline's own where none is given."""
+    """Return the verdict of every image, ``(draws, variants)``."""
     found, at_once = [], max(1, ROWS // len(variants))
     for start in range(0, len(draws), at_once):
         some = draws[start : start + at_once]
-        images = draw(pipe, some, variants, steps=steps, guidance_scale=guidance_scale)
+        images = draw(pipe, some, variants, steps=steps, guidance_scale=GUIDANCE)
         prompts = [one.draw.prompts[one.variant.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, world).reshape(len(some), len(variants)))
@@ -174,7 +173,7 @@ def work(options: argparse.Namespace) -> None:
         loaded.pipe.set_progress_bar_config(disable=True)
         draws = triplet_draws(loaded.pipe, options.prompts, options.seeds)
         variants, world = variants_of(structure, options.steps), load_world(structure.world)
-        values = verdicts(loaded.pipe, world, draws, variants, options.steps, GUIDANCE)
+        values = verdicts(loaded.pipe, world, draws, variants, options.steps)
         found = certificate(structure, values, steps=options.steps, seeds=options.seeds)
         path = options.out / name / CERTIFICATE
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,12 +73,12 @@ def drawn(
     folder: Path, texts: Sequence[str], chosen: Sequence[Variant], model: str, steps: int
 ) -> Iterator[pd.DataFrame]:
     """Verdicts of every prompt, a table a file; those that are not stored yet are drawn with a model."""
-    pipe: Any = None
+    loaded: Any = None
     for start in range(0, len(texts), TOGETHER):
         file = folder / f"verdicts-{start:05d}.csv"
         if not file.exists():
-            pipe = pipe or _loaded(model)
-            table = _verdicts(pipe, start, texts[start : start + TOGETHER], chosen, steps)
+            loaded = loaded or _loaded(model)
+            table = _verdicts(loaded, start, texts[start : start + TOGETHER], chosen, steps)
             write_bytes(file, csv_bytes(table))
         yield pd.read_csv(file, keep_default_na=False, na_values=["nan", ""], dtype={"reason": str})
 
@@ -86,11 +86,11 @@ def drawn(
 def _loaded(model: str) -> Any:
     from probes.models import loading
 
-    return loading.load(loading.resolve(model), device="cpu").pipe
+    return loading.load(loading.resolve(model), device="cpu")
 
 
 def _verdicts(
-    pipe: Any, start: int, texts: Sequence[str], chosen: Sequence[Variant], steps: int
+    loaded: Any, start: int, texts: Sequence[str], chosen: Sequence[Variant], steps: int
 ) -> pd.DataFrame:
     """Draw some prompts and read their images."""
     from PIL import Image
@@ -100,14 +100,14 @@ def _verdicts(
 
     triplets = [
         TripletDraw.of_texts(
-            pipe,
+            loaded.pipe,
             {name: text.replace("{person}", word) for name, word in WORDS.items()},
             WORDS,
             triplet=start + number,
         )
         for number, text in enumerate(texts)
     ]
-    images = draw(pipe, triplets, chosen, steps=steps)
+    images = draw(loaded.pipe, triplets, chosen, steps=steps, guidance_scale=loaded.guidance_scale)
     rows = pd.DataFrame(
         [
             {

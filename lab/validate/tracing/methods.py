@@ -23,6 +23,7 @@ from probes.toyworld.verdict import verdict
 from probes.toyworld.world import World
 
 ROWS = 60  # of a batch, about
+GUIDANCE = 1.0  # that the models were made for
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, A
     """Change of the verdict by a swap at each place, and by the word itself."""
     chosen, found = variants(subject, places), []
     for some in subject.batches(len(chosen)):
-        images = draw(subject.pipe, some, chosen, steps=subject.steps)
+        images = draw(subject.pipe, some, chosen, steps=subject.steps, guidance_scale=GUIDANCE)
         prompts = [one.draw.prompts[subject.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(chosen)))
@@ -182,16 +183,29 @@ def cosine_atlas(subject: Subject) -> PlaceScores:
 def contribution(subject: Subject) -> PlaceScores:
     """Share of each cross-attention's output that comes through the donor's word, mean over steps."""
     found = [
-        attention_contribution(subject.pipe, some, subject.donor, steps=subject.steps)
+        attention_contribution(
+            subject.pipe, some, subject.donor, steps=subject.steps, guidance_scale=GUIDANCE
+        )
         for some in subject.batches(2)
     ]
     return PlaceScores(found[0].sites, np.concatenate([one.values.mean(2) for one in found]))
 
 
-def gradient(subject: Subject) -> PlaceScores:
-    """First-order estimate of the swap of keys and values, on the final latent, added up over steps."""
+def gradient(subject: Subject, points: Sequence[float] = (0.0,)) -> PlaceScores:
+    """First-order estimate of the swap of keys and values, on the final latent, added up over steps.
+
+    See `gradient_attribution` for `points`.
+    """
     found = [
-        gradient_attribution(subject.pipe, some, subject.recipient, subject.donor, steps=subject.steps)
+        gradient_attribution(
+            subject.pipe,
+            some,
+            subject.recipient,
+            subject.donor,
+            steps=subject.steps,
+            guidance_scale=GUIDANCE,
+            points=points,
+        )
         for some in subject.batches(8)
     ]
     return PlaceScores(found[0].sites, np.concatenate([one.values.sum(2) for one in found]))
@@ -202,6 +216,7 @@ def _plain(subject: Subject, some: Sequence[TripletDraw]) -> None:
         [one.prompts[name] for name in (subject.recipient, subject.donor) for one in some],
         generator=[torch.Generator("cpu").manual_seed(one.noise_seed) for _ in range(2) for one in some],
         num_inference_steps=subject.steps,
+        guidance_scale=GUIDANCE,
         output_type="latent",
     )
 

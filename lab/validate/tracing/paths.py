@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hooks import Intervention, Patch
 from lab.validate.tracing.certificates import DONORS
+from lab.validate.tracing.methods import GUIDANCE
 from lab.validate.tracing.structure_scores import Trial
 from probes.runs.image_faults import eight_bits
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -78,7 +79,7 @@ def _drawn(trial: Trial, draws: Sequence[TripletDraw], first: str, second: str) 
             texts,
             generator=noise,
             num_inference_steps=trial.steps,
-            guidance_scale=1.0,
+            guidance_scale=GUIDANCE,
             output_type="np",
         ).images
     pixels = np.stack([eight_bits(image) for image in images])

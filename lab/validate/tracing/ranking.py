@@ -100,6 +100,7 @@ def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
         seeds=(0,),
         sites=subject.cross,
         num_inference_steps=subject.steps,
+        guidance_scale=methods.GUIDANCE,
     )
     best = table.groupby("site")["score"].max()
     return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])

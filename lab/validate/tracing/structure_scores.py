@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.decoding.localise import site_scores
-from lab.validate.tracing.attribution import gradient_attribution
 from lab.validate.tracing.certificates import DONORS, WORDS, triplet_draws, verdicts
-from lab.validate.tracing.contribution import attention_contribution
-from lab.validate.tracing.methods import Subject, cosine_atlas
+from lab.validate.tracing.methods import GUIDANCE, Subject, contribution, cosine_atlas, gradient
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld.structures.truth import CausalStructure
@@ -83,10 +81,10 @@ def scores(trial: Trial, say: Callable[[str], Any] = lambda text: None) -> dict[
     found = swaps(trial)
     say("swaps")
     for name, points in (("gradient", (0.0,)), ("integrated", MIDPOINTS)):
-        found[name] = _mean(trial, lambda subject, points=points: _gradient(subject, points))
+        found[name] = _mean(trial, lambda subject, points=points: gradient(subject, points).values)
         say(LABELS[name])
     found["atlas"] = _mean(trial, lambda subject: cosine_atlas(subject).values)
-    found["contribution"] = _mean(trial, _contribution)
+    found["contribution"] = _mean(trial, lambda subject: contribution(subject).values)
     found["probe"] = _readable(trial)
     say("atlas, contribution, probe")
     return {name: found[name] for name in LABELS}
@@ -94,24 +92,6 @@ def scores(trial: Trial, say: Callable[[str], Any] = lambda text: None) -> dict[
 
 def _mean(trial: Trial, values: Callable[[Subject], Values]) -> Values:
     return np.mean([values(trial.subject(donor)) for donor in DONORS], axis=0)
-
-
-def _gradient(subject: Subject, points: Sequence[float]) -> Values:
-    found = [
-        gradient_attribution(
-            subject.pipe, some, subject.recipient, subject.donor, steps=subject.steps, points=points
-        ).values.sum(2)
-        for some in subject.batches(8)
-    ]
-    return np.concatenate(found)
-
-
-def _contribution(subject: Subject) -> Values:
-    found = [
-        attention_contribution(subject.pipe, some, subject.donor, steps=subject.steps).values.mean(2)
-        for some in subject.batches(2)
-    ]
-    return np.concatenate(found)
 
 
 def _readable(trial: Trial) -> Values:
@@ -124,6 +104,7 @@ def _readable(trial: Trial) -> Values:
         seeds=(0,),
         sites=trial.sites,
         num_inference_steps=trial.steps,
+        guidance_scale=GUIDANCE,
     )
     best = table.groupby("site")["score"].max()
     return best.reindex(trial.sites).to_numpy(float)[None]
