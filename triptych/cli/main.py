@@ -45,6 +45,9 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
+        CommandRow(
+            "edit", "triptych.cli.edit", "the smallest edit that a trace suggests, as a configuration"
+        ),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
     "for others": (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +23,7 @@ from analysis.methods.mitigation.measures import (
     NAMED,
     PIXELS,
     SCENES,
+    SHARES,
     THING,
     VERDICT,
     Sampling,
@@ -31,7 +32,7 @@ from analysis.methods.mitigation.measures import (
 )
 from analysis.methods.mitigation.readings import ends_of, read, world_of
 from analysis.report.figures import files
-from analysis.report.format import interval, number, p_value
+from analysis.report.format import interval, listed, number, p_value
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import quantities as gaps_of
 from analysis.studies.compare.summary import describe_models, summary
@@ -50,6 +51,7 @@ SAID = {
     SCENES: "slots that differ between two images",
     PIXELS: "pixels' mean difference between two images",
 }
+SHOWN = 5  # changes that a line names
 NO_ENDS = (
     "the lean between the words' own readings is left out: no two words of the runs mean one mixture component"
     " each"
@@ -183,7 +185,26 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
             f"{1 - record['sampling']['level']:.2g}), most {most['what']}"
             f" ({number(most['difference'], 3, signed=True)}); mean distance from planted {far[0]:.3f} → {far[1]:.3f}"
         )
-    return said
+    return [*said, *_at_once(table, words)]
+
+
+def _at_once(table: pd.DataFrame, words: Mapping[str, str]) -> list[str]:
+    """Say which shares changed, and by how much at most the others, with intervals that hold for all rows at once."""
+    rows = table[table["kind"].isin(SHARES) & table["joint_low"].notna() & table["joint_high"].notna()]
+    if rows.empty:
+        return []
+    told = (rows["joint_low"] > 0) | (rows["joint_high"] < 0)
+    names = [
+        f"{words[row['indicator']]}: {row['what'] or SAID[row['kind']]}"
+        f" {interval(row['joint_low'], row['joint_high'], 3)}"
+        for row in rows[told].to_dict("records")
+    ]
+    shown = listed([*names[:SHOWN], *([f"{len(names) - SHOWN} more"] if len(names) > SHOWN else [])])
+    text = f"shares that changed, with intervals for all {len(table)} rows at once: {shown or 'none'}"
+    if (~told).any():
+        most = rows.loc[~told, ["joint_low", "joint_high"]].abs().to_numpy().max()
+        text += f"; no other by more than {number(float(most), 3)}"
+    return [text]
 
 
 def work(arguments: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from analysis.methods.mitigation import diversity
 from analysis.methods.mitigation.readings import Readings
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
+from analysis.stats.ratio_sets import ratio_sets
 from analysis.stats.shares_between import shares_between
 from analysis.stats.sign_flips import sign_flip_test
 from probes.toyworld.scene import parse
@@ -28,10 +29,12 @@ LEAN, VERDICT, NAMED, SCENES, PIXELS, THING = "lean", "verdict", "named", "scene
 CORRECTED = "lean_corrected"
 SHARES = (LEAN, NAMED, THING)  # from 0 to 1, so that no prompt can differ by more than 1
 TESTED = (NAMED, SCENES, PIXELS)  # asked whether they change by less than the margin
+_CHANGES = "changes"  # of a row: the difference of each prompt
 KEY = ["prompt", "indicator", "noise_seed"]
 COLUMNS = (
     *("kind", "indicator", "what", "before", "before_low", "before_high", "after", "after_low", "after_high"),
-    *("difference", "difference_low", "difference_high", "p_value", "p_adjusted", "target", "margin"),
+    *("difference", "difference_low", "difference_high", "joint_low", "joint_high", "p_value", "p_adjusted"),
+    *("target", "margin"),
     *("equivalence_p", "equivalent", "smallest", "planted", "n_images", "n_prompts", "reason"),
 )
 
@@ -68,7 +71,8 @@ def quantities(
     different prompts (`analysis.methods.mitigation.diversity`). ``thing``: share of the images with a thing, over
     prompts that do not name it, beside its planted frequency. ``difference`` is after less before. ``equivalence_p``
     tests that a corrected lean after the edit is within ``margin`` of ``target`` (½), and of the others that the
-    difference is within it of 0.
+    difference is within it of 0. ``joint_low`` and ``joint_high`` are the ends of intervals that hold for the
+    differences of all rows at once (`analysis.stats.ratio_sets`).
 
     Parameters
     ----------
@@ -88,11 +92,27 @@ def quantities(
                 rows.append(_row(kind, indicator, sides, sampling))
             elif ends and indicator not in ends:
                 rows.append(_corrected(indicator, ends, (before, after), sampling))
+    changes = [row.pop(_CHANGES) for row in rows]
     table = pd.DataFrame(rows)
     if world is not None:
-        things = [_things(indicator, before, after, world, sampling) for indicator in indicators]
-        table = pd.concat([table, *things], ignore_index=True)
-    return table.reindex(columns=list(COLUMNS))
+        for indicator in indicators:
+            things, of_things = _things(indicator, before, after, world, sampling)
+            table = pd.concat([table, things], ignore_index=True)
+            changes += [of_things[name] for name in of_things]
+    return table.assign(**_joint(changes, sampling)).reindex(columns=list(COLUMNS))
+
+
+def _joint(changes: Sequence[pd.Series], sampling: Sampling) -> dict[str, NDArray[np.float64]]:
+    """Intervals of mean differences that hold for all of them at once, from each by the reference's prompts."""
+    values = pd.concat([one.groupby(level=0).mean() for one in changes], axis=1).to_numpy(float)
+    ones = np.where(np.isnan(values), np.nan, 1.0)
+    found = ratio_sets(values, ones, conditional=False, **sampling.interval)
+    return {"joint_low": found.joint_low, "joint_high": found.joint_high}
+
+
+def _references(side: Readings) -> pd.Series:
+    """The prompt with the reference's word, by prompt."""
+    return side.images.drop_duplicates("prompt").set_index("prompt")["reference"]
 
 
 def _of(side: Readings, indicator: str) -> Readings:
@@ -142,8 +162,10 @@ def _row(kind: str, indicator: str, sides: Sequence[Readings], sampling: Samplin
     row = {"kind": kind, "indicator": indicator, "what": "", "n_images": len(sides[0].images)}
     for name, value in zip(("before", "after"), values):
         row |= _mean(name, value.to_numpy(float), sampling, (0.0, 1.0) if kind in SHARES else None)
-    difference = (values[1] - values[0].reindex(values[1].index)).to_numpy(float)
+    apart = values[1] - values[0].reindex(values[1].index)
+    difference = apart.to_numpy(float)
     row |= _changed(difference, 1.0 if kind in SHARES else None, sampling)
+    row[_CHANGES] = apart.rename(_references(sides[0]))
     if kind == LEAN:
         return row | {"margin": sampling.margin}
     if kind not in TESTED:
@@ -153,10 +175,11 @@ def _row(kind: str, indicator: str, sides: Sequence[Readings], sampling: Samplin
 
 def _corrected(indicator: str, ends: tuple[str, str], sides: Sequence[Readings], sampling: Sampling) -> dict:
     """The row of a lean between those of two words."""
-    found, images = [], 0
+    found, images, references = [], 0, pd.Index([])
     for side in sides:
         is_b = (side.images["verdict"] > 0).astype(float)
         table = is_b.groupby([side.images["reference"], side.images["indicator"]]).mean().unstack()
+        references = table.index
         found.append(shares_between(table[indicator], table[ends[0]], table[ends[1]], level=sampling.level))
         images = int((side.images["indicator"] == indicator).sum())
     row = {"kind": CORRECTED, "indicator": indicator, "what": "", "n_images": images}
@@ -165,6 +188,7 @@ def _corrected(indicator: str, ends: tuple[str, str], sides: Sequence[Readings],
     first, second = found
     reach = max(first.reach, second.reach)
     row |= _changed(second.values - first.values, 2 * reach, sampling)
+    row[_CHANGES] = pd.Series(second.values - first.values, index=references)
     row |= _equivalent(second.values - 0.5, 0.5, abs(second.share - 0.5) + second.reach, sampling)
     reason = second.reason or first.reason
     return row | ({"reason": reason} if reason else {})
@@ -212,8 +236,11 @@ def _equivalent(values: NDArray[np.float64], target: float, reach: float | None,
 
 def _things(
     indicator: str, before: Readings, after: Readings, world: World, sampling: Sampling
-) -> pd.DataFrame:
-    """Frequencies of what is not named; p-values are adjusted over the things of a word (max-T)."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Frequencies of what is not named, and their differences by the reference's prompts.
+
+    p-values are adjusted over the things of a word (max-T).
+    """
     sides = [_of(side, indicator) for side in (before, after)]
     both = [_things_by_prompt(side.images, world) for side in sides]
     names = [name for name in both[0] if both[0][name].notna().any()]
@@ -226,7 +253,8 @@ def _things(
         low, high = np.maximum(values.mean_low, 0.0), np.minimum(values.mean_high, 1.0)
         columns |= {side: values.mean, f"{side}_low": low, f"{side}_high": high}
     expected = _planted(both[0].index, world)[names].where(both[0][names].notna())
-    return pd.DataFrame(
+    changes = pd.DataFrame(difference, columns=names, index=both[1].index).rename(_references(sides[1]))
+    table = pd.DataFrame(
         columns
         | {
             "difference": size.mean,
@@ -239,6 +267,7 @@ def _things(
             "reason": size.mean_reason,
         }
     )
+    return table, changes
 
 
 def slot_things(world: World) -> list[str]:

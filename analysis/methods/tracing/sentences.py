@@ -11,7 +11,8 @@ from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.shares import PAIR
-from analysis.methods.tracing.spans import effect, joint_share, with_ends, with_span
+from analysis.methods.tracing.smallest import GONE, smallest_needed
+from analysis.methods.tracing.spans import effect, joint_share, span, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
 from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
@@ -82,23 +83,51 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
         return [text, *_ranked(sites, name), *_opposing(sites, name), *together(traced)]
     found = [text]
     if len(sites):
-        best = sites.loc[sites["sufficiency"].idxmax()]
-        text = (
-            f"The largest share is that of {patch_name(best)}: {joint_share(best, 'sufficiency')}"
-            f"{why_outside(best, 'sufficiency')}"
-        )
-        if pd.notna(best["necessity"]):
-            text += f"; it is needed for {joint_share(best, 'necessity')}{why_outside(best, 'necessity')}"
         found.append(
-            f"{text}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
+            f"{_largest(sites)}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
         )
         found += [_of_pooled(row) for _, row in sites[sites["site"] == POOLED].iterrows()]
-    found += [*_opposing(sites, name), *together(traced), *_of_channels(traced)]
+    found += [*_opposing(sites, name), *together(traced), *_where_to_edit(shares), *_of_channels(traced)]
     if pd.notna(total["half_step"]):
         found.append(
             f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the denoiser."
         )
     return found
+
+
+def _largest(sites: pd.DataFrame) -> str:
+    """Say which place has the largest share; where none alone is enough, which is needed most."""
+    best = sites.loc[sites["sufficiency"].idxmax()]
+    share = f"{joint_share(best, 'sufficiency')}{why_outside(best, 'sufficiency')}"
+    if not (sites["p_adjusted"] < LEVEL).any() and sites["necessity"].max() > best["sufficiency"]:
+        most = sites.loc[sites["necessity"].idxmax()]
+        return (
+            f"No place alone is told to be enough for any of it: the largest share is {share}, that of"
+            f" {patch_name(best)}; the one that is needed most is {patch_name(most)}, for"
+            f" {joint_share(most, 'necessity')}{why_outside(most, 'necessity')}"
+        )
+    text = f"The largest share is that of {patch_name(best)}: {share}"
+    if pd.notna(best["necessity"]):
+        text += f"; it is needed for {joint_share(best, 'necessity')}{why_outside(best, 'necessity')}"
+    return text
+
+
+def _where_to_edit(shares: pd.DataFrame) -> list[str]:
+    """Say without which places the effect is gone."""
+    found = smallest_needed(shares)
+    if found is None:
+        return []
+    names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
+    if found.at_once:
+        many = "is the place" if len(found.sites) == 1 else "are the places"
+        return [
+            f"{names} {many} to edit first: the smallest set of those that were patched that is needed for {GONE:g} of"
+            f" the effect or more ({number(found.share, 2)} {span(found.low, found.high)})."
+        ]
+    return [
+        f"No set that was patched is needed for {GONE:g} of the effect. The places to edit are all that are told to be"
+        f" needed: {names}, which add up to {number(found.share, 2)}."
+    ]
 
 
 def _of_pooled(row: pd.Series) -> str:

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 
 from analysis.methods.mitigation import diversity, measures
-from analysis.methods.mitigation.command import require_pair
+from analysis.methods.mitigation.command import _at_once, require_pair
 from analysis.methods.mitigation.readings import Readings, _scenes, ends_of, judged, world_of
 from analysis.tables.stage import measure
 from probes.config.schema import Config
@@ -66,6 +66,28 @@ def row(table, kind, indicator, what=""):
     return table[(table["kind"] == kind) & (table["indicator"] == indicator) & (table["what"] == what)].iloc[
         0
     ]
+
+
+def test_intervals_of_all_rows_at_once_lie_between_students_of_one_and_bonferronis(sides, table):
+    before, after = (side.images for side in sides)
+    apart = (
+        after.assign(value=after["verdict"] - before["verdict"])
+        .query("indicator == 'neutral'")
+        .groupby("prompt")["value"]
+        .mean()
+    )
+    found, n = row(table, "verdict", "neutral"), len(apart)
+    error, low = stats.sem(apart), found["joint_low"]
+    one, all_rows = (stats.t.isf(level, n - 1) for level in (0.025, 0.025 / len(table)))
+    assert found["difference"] == pytest.approx(apart.mean())
+    assert apart.mean() - 1.3 * all_rows * error < low < apart.mean() - one * error
+    assert found["joint_high"] - found["difference"] == pytest.approx(found["difference"] - low, rel=0.5)
+    told = table[(table["joint_low"] > 0) | (table["joint_high"] < 0)]
+    assert {"lean", "verdict"} <= set(told["kind"]) and set(told["indicator"]) == {"neutral"}
+    (last,) = _at_once(table, WORDS)
+    assert "intervals for all" in last and "person: share of verdicts for b [−" in last
+    within = table[table["kind"].isin(measures.SHARES)].drop(told.index, errors="ignore")
+    assert last.endswith(f"by more than {within[['joint_low', 'joint_high']].abs().max().max():.3f}")
 
 
 def test_a_lean_that_was_taken_away_is_seen_and_explicit_words_are_not_changed(table):

@@ -1,0 +1,90 @@
+"""The smallest set of places without which an effect is gone, in wired worlds, and the edit that is made of it."""
+
+import pandas as pd
+import pytest
+import yaml
+
+from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.smallest import smallest_needed
+from analysis.methods.tracing.tables import measure_trace
+from analysis.tables.sharing import Sharing
+from probes.config.edit_options import Edit
+from probes.execution.team import Team
+from tests.analysis.methods.tracing.test_together import SITES, both, effects, said, tables
+from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.traced_parts import CROSS, STEPS, add_trace
+from triptych.cli.main import command
+
+main = command("edit")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=24, seeds=1, steps=STEPS)
+    found = configure(add_trace(path), measure={"bootstrap": 999, "permutations": 100})
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("world", "sites"),
+    [
+        ("redundant", SITES[:2]),  # one alone leaves the other
+        ("dependent", SITES[:1]),  # either is needed for all of it
+        ("apart", SITES[:2]),  # each does a part
+        ("opposing", ()),  # no total effect to be gone
+    ],
+)
+def test_it_is_what_the_wiring_says(world, sites):
+    made = tables(effects(world, seed=2))
+    found = smallest_needed(both(made, "trace_shares"))
+    if not sites:
+        assert found is None
+        return
+    assert set(found.sites) == set(sites) or (world == "dependent" and set(found.sites) < set(SITES[:2]))
+    assert found.share == pytest.approx(1, abs=0.1) and found.low < found.share < found.high
+    (text,) = [text for text in said(made) if "to edit first" in text]
+    assert text.startswith(patch_name(pd.Series({"site": found.sites[0]})))
+    assert ("are the places" in text) == (len(found.sites) == 2)
+
+
+def test_of_places_that_were_never_patched_at_once_all_that_are_needed_are_named():
+    made = tables(effects("apart", pairs=False))
+    found = smallest_needed(both(made, "trace_shares"))
+    assert set(found.sites) == set(SITES[:2]) and not found.at_once
+    assert found.share == pytest.approx(1, abs=0.1)
+    assert "No set that was patched is needed for 0.9 of the effect" in str(said(made))
+
+
+def test_a_place_that_is_needed_and_not_enough_is_named():
+    texts = said(tables(effects("dependent")))
+    (text,) = [text for text in texts if text.startswith("No place alone is told to be enough")]
+    assert "the one that is needed most is" in text and "The largest share is" not in text
+    assert "for 1.0" in text or "for 0.9" in text
+
+
+def test_the_command_writes_a_configuration_with_the_edit(run, tmp_path, capsys):
+    (run.path / "triplets.yaml").write_text("# mine\nmodel: toyworld\nprompts: ['a {person}']\n", "utf-8")
+    out = tmp_path / "edited.yaml"
+    assert main([str(run.path), "--towards", "woman", "--share", "0.25", "--out", str(out)]) == 0
+    text = out.read_text("utf-8")
+    assert text.startswith("# mine\nmodel: toyworld\n")
+    found = Edit.model_validate(yaml.safe_load(text)["edit"])
+    assert found.words == {run.config.indicators[run.config.reference].word: {"woman": 0.25}}
+    assert found.sites == [CROSS[1]] and "woman" in found.keep
+    assert f"next: triptych run {out}" in capsys.readouterr().out
+    for options, line in (
+        ([], "expected no file yet, found one"),
+        (["--overwrite", "--share", "1000"], "command line: expected a number of at most 100.0, got 1000.0"),
+        (["--overwrite", "--towards", ""], "command line: expected a text, got an empty one"),
+    ):
+        assert main([str(run.path), "--towards", "woman", "--out", str(out), *options]) == 2
+        error = capsys.readouterr().err
+        assert line in error and len(error.splitlines()) == 1 and "\x00" not in error
+
+
+def test_a_run_without_a_trace_is_refused(tmp_path, capsys):
+    plain = write_run(tmp_path / "run", prompts=2, seeds=1, steps=STEPS)
+    assert main([str(plain.path if hasattr(plain, "path") else plain), "--towards", "woman"]) == 2
+    assert "expected a measured trace, found none" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""``triptych edit RUN``: the smallest edit that a trace suggests, as a configuration to run.
+
+The run's ``triplets.yaml`` is written anew with an ``edit:`` of the reference word at the places without which the
+effect of the words is gone (`analysis.methods.tracing.smallest`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from probes import command_line
+
+
+def parser() -> command_line.Parser:
+    """Return the parser of the command's arguments."""
+    main = command_line.Parser(
+        prog="triptych edit",
+        description="Write the configuration of the smallest edit that a traced run suggests: the reference word moved"
+        " towards another, at the places that are needed for the effect, and nowhere else. Run it, and compare with"
+        " `triptych mitigate`.",
+        examples={
+            "triptych edit runs/traced --towards woman": "writes edited.yaml",
+            "triptych run edited.yaml --out runs/edited": "draws with it",
+        },
+    )
+    main.add_run("directory of a run with a trace")
+    main.add_argument(
+        "--towards", required=True, metavar="WORD", help="word that the reference word moves towards"
+    )
+    main.add_argument(
+        "--share", type=float, default=0.5, metavar="X", help="how far: 1 is all of the way (default: 0.5)"
+    )
+    main.add_argument(
+        "--out", type=Path, default=Path("edited.yaml"), help="file to write (default: edited.yaml)"
+    )
+    main.add_argument("--overwrite", action="store_true", help="replace the file if there is one")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Run the command with its parsed arguments."""
+    from pydantic import ValidationError
+
+    from analysis.methods.tracing.smallest import smallest_needed
+    from analysis.methods.tracing.stored import read_trace
+    from analysis.studies.opening import opened
+    from probes.config.edit_options import Edit
+    from probes.config.messages import HINT, first_fault
+    from probes.config.yaml import yaml_text
+    from probes.errors import UserError, printable
+    from probes.runs.parts import write_bytes
+
+    path = command_line.writable(options.out)
+    if path.exists() and not options.overwrite:
+        raise UserError(
+            f"{path}: expected no file yet, found one: name another, or replace it with --overwrite"
+        )
+    run = opened(options.run)
+    traced = read_trace(run)
+    if traced is None:
+        raise UserError(
+            f"{run.path}: expected a measured trace, found none: run `triptych trace`, then `--stage measure`"
+        )
+    config = run.config
+    if config.edit is not None:
+        raise UserError(
+            f"{run.path}: expected a model without an edit, got {config.edit.summary}: trace it without"
+        )
+    total = traced.shown("trace_total").iloc[0]
+    found = smallest_needed(traced.shown("trace_shares")) if total["told_from_0"] else None
+    if found is None:
+        raise UserError(
+            f"{run.path}: expected places that are needed for the effect of the words, found none told:"
+            " trace more prompts"
+        )
+    words = list(dict.fromkeys(one.word for one in config.indicators.values() if not one.control))
+    reference = config.indicators[config.reference].word
+    try:
+        edit = Edit(
+            words={reference: {options.towards: options.share}},
+            keep=[word for word in words if word != reference],
+            sites=list(found.sites),
+        )
+    except ValidationError as error:
+        raise UserError(f"command line: {first_fault(error, Edit)[1].replace(HINT, '')}") from None
+    source = (run.path / "triplets.yaml").read_text(encoding="utf-8").rstrip("\n")
+    block = yaml_text({"edit": edit.model_dump(mode="json", exclude_defaults=True)})
+    write_bytes(path, f"{source}\n\n{block}".encode())
+    print(printable(edit.summary))
+    print(printable(f"wrote {path}; next: triptych run {path} --out FOLDER"))
