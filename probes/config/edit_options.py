@@ -16,8 +16,13 @@ CONTEXTS = (
     "a {person} sitting at a table in the kitchen",
     "a {person} next to a horse in the snow",
 )
-_OF_WORDS = ("words", "keep", "ridge", "keep_weight")  # fields of `keys_and_values` alone
-_OF_DIRECTIONS = ("direction", "amount")  # fields of `project` and `shift` alone
+# fields that mean nothing to a kind
+_UNUSED = {
+    "keys_and_values": ("direction", "amount"),
+    "project": ("words", "keep", "ridge", "keep_weight"),
+    "shift": ("words", "keep", "ridge", "keep_weight"),
+    "steer": ("direction", "ridge", "keep_weight", "parts", "positions"),
+}
 
 
 Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
@@ -34,18 +39,20 @@ class Edit(Section):
     """
 
     kind: Annotated[
-        Literal["keys_and_values", "project", "shift"],
+        Literal["keys_and_values", "project", "shift", "steer"],
         option(
             "How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and"
-            " UCE), or the text's states with a direction taken out (`project`) or added (`shift`).",
+            " UCE), the text's states with a direction taken out (`project`) or added (`shift`), or outputs of"
+            " cross-attentions, of a share of the images (`steer`; after EquiSteer).",
             example="project",
         ),
     ] = "keys_and_values"
     words: Annotated[
         dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
         option(
-            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word."
-            " `keys_and_values` alone.",
+            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word. With"
+            " `steer` one word, and the share of its images that are drawn as those of each other word."
+            " `keys_and_values` and `steer` alone.",
             unit="share",
             example={"person": {"woman": 0.25}},
         ),
@@ -54,7 +61,7 @@ class Edit(Section):
         list[Word],
         option(
             "Words whose states give what they gave before. Name those that the edit must not move;"
-            " `keys_and_values` alone.",
+            " `keys_and_values` and `steer` alone.",
             example=["woman", "man"],
         ),
     ] = Field([])
@@ -69,7 +76,12 @@ class Edit(Section):
     ] = None
     amount: Annotated[
         Amount,
-        option("How much of the direction is taken out (1: all of it) or added.", unit="share", example=-0.5),
+        option(
+            "How much of the direction is taken out (1: all of it) or added; with `steer` how far towards the other"
+            " word's mean.",
+            unit="share",
+            example=-0.5,
+        ),
     ] = 1.0
     contexts: Annotated[
         Annotated[list[Context], Field(min_length=1)],
@@ -118,14 +130,16 @@ class Edit(Section):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Edit:
-        closed = self.kind == "keys_and_values"
-        wrong = [name for name in (_OF_DIRECTIONS if closed else _OF_WORDS) if name in self._given()]
+        closed = self.kind in ("keys_and_values", "steer")
+        wrong = [name for name in _UNUSED[self.kind] if name in self._given()]
         if wrong:
             raise fail(f"expected nothing with kind {self.kind}, got a value: take it out", at=(wrong[0],))
         if closed and not self.words:
             raise fail(
                 "expected words to edit, as {person: {woman: 0.25}}, found none: add them", at=("words",)
             )
+        if self.kind == "steer":
+            self._require_shares()
         if not closed and self.direction is None:
             raise fail("expected two words, as [woman, man], found none: add them", at=("direction",))
         if self.direction is not None and self.direction[0] == self.direction[1]:
@@ -136,6 +150,18 @@ class Edit(Section):
         if both:
             raise fail(f"expected words that are not edited, got {shown(both[0])}: take it out", at=("keep",))
         return self
+
+    def _require_shares(self) -> None:
+        if len(self.words) != 1:
+            raise fail(
+                f"expected one word with kind steer, got {shown([*self.words])}: keep one", at=("words",)
+            )
+        ((word, shares),) = self.words.items()
+        if min(shares.values()) < 0 or sum(shares.values()) > 1 + 1e-9:
+            raise fail(
+                f"expected shares of images, from 0 and 1 in all at most, got {shown([*shares.values()])}: change them",
+                at=("words", word),
+            )
 
     def _given(self) -> set[str]:
         """The fields with another value than their default."""
@@ -158,8 +184,10 @@ class Edit(Section):
         'keys_and_values at unet.mid*: person → 0.25 woman; kept: woman'
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'
+        >>> Edit(kind="steer", words={"person": {"woman": 0.25}}).summary
+        'steer at all cross-attentions: person → 0.25 woman'
         """
-        closed = self.kind == "keys_and_values"
+        closed = self.kind in ("keys_and_values", "steer")
         where = ", ".join(self.sites or ["all cross-attentions" if closed else "text.final"])
         if not closed:
             return f"{self.kind} at {where}: {self.amount:g} of {' → '.join(self.direction or ())}"

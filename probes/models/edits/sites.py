@@ -40,7 +40,7 @@ def places(pipe: Any, edit: Edit) -> EditSites:
     UserError
         A pattern matches nothing, or what can't be edited so.
     """
-    closed = edit.kind == "keys_and_values"
+    closed = edit.kind in ("keys_and_values", "steer")
     try:
         known = site_table.attention_sites(pipe, "cross")
         cross = [site.address for site in known]
