@@ -1,7 +1,7 @@
 """``triptych edit RUN``: the smallest edit that a trace suggests, as a configuration to run.
 
-The run's ``triplets.yaml`` is written anew with an ``edit:`` of the reference word at the places without which the
-effect of the words is gone (`analysis.methods.tracing.smallest`).
+The run's ``triplets.yaml`` is written anew with an ``edit:`` of the reference word at the fewest places that are enough
+for the effect of the words (`analysis.methods.tracing.smallest`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych edit",
-        description="Write the configuration of the smallest edit that a traced run suggests: the reference word moved"
-        " towards another, at the places that are needed for the effect, and nowhere else. Run it, and compare with"
+        description="Write the configuration of the smallest edit that a trace suggests: the reference word moved"
+        " towards another, at the fewest places that are enough for the effect. Run it, and compare with"
         " `triptych mitigate`.",
         examples={
             "triptych edit runs/traced --towards woman": "writes edited.yaml",
@@ -42,7 +42,7 @@ def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from pydantic import ValidationError
 
-    from analysis.methods.tracing.smallest import smallest_needed
+    from analysis.methods.tracing.smallest import ENOUGH, smallest_set
     from analysis.methods.tracing.stored import read_trace
     from analysis.studies.opening import opened
     from probes.config.edit_options import Edit
@@ -68,10 +68,10 @@ def work(options: argparse.Namespace) -> None:
             f"{run.path}: expected a model without an edit, got {config.edit.summary}: trace it without"
         )
     total = traced.shown("trace_total").iloc[0]
-    found = smallest_needed(traced.shown("trace_shares")) if total["told_from_0"] else None
+    found = smallest_set(traced.shown("trace_shares"), ENOUGH) if total["told_from_0"] else None
     if found is None:
         raise UserError(
-            f"{run.path}: expected places that are needed for the effect of the words, found none told:"
+            f"{run.path}: expected places that are enough for the effect of the words, found none told:"
             " trace more prompts"
         )
     words = list(dict.fromkeys(one.word for one in config.indicators.values() if not one.control))

@@ -11,7 +11,7 @@ from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.shares import PAIR
-from analysis.methods.tracing.smallest import GONE, smallest_needed
+from analysis.methods.tracing.smallest import ENOUGH, MOST, NEEDED, smallest_set
 from analysis.methods.tracing.spans import effect, joint_share, span, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
 from analysis.report.format import counted, listed, number, p_value
@@ -113,21 +113,30 @@ def _largest(sites: pd.DataFrame) -> str:
 
 
 def _where_to_edit(shares: pd.DataFrame) -> list[str]:
-    """Say without which places the effect is gone."""
-    found = smallest_needed(shares)
-    if found is None:
-        return []
-    names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
-    if found.at_once:
-        many = "is the place" if len(found.sites) == 1 else "are the places"
-        return [
-            f"{names} {many} to edit first: the smallest set of those that were patched that is needed for {GONE:g} of"
-            f" the effect or more ({number(found.share, 2)} {span(found.low, found.high)})."
-        ]
-    return [
-        f"No set that was patched is needed for {GONE:g} of the effect. The places to edit are all that are told to be"
-        f" needed: {names}, which add up to {number(found.share, 2)}."
-    ]
+    """Say where the model could be edited: to move the reference word, and to take the difference out."""
+    texts = []
+    for estimand, aim in _AIMS.items():
+        found = smallest_set(shares, estimand)
+        if found is None:
+            continue
+        names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
+        if found.at_once:
+            share = f"{estimand} {number(found.share, 2)} {span(found.low, found.high)}"
+            texts.append(
+                f"{aim}, edit {names}: no smaller set that was patched does {MOST:g} of it ({share})."
+            )
+        else:
+            texts.append(
+                f"{aim}, edit all places that are told to do some of it: {names}. No set that was patched does"
+                f" {MOST:g} of it; their shares add up to {number(found.share, 2)}."
+            )
+    return texts
+
+
+_AIMS = {
+    ENOUGH: "To draw the reference word as one of the others",
+    NEEDED: "To take out what parts the words",
+}
 
 
 def _of_pooled(row: pd.Series) -> str:

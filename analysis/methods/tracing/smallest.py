@@ -1,7 +1,9 @@
-"""The smallest set of places without which a word's effect is gone, as far as a trace has patched sets of places.
+"""The smallest sets of places that are enough for a word's effect, or without which it is gone.
 
-What is enough is no guide to where a model can be edited: of two redundant places either is enough, and an edit of one
-leaves the other. What is *needed* is: with the reference's activations there, nothing is left of the word.
+They say where a model can be edited. To move the reference word towards another, its activations must become the other
+word's wherever that is *enough*: of two redundant places one will do, of two that act only together both must be
+edited. To take the difference between words out, all must be edited without which nothing is left of it, those that are
+*needed*: of two redundant places both, of two that act only together either.
 """
 
 from __future__ import annotations
@@ -15,19 +17,21 @@ from analysis.methods.tracing.interplay import LEVEL
 from analysis.methods.tracing.shares import PAIR
 from probes.stages.trace.variants import KEYS_AND_VALUES
 
-GONE = 0.9  # of the total effect: what a set must be needed for
+MOST = 0.8  # of the total effect: what a set must be enough or needed for
+ENOUGH, NEEDED = "sufficiency", "necessity"
+_P_VALUES = {ENOUGH: "p_adjusted", NEEDED: "p_necessity_adjusted"}
 
 
 @dataclass(frozen=True)
-class NeededSet:
-    """A set of places, and how much of the total effect is gone without it.
+class PlaceSet:
+    """A set of places, and its share of the total effect.
 
     Attributes
     ----------
     sites : tuple of str
     share, low, high : float
-        Necessity of the set with the interval of its family; of several places that were never patched at once the sum
-        of what each is needed for, without an interval (NaN).
+        What the set is enough for, or needed for, with the interval of its family; of several places that were never
+        patched at once the sum over them, without an interval (NaN).
     """
 
     sites: tuple[str, ...]
@@ -41,38 +45,36 @@ class NeededSet:
         return not pd.isna(self.low)
 
 
-def smallest_needed(shares: pd.DataFrame) -> NeededSet | None:
-    """Return the smallest set of places without which the effect is gone; None where none is told to be needed.
+def smallest_set(shares: pd.DataFrame, estimand: str) -> PlaceSet | None:
+    """Return the smallest set of places for most of the effect; None where none is told from nothing.
 
     Parameters
     ----------
     shares
         ``trace_shares`` of one outcome and donor. Single places and pairs count, of keys and values at all steps.
+    estimand : str
+        `ENOUGH` or `NEEDED`.
 
     Returns
     -------
-    NeededSet or None
-        The fewest places that are needed for at least `GONE` of the effect, and of several such sets the one that is
-        needed most. Where no such set was patched, all places that are told to be needed (adjusted p below 0.05). None
-        also where a place is told to act against the word: without its opponents there would be more than no effect.
+    PlaceSet or None
+        The fewest places with a share of at least `MOST`, and of several such sets the one with the largest. Where no
+        such set was patched, all places whose share is told from nothing (adjusted p below 0.05). None also where a
+        place is told to act against the word: without its opponents there would be more than no effect.
     """
     if shares.empty:
         return None
     rows = shares[shares["kind"].isin(["site", PAIR]) & (shares["part"] == KEYS_AND_VALUES)]
-    told = rows[rows["necessity"].notna() & (rows["p_necessity_adjusted"] < LEVEL)]
-    if (told["necessity"] < 0).any():
+    told = rows[rows[estimand].notna() & (rows[_P_VALUES[estimand]] < LEVEL)]
+    if (told[estimand] < 0).any():
         return None
-    enough = told[told["necessity"] >= GONE]
-    if len(enough):
-        order = enough.assign(number=enough["site"].str.count(JOIN)).sort_values(
-            ["number", "necessity"], ascending=[True, False], kind="stable"
+    most = told[told[estimand] >= MOST]
+    if len(most):
+        order = most.assign(number=most["site"].str.count(JOIN)).sort_values(
+            ["number", estimand], ascending=[True, False], kind="stable"
         )
         row = order.iloc[0]
-        return NeededSet(
-            tuple(row["site"].split(JOIN)),
-            *(float(row[f"necessity{end}"]) for end in ("", "_joint_low", "_joint_high")),
-        )
-    single = told[told["kind"] == "site"].sort_values("necessity", ascending=False, kind="stable")
-    if single.empty:
-        return None
-    return NeededSet(tuple(single["site"]), float(single["necessity"].sum()))
+        ends = (float(row[f"{estimand}{end}"]) for end in ("", "_joint_low", "_joint_high"))
+        return PlaceSet(tuple(row["site"].split(JOIN)), *ends)
+    single = told[told["kind"] == "site"].sort_values(estimand, ascending=False, kind="stable")
+    return None if single.empty else PlaceSet(tuple(single["site"]), float(single[estimand].sum()))

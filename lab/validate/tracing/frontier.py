@@ -1,6 +1,6 @@
 """Trace, edit, certificate: ``python -m lab.validate.tracing.frontier MODEL ... --runs FOLDER``.
 
-Traces each model as a user would (24 prompts, both ways, the top places in pairs), takes the smallest set of places
+Traces each model as a user would (24 prompts, both ways, the top places in pairs), takes the smallest sets of places
 that the trace names, and edits the model there, at all cross-attentions, and at all others: several kinds of edit, in
 several amounts. What each edit changes is read on captions that were not traced, with intervals that hold for all
 numbers of a model at once. Writes ``traced_edits.json``, the page and the figure beside it.
@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.mitigation.readings import judged
-from analysis.methods.tracing.smallest import NeededSet, smallest_needed
+from analysis.methods.tracing.smallest import ENOUGH, NEEDED, PlaceSet, smallest_set
 from analysis.methods.tracing.stored import read_trace
 from analysis.report.figures import files
 from analysis.stats.ratio_sets import ratio_sets
@@ -45,7 +45,12 @@ TRACED, ALL, ELSEWHERE = "traced", "all", "elsewhere"
 PLACES = (TRACED, ALL, ELSEWHERE)
 AMOUNTS = (0.5, 1.0)
 LEAN, KEPT, OBEYED, NAMED = "lean", "kept", "obeyed", "named"  # what is read of each prompt
-KINDS = ("keys_and_values", "project", "steer")
+AIMS = {
+    "keys_and_values": ENOUGH,
+    "project": NEEDED,
+    "steer": ENOUGH,
+}  # which set of places an edit is made at
+KINDS = tuple(AIMS)
 PROMPTS, TRACE, STEPS, DRAWN = 48, 24, 5, 1
 CONTEXTS = (
     "a photo of a {person}",
@@ -67,8 +72,8 @@ def edit_of(kind: str, amount: float, where: Sequence[str]) -> Edit:
     return Edit(**asked, direction=list(WORDS[1:]), amount=amount)
 
 
-def traced_set(model: str, folder: Path) -> tuple[NeededSet | None, dict[str, Any]]:
-    """Return the smallest set of places that a trace of the model names, and the total effect of the words there."""
+def traced_sets(model: str, folder: Path) -> tuple[dict[str, PlaceSet | None], dict[str, Any]]:
+    """Return the smallest sets of places that a trace of the model names, and the total effect of the words there."""
     import triptych
 
     path = folder / model
@@ -90,8 +95,9 @@ def traced_set(model: str, folder: Path) -> tuple[NeededSet | None, dict[str, An
         )
     found = read_trace(Run.open(path))
     total = found.shown("trace_total").iloc[0]
-    needed = smallest_needed(found.shown("trace_shares")) if total["told_from_0"] else None
-    return needed, {name: float(total[name]) for name in ("total", "total_low", "total_high")}
+    shares = found.shown("trace_shares")
+    sets = {one: smallest_set(shares, one) if total["told_from_0"] else None for one in (ENOUGH, NEEDED)}
+    return sets, {name: float(total[name]) for name in ("total", "total_low", "total_high")}
 
 
 def readings(
@@ -130,7 +136,7 @@ def readings(
 def frontier(
     pipe: Any,
     world: World,
-    needed: NeededSet | None,
+    traced: Mapping[str, PlaceSet | None],
     texts: Sequence[str],
     draw: Callable[[Sequence[str]], NDArray[np.uint8]],
     *,
@@ -143,13 +149,14 @@ def frontier(
     Rows of the place ``all less traced`` are what the same edit at all cross-attentions changes beyond it.
     """
     addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
-    own = list(needed.sites) if needed else []
-    where = {TRACED: own, ALL: addresses, ELSEWHERE: [one for one in addresses if one not in own]}
     prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
     plain = draw(prompts)
     before = readings(plain, plain, texts, world)
     rows, changes = [], []
     for kind in kinds:
+        own = traced[AIMS[kind]]
+        named = list(own.sites) if own else []
+        where = {TRACED: named, ALL: addresses, ELSEWHERE: [one for one in addresses if one not in named]}
         for amount in amounts:
             found: dict[str, dict[str, Values]] = {}
             for place in PLACES:
@@ -229,7 +236,7 @@ def work(options: argparse.Namespace) -> None:
 def _result(name: str, options: argparse.Namespace) -> Mapping[str, Any]:
     from lab.train.base.measure import sample
 
-    needed, total = traced_set(name, options.runs)
+    traced, total = traced_sets(name, options.runs)
     loaded, texts = loading.load(loading.resolve(name), device="cpu"), held_out(options.prompts)
 
     def draw(prompts: Sequence[str]) -> NDArray[np.uint8]:
@@ -241,19 +248,22 @@ def _result(name: str, options: argparse.Namespace) -> Mapping[str, Any]:
     rows = frontier(
         loaded.pipe,
         world,
-        needed,
+        traced,
         texts,
         draw,
         say=lambda text: print(f"{name}: {text}", file=sys.stderr, flush=True),
     )
-    found = None if needed is None else {"sites": list(needed.sites), "share": round(needed.share, 4)}
-    if needed is not None and needed.at_once:
-        found |= {"low": round(needed.low, 4), "high": round(needed.high, 4)}
     return {
         **total,
-        **{"traced": found, "true": true_sites(name), "prompts": len(texts), "steps": STEPS, "trace": TRACE},
+        "traced": {name: None if one is None else _plain(one) for name, one in traced.items()},
+        **{"true": true_sites(name), "prompts": len(texts), "steps": STEPS, "trace": TRACE},
         "rows": rows,
     }
+
+
+def _plain(found: PlaceSet) -> dict[str, Any]:
+    ends = {"low": round(found.low, 4), "high": round(found.high, 4)} if found.at_once else {}
+    return {"sites": list(found.sites), "share": round(found.share, 4), **ends}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

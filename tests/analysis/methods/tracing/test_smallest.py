@@ -1,11 +1,11 @@
-"""The smallest set of places without which an effect is gone, in wired worlds, and the edit that is made of it."""
+"""The smallest sets of places for an effect, in wired worlds, and the edit that is made of it."""
 
 import pandas as pd
 import pytest
 import yaml
 
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.smallest import smallest_needed
+from analysis.methods.tracing.smallest import ENOUGH, NEEDED, smallest_set
 from analysis.methods.tracing.tables import measure_trace
 from analysis.tables.sharing import Sharing
 from probes.config.edit_options import Edit
@@ -28,33 +28,37 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("world", "sites"),
+    ("world", "enough", "needed"),
     [
-        ("redundant", SITES[:2]),  # one alone leaves the other
-        ("dependent", SITES[:1]),  # either is needed for all of it
-        ("apart", SITES[:2]),  # each does a part
-        ("opposing", ()),  # no total effect to be gone
+        ("redundant", 1, 2),  # one will do; one alone leaves the other
+        ("dependent", 2, 1),  # both must be given the word; either is needed for all of it
+        ("apart", 2, 2),  # each does a part
+        ("opposing", 0, 0),  # one acts against the word
     ],
 )
-def test_it_is_what_the_wiring_says(world, sites):
+def test_they_are_what_the_wiring_says(world, enough, needed):
     made = tables(effects(world, seed=2))
-    found = smallest_needed(both(made, "trace_shares"))
-    if not sites:
-        assert found is None
-        return
-    assert set(found.sites) == set(sites) or (world == "dependent" and set(found.sites) < set(SITES[:2]))
-    assert found.share == pytest.approx(1, abs=0.1) and found.low < found.share < found.high
-    (text,) = [text for text in said(made) if "to edit first" in text]
-    assert text.startswith(patch_name(pd.Series({"site": found.sites[0]})))
-    assert ("are the places" in text) == (len(found.sites) == 2)
+    for estimand, number, aim in (
+        (ENOUGH, enough, "To draw the reference word as one of the others, edit "),
+        (NEEDED, needed, "To take out what parts the words, edit "),
+    ):
+        found = smallest_set(both(made, "trace_shares"), estimand)
+        texts = [text for text in said(made) if text.startswith(aim)]
+        if not number:
+            assert found is None and not texts
+            continue
+        assert len(found.sites) == number and set(found.sites) <= set(SITES[:2])
+        assert found.share == pytest.approx(1, abs=0.11) and found.low < found.share < found.high
+        assert texts[0].startswith(aim + patch_name(pd.Series({"site": found.sites[0]})))
+        assert f"({estimand} {found.share:.2f} [" in texts[0]
 
 
-def test_of_places_that_were_never_patched_at_once_all_that_are_needed_are_named():
+def test_of_places_that_were_never_patched_at_once_all_that_do_some_are_named():
     made = tables(effects("apart", pairs=False))
-    found = smallest_needed(both(made, "trace_shares"))
+    found = smallest_set(both(made, "trace_shares"), NEEDED)
     assert set(found.sites) == set(SITES[:2]) and not found.at_once
     assert found.share == pytest.approx(1, abs=0.1)
-    assert "No set that was patched is needed for 0.9 of the effect" in str(said(made))
+    assert "edit all places that are told to do some of it: down 0" in str(said(made))
 
 
 def test_a_place_that_is_needed_and_not_enough_is_named():
