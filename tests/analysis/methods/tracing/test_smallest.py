@@ -48,7 +48,7 @@ def test_they_are_what_the_wiring_says(world, enough, needed):
             assert found is None and not texts
             continue
         assert len(found.sites) == number and set(found.sites) <= set(SITES[:2])
-        assert found.share == pytest.approx(1, abs=0.11) and found.low < found.share < found.high
+        assert 0.8 <= found.share <= 1.1 and found.low < found.share < found.high
         assert texts[0].startswith(aim + patch_name(pd.Series({"site": found.sites[0]})))
         assert f"({estimand} {found.share:.2f} [" in texts[0]
 
