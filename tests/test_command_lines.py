@@ -47,7 +47,7 @@ MODULES = {
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
-    "lab.validate.tracing.interplay",
+    *("lab.validate.tracing.interplay", "lab.validate.tracing.frontier"),
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }
