@@ -30,7 +30,7 @@ def draw_frontier(results: Mapping[str, Result]) -> Drawn:
     columns = min(4, len(results))
     lines = -(-len(results) // columns)
     with style():
-        figure = new_figure(DOUBLE, 0.5 + 1.75 * lines)
+        figure = new_figure(DOUBLE, 1.0 + 1.75 * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
         for number, (name, result) in enumerate(results.items()):
             axes = panels[number // columns, number % columns]
@@ -43,7 +43,7 @@ def draw_frontier(results: Mapping[str, Result]) -> Drawn:
         for axes in panels[-1]:
             axes.set_xlabel("change of the lean")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(MARKS) + len(kinds), fontsize=7)
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), fontsize=7)
     caption = (
         "What an edit does to the share of verdicts for b of images generated from “person” (left is towards “woman”),"
         " and what it costs: mean difference of images of “woman” and “man” from the unedited model’s, of 0 to 1. Lines"

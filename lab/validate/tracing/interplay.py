@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
@@ -30,6 +31,7 @@ from analysis.methods.tracing.interplay import interplay, pair_claim
 from analysis.methods.tracing.outcomes import VERDICT
 from analysis.methods.tracing.sentences import opposing_places
 from analysis.methods.tracing.shares import PAIR, share_table
+from analysis.methods.tracing.smallest import ENOUGH, NEEDED, smallest_set
 from analysis.methods.tracing.together import SUM, together_table
 from lab.templates import render
 from probes import command_line
@@ -41,7 +43,8 @@ from probes.toyworld.structures.truth import structures
 from probes.toyworld.verdict import VERSION
 
 REFERENCE, FIRST, SECOND = "neutral", "masculine", "feminine"
-TRACE, TRACES, RESAMPLES = 24, 100, 499
+TRACE, TRACES = 24, 100
+SAMPLING = {"level": 0.95, "resamples": 499, "seed": 0}
 OPPOSING, OF_ALL = "opposing", "all places"
 # what the report is to say of a structure, by the kind of it; in the others effects are graded
 EXPECTED = {
@@ -134,11 +137,14 @@ def effects(some: PlaceEffects) -> OfBoth:
     return OfBoth(VERDICT, VERSION, REFERENCE, FIRST, SECOND, plain, patched)
 
 
-def claims(traced: OfBoth) -> dict[str, str]:
+def shares_of(traced: OfBoth) -> pd.DataFrame:
+    """Return the table ``trace_shares`` of places, pairs and all at once."""
+    return share_table([traced], ("site", PAIR, "complete"), SAMPLING)
+
+
+def claims(traced: OfBoth, shares: pd.DataFrame) -> dict[str, str]:
     """Return what the report says: of the pair (`PAIR`), opposing places (`OPPOSING`), the sum of all (`OF_ALL`)."""
-    sampling = {"level": 0.95, "resamples": RESAMPLES, "seed": 0}
-    shares = share_table([traced], ("site", PAIR, "complete"), sampling)
-    together = together_table([traced], sampling).to_dict("records")
+    together = together_table([traced], SAMPLING).to_dict("records")
     found = {OF_ALL if row["kind"] == SUM else PAIR: pair_claim(row, shares) for row in together}
     up, down = opposing_places(shares[shares["kind"] == "site"])
     if len(up) and len(down):
@@ -148,12 +154,16 @@ def claims(traced: OfBoth) -> dict[str, str]:
 
 def says_of_pair(traced: OfBoth) -> bool:
     """Return whether the report says anything of how the pair acts together."""
-    together = together_table([traced], {"level": 0.95, "resamples": RESAMPLES, "seed": 0})
+    together = together_table([traced], SAMPLING)
     return interplay(together[together["kind"] == PAIR].iloc[0]) != ""
 
 
 def rates(
-    some: PlaceEffects, expected: str | None, traces: int = TRACES, size: int = TRACE
+    some: PlaceEffects,
+    expected: str | None,
+    sets: Mapping[str, Sequence[Sequence[str]]],
+    traces: int = TRACES,
+    size: int = TRACE,
 ) -> dict[str, Any]:
     """Return how often what is said of resampled traces, each of so many prompts drawn with replacement.
 
@@ -162,13 +172,21 @@ def rates(
     dict
         ``said``: by claim, in how many traces it was made, of the pair or opposing places; ``of_all``: of the sum of
         all; ``as_expected``: traces in which what was expected was said of pair and opposing, and nothing else (None
-        where nothing is expected); ``levelled``: traces in which anything was said of the pair though places add up.
+        where nothing is expected); ``levelled``: traces in which anything was said of the pair though places add up;
+        ``sets``: by estimand, traces whose smallest set of places is one of the true `sets` (None without any).
     """
     rng, said, of_all, right, false = np.random.default_rng(0), Counter(), Counter(), 0, 0
+    true = {estimand: set(map(frozenset, sets[estimand])) for estimand in sets}
+    found_sets = dict.fromkeys(true, 0)
     level = some.levelled()
     for _ in range(traces):
         rows = rng.integers(len(some.total), size=size)
-        found = claims(effects(some.of_prompts(rows)))
+        traced = effects(some.of_prompts(rows))
+        shares = shares_of(traced)
+        found, own = claims(traced, shares), shares[shares["donor"] == traced.both]
+        for estimand in true:
+            smallest = smallest_set(own, estimand)
+            found_sets[estimand] += smallest is not None and frozenset(smallest.sites) in true[estimand]
         of_all.update([found.pop(OF_ALL)] if OF_ALL in found else [])
         said.update(set(found.values()))
         right += set(found.values()) == {expected}
@@ -179,6 +197,7 @@ def rates(
         "of_all": dict(sorted(of_all.items())),
         "as_expected": right if expected else None,
         "levelled": false,
+        "sets": {estimand: found_sets[estimand] if true[estimand] else None for estimand in true},
     }
 
 
@@ -195,8 +214,14 @@ def result(name: str, entry: Mapping[str, Any], traces: int) -> dict[str, Any]:
         "enough": some.enough[:, at].mean(0).round(2).tolist(),
         "needed": some.needed[:, at].mean(0).round(2).tolist(),
         "expected": expected,
-        **rates(some, expected, traces),
+        "smallest": {ENOUGH: _said(structure.sufficient), NEEDED: _said(structure.needed)},
+        **rates(some, expected, {ENOUGH: structure.sufficient, NEEDED: structure.needed}, traces),
     }
+
+
+def _said(sets: Sequence[Sequence[str]]) -> str:
+    """Return sets of one size in words."""
+    return ("both" if len(sets[0]) == 2 else "either") if sets else ""
 
 
 def page(results: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from lab.validate.tracing import interplay
-from lab.validate.tracing.interplay import PlaceEffects, claims, effects, page, rates, says_of_pair
+from lab.validate.tracing.interplay import PlaceEffects, claims, effects, page, rates, says_of_pair, shares_of
 from probes.config.trace_options import Trace
 from probes.stages.trace import stage, top_places
 from probes.stages.trace.draw import draw
@@ -47,15 +47,24 @@ def some(world, **options):
     return PlaceEffects.of(entry(world, **options), SITES[::2])
 
 
-@pytest.mark.parametrize("world", ["redundant", "only together", "series"])
-def test_traces_find_what_places_do_together(world):
-    found = rates(some(world), world, traces=5)
+ALONE, BOTH = [[SITES[0]], [SITES[2]]], [[SITES[0], SITES[2]]]
+
+
+@pytest.mark.parametrize(
+    ("world", "enough", "needed"),
+    [("redundant", ALONE, BOTH), ("only together", BOTH, ALONE), ("series", ALONE, ALONE)],
+)
+def test_traces_find_what_places_do_together(world, enough, needed):
+    found = rates(some(world), world, {"sufficiency": enough, "necessity": needed}, traces=5)
+    assert found["sets"] == {"sufficiency": 5, "necessity": 5}
+    wrong = rates(some(world), world, {"sufficiency": [[SITES[1]]], "necessity": []}, traces=2)
+    assert wrong["sets"] == {"sufficiency": 0, "necessity": None}
     assert found["said"] == {world: 5} and found["as_expected"] == 5
     assert found["levelled"] <= stats.binom.ppf(0.999, 5, 0.05)
 
 
 def test_nothing_is_said_of_places_that_add_up():
-    found = rates(some("add up"), None, traces=5)
+    found = rates(some("add up"), None, {}, traces=5)
     assert found["as_expected"] is None and sum(found["said"].values()) <= stats.binom.ppf(0.999, 5, 0.05)
 
 
@@ -90,7 +99,7 @@ def test_opposing_places():
         values.needed,
         *[values.total * 0] * 2,
     )
-    assert claims(effects(against))["opposing"] == "opposing"
+    assert claims(effects(against), shares_of(effects(against)))["opposing"] == "opposing"
 
 
 @pytest.mark.parametrize("model", ["toyworld-both", "toyworld-cross-4"])
