@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -66,8 +66,7 @@ class Probe(ProbeResults):
         Per pair, aligned token positions of the words that its prompts share; gives `cosine_words` at text
         sites. By text encoder ("text", "text_2", "text_3") where their tokens differ.
     keep : str or iterable of str
-        Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
-        `sites`.
+        Addresses or globs of sites whose tensors are kept, in float32 on the CPU, whether or not in `sites`.
     pool : str or iterable of str
         Addresses or globs of sites whose mean over space is kept, in float32 on the CPU; where a row is one of tokens
         (in text encoders, at keys and values of cross-attention) the mean over each group of `position_groups`.
@@ -87,6 +86,10 @@ class Probe(ProbeResults):
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
+    keep_places : {"all", "mean"} or callable
+        What is kept of them: the tensor as it is; the mean over space (or tokens); or some places, as vectors. A
+        callable is given the address, the call, the row and the number of places, and returns the numbers of those to
+        keep, as many for each row; pixels are numbered row by row.
 
     Attributes
     ----------
@@ -94,6 +97,7 @@ class Probe(ProbeResults):
         By "<address>:<metric>"; metrics are `cosine`, and at text sites `cosine_sequence`, `cosine_eos` and
         `cosine_words`. Every requested key is there; a site that did not run in this call has no calls.
     kept, pooled : dict of str to Kept
+        What is kept at some places has values of shape (n_calls, rows, places, c).
         What is pooled has values of shape (n_calls, rows, c), at sites of tokens (n_calls, rows, groups, c).
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
@@ -120,9 +124,11 @@ class Probe(ProbeResults):
         text_layer_norm: bool = True,
         self_attention: MapChoice | None = None,
         prompts: str | Sequence[str] | None = None,
+        keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
     ) -> None:
         self._pipe = pipe
         self._patterns, self._keep_patterns = sites, keep
+        self._keep_places = keep_places
         self._pool_patterns, self._position_groups = pool, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
@@ -156,6 +162,7 @@ class Probe(ProbeResults):
             self._text_layer_norm,
             pooled,
             self._position_groups,
+            self._keep_places,
         )
         self._call: Call | None = None
         self._inputs: Inputs | None = None
