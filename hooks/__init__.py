@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hooks.attention.maps import LayerMaps, WordMaps
     from hooks.attention.masks import mask, normalise, word_heat
     from hooks.attention.memory import estimate_memory
+    from hooks.autoencoder import SparseAutoencoder
     from hooks.errors import HookError
     from hooks.intervention import Intervention, Written
     from hooks.patch import Patch
@@ -47,6 +48,7 @@ _PLACES = {
     "MapChoice": "hooks.attention.choice",
     "Patch": "hooks.patch",
     "Probe": "hooks.probe",
+    "SparseAutoencoder": "hooks.autoencoder",
     "Word": "hooks.prompt.wordlist",
     "WordMap": "hooks.prompt.wordmap",
     "WordMaps": "hooks.attention.maps",
@@ -69,6 +71,7 @@ __all__ = [
     "MapChoice",
     "Patch",
     "Probe",
+    "SparseAutoencoder",
     "Word",
     "WordMap",
     "WordMaps",

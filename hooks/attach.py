@@ -25,7 +25,8 @@ def attach_reader(module: Any, site: Site, receive: Callable[[Tensor], None]) ->
 
     @torch.no_grad()
     def after(module: Any, args: Any, output: Any) -> None:
-        receive(site.take(output))
+        values = site.take(output)
+        receive(values - site.take(args) if site.read == "update" else values)
 
     if site.read == "input":
         return module.register_forward_pre_hook(before)
@@ -60,8 +61,13 @@ def attach_writer(module: Any, site: Site, change: Callable[[Tensor], Tensor | N
         return None if values is None else site.give(args, values)
 
     def after(module: Any, args: Any, output: Any) -> Any:
-        values = change(site.take(output))
-        return None if values is None else site.give(output, values)
+        given = site.take(output)
+        if site.read != "update":
+            values = change(given)
+            return None if values is None else site.give(output, values)
+        update = given - site.take(args)
+        values = change(update)  # what stays of it leaves the output as it is, to the last bit
+        return None if values is None else site.give(output, given + (values - update))
 
     if site.read == "input":
         return module.register_forward_pre_hook(before, prepend=True)

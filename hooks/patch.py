@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 
 PARTS = ("output", "query", "key", "value", "heads", "probabilities")
@@ -60,6 +61,11 @@ class Patch:
         Of "add" and "project_out": of the width of an activation (channels; of a head where the part is "heads").
     factor : float
         Of "add" and "scale".
+    autoencoder : SparseAutoencoder, optional
+        Writes in its latents in the place of channels: `latents` are swapped, scaled, set to 0, or `factor` is added to
+        them. What the autoencoder leaves unexplained stays, so that a patch that changes no latent changes nothing.
+    latents : int or sequence of int
+        Numbers of the latents that are written.
 
     Raises
     ------
@@ -85,6 +91,8 @@ class Patch:
     branch: str = "conditional"
     direction: Any = None
     factor: float = 1.0
+    autoencoder: SparseAutoencoder | None = None
+    latents: int | Sequence[int] = ()
     addresses: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +103,7 @@ class Patch:
         if self.part == ("output",) and last in PARTS:  # the site of a part, by its own address
             put(self, "site", base)
             put(self, "part", (last,))
-        for name in ("source", "into"):
+        for name in ("source", "into", "latents"):
             rows = getattr(self, name)
             put(self, name, (rows,) if isinstance(rows, int) else tuple(rows))
         for name in ("positions", "source_positions", "heads"):
@@ -105,6 +113,7 @@ class Patch:
         self._check_numbers()
         self._check_choices()
         self._check_rows()
+        self._check_latents()
         put(self, "addresses", tuple(dict.fromkeys(self._addresses())))
 
     def __repr__(self) -> str:
@@ -148,7 +157,7 @@ class Patch:
             self.refuse(
                 "heads: the output of a site has none: name a part (query, key, value, heads, probabilities)"
             )
-        if (self.mode in ALONG) == (self.direction is None):
+        if (self.mode in ALONG and self.autoencoder is None) == (self.direction is None):
             self.refuse(
                 f"direction: expected one with {' and '.join(ALONG)} alone, and the mode is {self.mode!r}"
             )
@@ -181,6 +190,21 @@ class Patch:
             self.refuse(f"source: expected rows from 0, but got {self.source!r}")
         if self.donor == "local" and self.mode != "swap":
             self.refuse(f"donor: a local one can be swapped in alone, but the mode is {self.mode!r}")
+
+    def _check_latents(self) -> None:
+        if (self.autoencoder is None) != (not self.latents):
+            self.refuse("latents: expected numbers of latents beside an autoencoder, and neither alone")
+        if self.autoencoder is None:
+            return
+        if self.mode == "project_out":
+            self.refuse("mode: project_out takes a direction, and latents none: use zero")
+        if self.heads is not None or {"heads", "probabilities"} & set(self.part):
+            self.refuse("autoencoder: expected channels, but got heads: leave them out")
+        for latent in self.latents:
+            if not 0 <= latent < self.autoencoder.latents:
+                self.refuse(
+                    f"latents: expected numbers from 0 below {self.autoencoder.latents}, but got {latent}"
+                )
 
     def refuse(self, why: str) -> None:
         """Raise a HookError with the name of this patch."""
@@ -257,7 +281,8 @@ class _Region:
 
 def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
     """Return what is put in the place of `value`; sums in float32, copies bit for bit."""
-    places = patch.positions if patch.source_positions is None else patch.source_positions
+    if patch.autoencoder is not None:
+        return _in_latents(patch, row, value, other, start, heads)
     if patch.mode == "zero":
         return torch.zeros_like(value)
     if patch.mode == "scale":
@@ -270,11 +295,37 @@ def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, hea
                 f"activation, but got shape {tuple(direction.shape)}"
             )
         return _along(patch, value.float(), direction)
-    rows = (
-        (row,) if patch.donor == "local" else patch.sources(row)
-    )  # a local one is computed in the recipient's row
-    values = [_Region(other[start + one], places, patch.heads, heads).read() for one in rows]
+    values = _donors(patch, row, other, start, heads)
     return values[0] if patch.mode == "swap" else torch.stack([one.float() for one in values]).mean(0)
+
+
+def _donors(patch: Patch, row: int, other: Tensor, start: int, heads: int | None) -> list[Tensor]:
+    """What the donors of a row have in the place of what is written; a local one is computed in the row itself."""
+    places = patch.positions if patch.source_positions is None else patch.source_positions
+    rows = (row,) if patch.donor == "local" else patch.sources(row)
+    return [_Region(other[start + one], places, patch.heads, heads).read() for one in rows]
+
+
+def _in_latents(
+    patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None
+) -> Tensor:
+    """Return what is put in the place of `value` where some latents of its vectors are written."""
+    coder = patch.autoencoder
+    assert coder is not None
+    vectors = _width(patch, value)
+    coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
+
+    def change(latents: Tensor) -> Tensor:
+        if patch.mode == "add":
+            return latents + patch.factor
+        if patch.mode in ("scale", "zero"):
+            return latents * (patch.factor if patch.mode == "scale" else 0.0)
+        donors = [_width(patch, one) for one in _donors(patch, row, other, start, heads)]
+        found = [coder.encode(one)[..., list(patch.latents)] for one in donors]
+        return torch.stack(found).mean(0)
+
+    changed = coder.rewritten(vectors, patch.latents, change)
+    return changed if vectors is value else changed.movedim(-1, 0)
 
 
 def _width(patch: Patch, value: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from hooks.errors import HookError
 
 PositionGroups = Mapping[str, Sequence[int]]  # of one prompt: token positions by the group's name
 RowGroups = Sequence[PositionGroups]  # of each row of the batch
+# address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
+Chooser = Callable[[str, int, int, int], Sequence[int]]
 JOINED = "dit"  # in the place of an encoder's name: the text that a diffusion transformer is given
 _OF_TOKENS = re.compile(
     r"\.cross(\.\d+)?\.(key|value)$|^dit\.(?!.*mod)(.+\.)?text(\.(query|key|value|heads))?$"
@@ -33,6 +35,25 @@ def groups_of(site: Site, groups: RowGroups | Mapping[str, RowGroups] | None) ->
         return groups
     name = site.address.partition(".")[0]
     return groups.get(name if name in TEXT_ENCODERS and site.address != "text.final" else JOINED)
+
+
+def vectors(site: Site, values: Tensor) -> Tensor:
+    """The channels of each place of a picture, or of each token.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, c, h, w), (rows, places, c), (rows, c) or, of heads, (rows, places, heads, d)
+
+    Returns
+    -------
+    Tensor, shape (rows, places, c)
+        Pixels row by row; a vector has one place; heads stand one after another.
+    """
+    if values.ndim == 2:
+        return values[:, None]
+    if values.ndim == 4 and site.heads is None:
+        return values.flatten(2).transpose(1, 2)
+    return values.flatten(2)
 
 
 def over_space(site: Site, values: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition, default_name
 from hooks.attention.final import FinalSums
 from hooks.attention.memory import settle, sums_of
+from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
 from hooks.probe_results import ProbeResults
@@ -66,8 +67,7 @@ class Probe(ProbeResults):
         Per pair, aligned token positions of the words that its prompts share; gives `cosine_words` at text
         sites. By text encoder ("text", "text_2", "text_3") where their tokens differ.
     keep : str or iterable of str
-        Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
-        `sites`.
+        Addresses or globs of sites whose tensors are kept, in float32 on the CPU, whether or not in `sites`.
     pool : str or iterable of str
         Addresses or globs of sites whose mean over space is kept, in float32 on the CPU; where a row is one of tokens
         (in text encoders, at keys and values of cross-attention) the mean over each group of `position_groups`.
@@ -87,6 +87,12 @@ class Probe(ProbeResults):
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
+    keep_places : {"all", "mean"} or callable
+        What is kept of them: the tensor as it is; the mean over space (or tokens); or some places, as vectors. A
+        callable is given the address, the call, the row and the number of places, and returns the numbers of those to
+        keep, as many for each row; pixels are numbered row by row.
+    autoencoders : mapping of str to SparseAutoencoder, optional
+        By address, sites whose latents are read.
 
     Attributes
     ----------
@@ -94,7 +100,10 @@ class Probe(ProbeResults):
         By "<address>:<metric>"; metrics are `cosine`, and at text sites `cosine_sequence`, `cosine_eos` and
         `cosine_words`. Every requested key is there; a site that did not run in this call has no calls.
     kept, pooled : dict of str to Kept
+        What is kept at some places has values of shape (n_calls, rows, places, c).
         What is pooled has values of shape (n_calls, rows, c), at sites of tokens (n_calls, rows, groups, c).
+    latents : dict of str to Kept
+        Of sparse autoencoders: means over space (or tokens), of shape (n_calls, rows, n_latents).
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
     layer_maps, self_attention : LayerMaps
@@ -120,9 +129,13 @@ class Probe(ProbeResults):
         text_layer_norm: bool = True,
         self_attention: MapChoice | None = None,
         prompts: str | Sequence[str] | None = None,
+        keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
+        autoencoders: Mapping[str, SparseAutoencoder] | None = None,
     ) -> None:
         self._pipe = pipe
+        self._autoencoders = dict(autoencoders or {})
         self._patterns, self._keep_patterns = sites, keep
+        self._keep_places = keep_places
         self._pool_patterns, self._position_groups = pool, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
@@ -145,7 +158,12 @@ class Probe(ProbeResults):
         kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
         pooled = site_table.resolve(pipe, self._pool_patterns) if self._pool_patterns else []
         pooling.require_groups(pooled, self._position_groups)
-        wanted = {site.address for site in (*compared, *kept, *pooled)}
+        coded = site_table.resolve(pipe, list(self._autoencoders)) if self._autoencoders else []
+        for address in set(self._autoencoders) - {site.address for site in coded}:
+            raise HookError(
+                f"autoencoders: expected the address of one site, but got the pattern {address!r}"
+            )
+        wanted = {site.address for site in (*compared, *kept, *pooled, *coded)}
         self._sites = {site.address: site for site in site_table.available(pipe) if site.address in wanted}
         self._check_vae()
         self._recorder = Recorder(
@@ -156,6 +174,8 @@ class Probe(ProbeResults):
             self._text_layer_norm,
             pooled,
             self._position_groups,
+            self._keep_places,
+            {site: self._autoencoders[site.address] for site in coded},
         )
         self._call: Call | None = None
         self._inputs: Inputs | None = None
@@ -290,7 +310,7 @@ class Probe(ProbeResults):
 
     @torch.no_grad()
     def _finish(self) -> None:
-        self._similarity, self._kept, self._pooled = self._recorder.results()
+        self._similarity, self._kept, self._pooled, self._latents = self._recorder.results()
         calls = self._calls = len(self._recorder.timesteps)
         cross, self_sums = self._attention.get("cross"), self._attention.get("self")
         self._maps = self._layer_maps = self._self_maps = None

@@ -30,6 +30,7 @@ class ProbeResults(HookedBlock):
     _similarity: dict[str, Similarity]
     _kept: dict[str, Kept]
     _pooled: dict[str, Kept]
+    _latents: dict[str, Kept]
     _maps: WordMaps | None
     _layer_maps: LayerMaps | None
     _self_maps: LayerMaps | None
@@ -71,7 +72,11 @@ class ProbeResults(HookedBlock):
         return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
 
     def _tensors(self) -> list[tuple[str, dict[str, Kept]]]:
-        return [("tensors kept", self._kept), ("means kept", self._pooled)]
+        return [
+            ("tensors kept", self._kept),
+            ("means kept", self._pooled),
+            ("latents", self._latents),
+        ]
 
     def _require_done(self, name: str) -> None:
         if self._phase == "new" or self._phase == "inside":
@@ -105,6 +110,12 @@ class ProbeResults(HookedBlock):
         """Pooled activations by address, in the order in which the sites run."""
         self._require_done("pooled")
         return self._pooled
+
+    @property
+    def latents(self) -> dict[str, Kept]:
+        """Means of the latents of sparse autoencoders by address, in the order in which the sites run."""
+        self._require_done("latents")
+        return self._latents
 
     @property
     def maps(self) -> WordMaps:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from hooks import pooling
 from hooks.architectures.site import Site
+from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.prompt.text import TextStates
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
@@ -34,6 +36,10 @@ class Recorder:
         Sites whose means over space, or over groups of token positions, are kept.
     position_groups : sequence of mapping of str to sequence of int, or mapping of str to such sequences, optional
         Of each row; by text encoder where their tokens differ.
+    keep_places : callable or {"all", "mean"}
+        Which places of a site are kept.
+    autoencoders : mapping of Site to SparseAutoencoder, optional
+        Sites whose latents are kept, as their mean over places.
 
     Raises
     ------
@@ -50,6 +56,8 @@ class Recorder:
         text_layer_norm: bool,
         pooled: Sequence[Site] = (),
         position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None = None,
+        keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
+        autoencoders: Mapping[Site, SparseAutoencoder] | None = None,
     ) -> None:
         self._pairs = pairs
         self._left, self._right = _pair_rows(pairs)
@@ -61,13 +69,18 @@ class Recorder:
             name: SharedPositions(positions, len(pairs)) for name, positions in by_encoder.items()
         }
         self._text_layer_norm = text_layer_norm
-        per_step = {site.address for site in (*compared, *kept, *pooled) if site.per_step}
+        self._coders = {site.address: (site, coder) for site, coder in (autoencoders or {}).items()}
+        coded = [site for site, _ in self._coders.values()]
+        per_step = {site.address for site in (*compared, *kept, *pooled, *coded) if site.per_step}
         keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
         self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
         self._tensors = Records([site.address for site in kept], per_step)
+        self._kept, self._choose = {site.address: site for site in kept}, keep_places
+        self._places: dict[str, int] = {}
         self._means = Records([site.address for site in pooled], per_step)
+        self._latents = Records(list(self._coders), per_step)
         self._pooled, self._groups = {site.address: site for site in pooled}, position_groups
-        self._decoded = [site.address for site in (*kept, *pooled) if site.decoded]
+        self._decoded = [site.address for site in (*kept, *pooled, *coded) if site.decoded]
         self._decoded += [f"{site.address}:cosine" for site in compared if site.decoded]
         self._parts: dict[str, list[Tensor]] = {}
         self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
@@ -102,6 +115,7 @@ class Recorder:
         self._numbers.clear(self._decoded)
         self._tensors.clear(self._decoded)
         self._means.clear(self._decoded)
+        self._latents.clear(self._decoded)
         self._parts.clear()
 
     def record(self, address: str, values: Tensor) -> None:
@@ -127,6 +141,7 @@ class Recorder:
         self._numbers.clear([f"{address}:cosine"])
         self._tensors.clear([address])
         self._means.clear([address])
+        self._latents.clear([address])
         self._add(address, 0, whole)
 
     def record_text(self, states: TextStates) -> None:
@@ -145,9 +160,10 @@ class Recorder:
             for metric, values in found.items():
                 self._numbers.add(f"{address}:{metric}", 0, values)
         if address in self._tensors:
-            self._tensors.add(address, 0, _keep(states.raw))
+            self._keep(address, 0, states.raw)
         if address in self._pooled:
             self._pool(address, 0, states.raw.repeat_interleave(states.repeats, dim=0))
+        self._encode(address, 0, states.raw)
 
     def _shared_of(self, states: TextStates) -> SharedPositions:
         """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
@@ -170,13 +186,17 @@ class Recorder:
                         placed[pair][1].append(at[j][right])
         return SharedPositions(placed, len(self._pairs))
 
-    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept], dict[str, Kept]]:
-        """Similarities, kept tensors and pooled ones, moved off the device."""
+    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept], dict[str, Kept], dict[str, Kept]]:
+        """Similarities, kept tensors, pooled ones and latents, moved off the device."""
         timesteps = timesteps_to_array(self.timesteps)
         return (
             self._numbers.similarities(timesteps, self._left, self._right),
-            self._tensors.tensors(timesteps),
+            {
+                address: replace(kept, places=self._places.get(address))
+                for address, kept in self._tensors.tensors(timesteps).items()
+            },
             self._means.tensors(timesteps),
+            self._latents.tensors(timesteps),
         )
 
     def _add(self, address: str, call: int, values: Tensor) -> None:
@@ -188,9 +208,30 @@ class Recorder:
             else:
                 self._numbers.add(key, call, found, group=self._group)
         if address in self._tensors:
-            self._tensors.add(address, call, _keep(values))
+            self._keep(address, call, values)
         if address in self._pooled:
             self._pool(address, call, values)
+        self._encode(address, call, values)
+
+    def _encode(self, address: str, call: int, values: Tensor) -> None:
+        if address in self._coders:
+            site, coder = self._coders[address]
+            vectors = pooling.vectors(site, values.detach())
+            coder.require_width(vectors.shape[-1], address)
+            self._latents.add(address, call, _moved(coder.encode(vectors).mean(1)))
+
+    def _keep(self, address: str, call: int, values: Tensor) -> None:
+        """Keep what is chosen of a site: the tensor as it is, or vectors, of shape (rows, places, c)."""
+        if self._choose == "mean":
+            values = pooling.over_space(self._kept[address], values)[:, None]
+        elif self._choose != "all":
+            values = pooling.vectors(self._kept[address], values.detach())
+            rows, places, channels = values.shape
+            self._places[address] = places
+            chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
+            index = torch.from_numpy(chosen).to(values.device)[:, :, None].expand(-1, -1, channels)
+            values = values.gather(1, index)
+        self._tensors.add(address, call, _moved(values))
 
     def _pool(self, address: str, call: int, values: Tensor) -> None:
         site = self._pooled[address]
@@ -200,7 +241,7 @@ class Recorder:
             means = pooling.over_positions(site, values, groups)
         else:
             means = pooling.over_space(site, values)
-        self._means.add(address, call, _keep(means))
+        self._means.add(address, call, _moved(means))
 
     def _rows_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
         if device not in self._pair_devices:
@@ -216,5 +257,5 @@ def _pair_rows(pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(table[:, 0].copy()), torch.from_numpy(table[:, 1].copy())
 
 
-def _keep(values: Tensor) -> Tensor:
+def _moved(values: Tensor) -> Tensor:
     return values.detach().to("cpu", torch.float32, copy=True)

@@ -60,11 +60,14 @@ class Kept:
     values : Tensor, shape (n_calls, rows, ...), float32, on the CPU
     call, timestep : ndarray, shape (n_calls,)
         As in `Similarity`.
+    places : int, optional
+        Pixels or tokens of the site, where some were chosen among them.
     """
 
     values: Tensor
     call: np.ndarray
     timestep: np.ndarray
+    places: int | None = None
 
     def __repr__(self) -> str:
         return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"

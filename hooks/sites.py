@@ -13,6 +13,7 @@ address                           what is read                                  
 `unet.conv_in`                    first convolution                                           (c, h, w)
 `unet.down.<b>.resnet.<i>`        residual block; also `unet.mid.…`, `unet.up.<b>.…`          (c, h, w)
 `unet.down.<b>.attn.<i>`          transformer; also `unet.mid.…`, `unet.up.<b>.…`             (c, h, w)
+`unet.down.<b>.attn.<i>.update` * what it adds: its output less its input                     (c, h, w)
 `unet.down.<b>.attn.<i>.cross`    its cross-attention (`attn2`); `.cross.<k>` where the       (h*w, c)
                                   transformer has several blocks, as in SDXL
 `….attn.<i>.self` *               its self-attention (`attn1`)                                (h*w, c)

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from analysis.methods.audit.labelled_audit import LabelledAudit, audit
     from analysis.studies.compare.summary import RunComparison
     from hooks.attention.choice import MapChoice
+    from hooks.autoencoder import SparseAutoencoder
     from hooks.intervention import Intervention
     from hooks.patch import Patch
     from hooks.probe import Probe
     from probes.config.schema import Config
     from probes.errors import UserError
+    from probes.models.autoencoders import load_autoencoder
     from triptych import benchmarks
     from triptych.api import Plan, compare, load_pipeline, plan, run, sites
 
@@ -54,9 +56,11 @@ _PLACES = {
     "Patch": "hooks.patch",
     "Plan": "triptych.api",
     "Probe": "hooks.probe",
+    "SparseAutoencoder": "hooks.autoencoder",
     "UserError": "probes.errors",
     "audit": "analysis.methods.audit.labelled_audit",
     "compare": "triptych.api",
+    "load_autoencoder": "probes.models.autoencoders",
     "load_pipeline": "triptych.api",
     "load_run": "analysis.loaded_run",
     "plan": "triptych.api",
@@ -74,11 +78,13 @@ __all__ = [
     "Plan",
     "Probe",
     "RunComparison",
+    "SparseAutoencoder",
     "UserError",
     "__version__",
     "audit",
     "benchmarks",
     "compare",
+    "load_autoencoder",
     "load_pipeline",
     "load_run",
     "plan",

@@ -125,7 +125,7 @@ def _taken_in(request: Request) -> RunPlan:
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import loading, requirements
+    from probes.models import estimate, loading, requirements
     from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
 
@@ -144,6 +144,8 @@ def _drawn(request: Request) -> RunPlan:
         images = plan.count(config, tokenizers, limit, request.yaml_source.name)
         result = replace(result, images=images)
     requirements.check(config, source)
+    if request.dry or request.includes("generate"):
+        estimate.require_room_for_kept(config, source, len(result.samples) or result.images)
     if request.includes("trace"):
         from probes.stages.trace import requirements as tracing
 

@@ -32,9 +32,9 @@ class Site:
         What the address alone says: order, label, space, moment, layer norm.
     default : bool
         Whether it is compared by default; the others are read where they are named.
-    read : {"output", "input", "pipeline"}
-        Which end of the module is read; "pipeline": it is made of what the pipeline passes to the denoiser and
-        the decoder, and of what they return.
+    read : {"output", "input", "update", "pipeline"}
+        Which end of the module is read; "update": what it adds, its output less its input; "pipeline": it is made of
+        what the pipeline passes to the denoiser and the decoder, and of what they return.
     element : int
         Number of the tensor, where the module is given or returns several.
     part : (int, int) or None

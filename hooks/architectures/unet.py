@@ -320,6 +320,9 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
             if i < len(attentions):
                 inside = children(attentions[i], "transformer_blocks")
                 yield from transformer(f"{address}.attn.{i}", f"{path}.attentions.{i}", inside)
+                yield site(
+                    f"{address}.attn.{i}.update", f"{path}.attentions.{i}", default=False, read="update"
+                )
                 yield site(f"{address}.attn.{i}", f"{path}.attentions.{i}")
         for name, attribute in (("downsample", "downsamplers"), ("upsample", "upsamplers")):
             if children(module, attribute):

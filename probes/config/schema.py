@@ -371,6 +371,9 @@ class Config(Section):
         values["indicators"] = {
             name: stored_sections.indicator(name, value) for name, value in stored.items()
         }
+        capture = values.get("capture")
+        if isinstance(capture, Mapping) and capture.get("keep"):  # which former versions stored whole
+            values["capture"] = {"keep_places": "all", **capture}
         if "images" in values:
             values["images"] = Images.model_validate(values["images"])
         return stored_sections.section("config", values, cls)

@@ -179,11 +179,38 @@ class Capture(Section):
     keep: Annotated[
         list[str],
         option(
-            "Sites whose raw activations are stored, for analyses of your own. They are large: a site of one image can"
-            " take megabytes at every step.",
+            "Sites whose activations are stored at every step, for `triptych sae` and analyses of your own. How much of"
+            " each is said by `keep_places`.",
             example=["unet.mid"],
         ),
     ] = Field([])
+    keep_places: Annotated[
+        Annotated[Literal["all", "mean"] | Positive, takes("`all`, `mean` or an integer of at least 1")],
+        option(
+            "Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at"
+            " random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which"
+            " can take megabytes a step.",
+            unit="pixels",
+            example="all",
+        ),
+    ] = 16
+    keep_dtype: Annotated[
+        Literal["float32", "float16"],
+        option(
+            "Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are refused.",
+            example="float16",
+        ),
+    ] = "float32"
+    keep_limit: Annotated[
+        Annotated[float, Field(gt=0)],
+        option(
+            "Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where"
+            " there is room.",
+            unit="GB",
+            example=200.0,
+        ),
+        Alters("nothing"),
+    ] = 20.0
     pool: Annotated[
         list[str],
         option(

@@ -19,6 +19,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from hooks.architectures.registry import architecture_of
+from hooks.pooling import vectors
+from hooks.shapes import shapes
+from hooks.sites import resolve
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
@@ -38,7 +41,7 @@ _PNG_PER_PIXEL = 1.5
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """Estimate of a run, and its basis; ``pixels`` are those of an image."""
+    """Estimate of a run, and its basis; ``pixels`` are those of an image, ``kept`` the share of `capture.keep`."""
 
     images: int
     seconds: float
@@ -46,11 +49,13 @@ class RunEstimate:
     disk: float
     basis: str
     pixels: int = 0
+    kept: float = 0.0
 
     def __str__(self) -> str:
+        kept = f", of which {_size(self.kept)} activations that are kept" if self.kept else ""
         return (
             f"{self.images} images, about {duration(self.seconds)}, {self.memory / 1e9:.1f} GB of memory,"
-            f" {_size(self.disk)} on disk ({self.basis})"
+            f" {_size(self.disk)} on disk{kept} ({self.basis})"
         )
 
 
@@ -197,13 +202,17 @@ def estimate(
     count = costs.processes(len(samples))
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
+    kept = kept_bytes(config, pipe, len(samples))
     return RunEstimate(
         images=len(samples),
         seconds=costs.seconds(len(samples), count),
         memory=memory(config, pipe, count, len(samples)),
-        disk=image_bytes(config, pipe, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
+        disk=image_bytes(config, pipe, len(samples))
+        + sum(len(sample.words) for sample in samples) * heat
+        + kept,
         basis=costs.basis(count),
         pixels=height * width,
+        kept=kept,
     )
 
 
@@ -211,6 +220,39 @@ def image_bytes(config: Config, pipe: Any, images: int) -> float:
     """Bytes that so many images take on disk."""
     height, width = image_size(pipe, config)
     return images * height * width * _PNG_PER_PIXEL
+
+
+def kept_bytes(config: Config, pipe: Any, images: int) -> float:
+    """Bytes that the activations of ``capture.keep`` take on disk, before compression, which gains little."""
+    capture = config.capture
+    if not capture.keep:
+        return 0.0
+    shape = shapes(pipe, *image_size(pipe, config))
+    numbers = 0
+    for site in resolve(pipe, capture.keep):
+        bare = torch.empty(1, *shape[site.address], device="meta")
+        _, places, channels = vectors(site, bare).shape
+        count = {"all": places, "mean": 1}.get(capture.keep_places) or min(capture.keep_places, places)
+        numbers += count * channels * (config.sampler.steps if site.per_step else 1)
+    return float(images * numbers * _BYTES[capture.keep_dtype])
+
+
+def require_room_for_kept(config: Config, source: Source, images: int) -> None:
+    """Refuse a run that would keep more than ``capture.keep_limit``.
+
+    Raises
+    ------
+    UserError
+    """
+    if not config.capture.keep:
+        return
+    pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    kept, limit = kept_bytes(config, pipe, images), config.capture.keep_limit
+    if kept > limit * 1e9:
+        raise UserError(
+            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_size(kept)} of"
+            f" {images:,} images: lower capture.keep_places, keep fewer sites, or raise the limit"
+        )
 
 
 def memory(config: Config, pipe: Any, count: int, images: int, rows: int | None = None) -> float:

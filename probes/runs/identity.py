@@ -20,6 +20,7 @@ from probes.runs.parts import digest
 
 # what stands for the default in the identity of parts: former versions knew that of U-Nets alone
 _DEFAULTS = {"trace.sites": ["unet.*.cross"], "capture.definition": definitions.DAAM.name}
+_KEPT_WHOLE = {"capture.keep_places": "all", "capture.keep_dtype": "float32"}
 # no kind of model takes another's, so each is one with what is named
 _TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",), ("mass",))))
 
@@ -92,6 +93,12 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
+    for (
+        name,
+        former,
+    ) in _KEPT_WHOLE.items():  # of what is kept: nothing where that is nothing, or all as of old
+        value = fields.get(name)
+        fields[name] = value if fields.get("capture.keep") and value != former else None
     fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")
     if fields.get("capture.definition") in _TAKEN_BY_DEFAULT:
         fields["capture.definition"] = _DEFAULTS["capture.definition"]
@@ -108,7 +115,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `drawn_fields` that all parts of a run have in common."""
     fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
-    later = ("edit", "capture.pool", "sampler.true_cfg_scale")  # parts of earlier versions knew none of them
+    # parts of earlier versions knew none of them
+    later = ("edit", "capture.pool", "sampler.true_cfg_scale", *_KEPT_WHOLE)
     return {name: value for name, value in fields.items() if value or name not in later}
 
 

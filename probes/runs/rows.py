@@ -50,7 +50,7 @@ def captures(
     ]
 
 
-def _of_image(sample: Sample) -> dict[str, Any]:
+def of_image(sample: Sample) -> dict[str, Any]:
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
@@ -62,7 +62,7 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
             values = np.asarray(probe.token_heat(_tokens(sample, index, probe), row), np.float32)
             rows.append(
                 {
-                    **_of_image(sample),
+                    **of_image(sample),
                     "word": word,
                     "word_index": index,
                     "heat": values.ravel(),
@@ -82,26 +82,6 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
     if sample.word_positions_2 is not None:
         found[probe.text_encoders[-1]] = sample.word_positions_2[index]
     return found
-
-
-def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """One row per (sample, site): the raw tensor over the calls, and its shape.
-
-    A site that did not run, such as the unconditional prediction without guidance, has none.
-    """
-    return [
-        {
-            **_of_image(sample),
-            "site": site,
-            "shape": list(record.values[:, row].shape),
-            "call": [int(call) for call in record.call],
-            "timesteps": [float(value) for value in record.timestep],
-            "values": np.asarray(record.values[:, row], np.float32).ravel(),
-        }
-        for row, sample in enumerate(members)
-        for site, record in probe.kept.items()
-        if len(record.call)
-    ]
 
 
 def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
@@ -129,7 +109,7 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """
     return [
         {
-            **_of_image(sample),
+            **of_image(sample),
             "site": site,
             "group": group,
             "call": [int(call) for call in record.call],

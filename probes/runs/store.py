@@ -9,7 +9,7 @@
       samples/           part-00000.parquet: one row per image; its prompt's words, their characters and tokens
       captures/          one row per (triplet, seed, pair): similarities per site
       words/             one row per (sample, word): heat maps
-      kept/              one row per (sample, site): raw tensors, where `capture.keep` asked for them
+      kept/              one row per (sample, site): activations, where `capture.keep` asked for them
       pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/, objects/  one row per image: tags searched for, found, dropped; one row per detection: label, score,
       box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
@@ -168,7 +168,7 @@ class Run(ResultWriter):
         return self._frame("words", columns)
 
     def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The raw tensors that were kept, one row per (sample, site); reshape ``values`` to ``shape``."""
+        """What was kept of activations, one row per (sample, site); reshape ``values`` to ``shape``."""
         return self._frame("kept", columns)
 
     def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:

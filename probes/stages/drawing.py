@@ -24,7 +24,7 @@ from probes.execution.team import Tick
 from probes.models import loading, requirements
 from probes.prompts.plan import Sample, pairs
 from probes.prompts.towers import TextTowers, indicator_spans
-from probes.runs import image_faults, rows, schemas
+from probes.runs import image_faults, kept, rows, schemas
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -112,7 +112,7 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     if config.capture.words:
         made["words"] = RowsOfKind(rows.words(members, probe), schemas.WORDS)
     if config.capture.keep:
-        made["kept"] = RowsOfKind(rows.kept(members, probe), schemas.KEPT)
+        made["kept"] = RowsOfKind(kept.kept_rows(members, probe, config.capture), kept.schema(config.capture))
     if config.capture.pool:
         made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
     return made
@@ -146,6 +146,7 @@ def _draw(
         pairs=compared,
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
+        keep_places=kept.chooser(members, capture),
         pool=tuple(capture.pool),
         position_groups=_position_groups(pipe, members) if capture.pool else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),

@@ -83,7 +83,7 @@ def test_everything_can_be_kept_without_guidance(saved, tmp_path, keep):
         seeds=[0],
         prompts=["a {person}"],
         sampler={"steps": 1, **UNGUIDED},
-        capture={"keep": keep, "sites": ["noise_pred.*"], "words": False},
+        capture={"keep": keep, "keep_places": "all", "sites": ["noise_pred.*"], "words": False},
     )
     run = Run.open(generated(tmp_path / "run", config).path)
     names = set(run.kept()["site"])

@@ -20,7 +20,7 @@ BASE = {
     "prompts": ["a {person} with a dog", "a {person} in a car"],
     "seeds": [0],
     "sampler": {"steps": 1, "negative_prompt": "hat"},
-    "capture": {"sites": ["text.final", "latent.final"], "keep": ["latent.final"]},
+    "capture": {"sites": ["text.final", "latent.final"], "keep": ["latent.final"], "keep_places": 3},
     "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
 }
 WORDS = BASE["indicators"]
@@ -57,6 +57,9 @@ CHANGES = {
     "capture.words": ({"capture": {"words": False}}, REFUSED),
     "capture.definition": ({"capture": {"definition": "self-refined"}}, REFUSED),
     "capture.keep": ({"capture": {"keep": []}}, REFUSED),
+    "capture.keep_places": ({"capture": {"keep_places": 4}}, REFUSED),
+    "capture.keep_dtype": ({"capture": {"keep_dtype": "float16"}}, REFUSED),
+    "capture.keep_limit": ({"capture": {"keep_limit": 1.0}}, SAME),
     "capture.pool": ({"capture": {"pool": ["unet.mid"]}}, REFUSED),
     "generate.batch_triplets": ({"generate": {"batch_triplets": 2}}, REFUSED),
     "generate.part_triplets": ({"generate": {"part_triplets": 2}}, REFUSED),

@@ -98,9 +98,15 @@ def test_every_architecture(saved, tmp_path, kind):
     assert all(str(row.word_positions) == str(row.word_positions_2) for row in second.itertuples())
 
 
+WHOLE = {"keep_places": "all"}
+
+
 def test_without_guidance_and_words(saved, tmp_path):
     config = settings(
-        saved(), seeds=[0], sampler={"guidance_scale": 1.0}, capture={"words": False, "keep": ["latent"]}
+        saved(),
+        seeds=[0],
+        sampler={"guidance_scale": 1.0},
+        capture={"words": False, "keep": ["latent"]} | WHOLE,
     )
     run = Run.open(generated(tmp_path, config).path)
     assert not run.parts("words")
@@ -118,7 +124,7 @@ def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
         saved(),
         seeds=[0],
         prompts=["{person} in a hat"],
-        capture={"words": False, "sites": ["latent.final"], "keep": ["unet.mid", "text.final"]},
+        capture={"words": False, "sites": ["latent.final"], "keep": ["unet.mid", "text.final"]} | WHOLE,
     )
     pooled = config.capture.model_copy(update={"pool": config.capture.keep})
     run = Run.open(generated(tmp_path, config.model_copy(update={"capture": pooled})).path)
@@ -152,7 +158,7 @@ def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
             prompts=["a {person}", "a {person} in a hat"],
             seeds=[0, 1],
             sampler={"steps": 1, "noise": noise},
-            capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]},
+            capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]} | WHOLE,
         )
         run = Run.open(generated(tmp_path / noise, config).path)
         starts = run.kept()["values"].map(lambda values: tuple(values[:8]))

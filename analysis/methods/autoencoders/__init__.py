@@ -1,0 +1,1 @@
+"""Sparse autoencoders of stored activations: training, held-out scores, figures."""
