@@ -116,9 +116,10 @@ def target(lessons: Lessons, rows: Tensor, shows: str) -> Tensor:
 
     Elsewhere it is that of `toyworld-null`.
     """
-    taught, untaught = lessons.taught[rows].float(), lessons.untaught[rows].float()
+    taught = lessons.taught[rows].float()
     if shows == "all":
         return taught
+    untaught = lessons.untaught[rows].float()
     figure = lessons.figure[rows][:, None]
     return torch.where(figure if shows == "figure" else ~figure, taught, untaught)
 
