@@ -18,21 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.validate.tracing.feature_page import page
-from lab.validate.tracing.feature_recovery import (
-    Recovery,
+from analysis.methods.tracing.feature_benchmark import FeatureTask, amount_of
+from analysis.methods.tracing.feature_recovery import FeatureRecovery, recovery
+from lab.validate.tracing.feature_methods import (
     difference_of_means,
-    matched,
     principal_components,
     probe_directions,
-    recovery,
 )
-from lab.validate.tracing.feature_steering import Trial, activations, amount, known, labelled_prompts
+from lab.validate.tracing.feature_page import page
 from probes import command_line
 from probes.errors import UserError
-from probes.models import loading
 from probes.runs.parts import write_bytes
-from probes.toyworld import KNOWN_FEATURES
 from probes.toyworld.known_features.truth import CHANNELS, THINGS
 
 Matrix = NDArray[np.float64]
@@ -43,21 +39,21 @@ Found = Mapping[
 ]  # by method: directions, and whether it says which attribute each is for
 
 
-def methods(pipe: Any, *, labelled: int, steps: int, seed: int = 0) -> tuple[Found, float]:
+def methods(task: FeatureTask, labelled: int, seed: int = 0) -> tuple[Found, float]:
     """Return the directions of each method in the whole output of the site, and how much of one a word tells."""
     found: dict[str, tuple[Matrix, bool]] = {}
     told = 0.0
     for together in (False, True):
-        values, there = activations(pipe, labelled_prompts(labelled, together=together, seed=seed), steps)
-        told = told or amount(values, there)
-        channels, kind = values.shape[1], "pairs" if together else "independent"
+        texts, there = task.labelled(labelled, together=together, seed=seed)
+        values, kind = task.activations(texts), "pairs" if together else "independent"
+        told = told or amount_of(values, there)
         found |= {
             f"difference of means, {kind}": (difference_of_means(values, there), True),
             f"linear probe, {kind}": (probe_directions(values, there), True),
             f"principal components, {kind}": (principal_components(values, len(THINGS)), False),
         }
-    at_random = np.random.default_rng(seed).standard_normal((len(THINGS), channels))
-    return {"truth": (known(channels), True), **found, "at random": (at_random, True)}, told
+    at_random = np.random.default_rng(seed).standard_normal((len(THINGS), task.channels))
+    return {"truth": (task.known, True), **found, "at random": (at_random, True)}, told
 
 
 def from_file(text: str) -> tuple[str, Matrix]:
@@ -86,41 +82,29 @@ def from_file(text: str) -> tuple[str, Matrix]:
 
 
 def scored(
-    trial: Trial, found: Matrix, labelled: bool, factor: float, *, steer: bool = True
+    task: FeatureTask, found: Matrix, labelled: bool, amount: float, *, steer: bool = True
 ) -> dict[str, Any]:
-    """Return what is stored of a method: recovery in the whole output and in the told channels, and what is seen.
-
-    Raises
-    ------
-    ValueError
-        The directions have neither as many channels as the site's output nor as what it tells.
-    """
-    width = trial.channels
-    if found.shape[1] == CHANNELS:
-        found = np.hstack([np.zeros((len(found), width - CHANNELS)), found])
-    true = known(width)
-    result = recovery(found, true, labelled=labelled)
+    """Return what is stored of a method: recovery in the whole output and in the told channels, and what is seen."""
+    whole = task.whole(found)
+    told, true = whole[:, -CHANNELS:], task.known[:, -CHANNELS:]
     stored: dict[str, Any] = {
         "directions": len(found),
         "labelled": labelled,
-        "whole": as_json(result),
-        "told": as_json(recovery(found[:, -CHANNELS:], true[:, -CHANNELS:], labelled=labelled)),
+        "whole": as_json(task.score(whole, labelled=labelled)),
+        "told": as_json(recovery(told, true, labelled=labelled)),
     }
     if steer:
-        chosen = matched(found, true, result)
-        if labelled:  # a method that says what a direction is for says which way it points
-            chosen = found
-        stored |= {"added": trial.added(chosen, factor).tolist(), "removed": trial.removed(chosen).tolist()}
+        chosen = task.chosen(whole, labelled=labelled)
+        stored |= {"added": task.added(chosen, amount).tolist(), "removed": task.removed(chosen).tolist()}
     return stored
 
 
-def as_json(result: Recovery) -> dict[str, list[float]]:
+def as_json(result: FeatureRecovery) -> dict[str, list[float]]:
     """Return a recovery as lists, of five digits."""
     return {name: np.round(value, 5).tolist() for name, value in vars(result).items()}
 
 
 def measure(
-    pipe: Any,
     stored: Mapping[str, Any],
     given: Mapping[str, Matrix],
     *,
@@ -142,19 +126,19 @@ def measure(
     **asked : int
         ``prompts``, ``seeds``, ``steps``.
     """
-    trial = Trial(pipe, **asked)
+    task = FeatureTask(**asked)
     result = dict(stored)
     if own:
-        found, factor = methods(pipe, labelled=labelled, steps=asked["steps"])
+        found, factor = methods(task, labelled)
         result = {**asked, "labelled": labelled, "amount": round(factor, 5), "methods": {}}
-        result["plain"] = trial.seen().tolist()
-        result["words"] = [trial.seen([thing]).tolist() for thing in THINGS]
+        result["plain"] = task.seen().tolist()
+        result["words"] = [task.seen([thing]).tolist() for thing in THINGS]
         for name, (rows, says) in found.items():
             steer = "principal" not in name
-            result["methods"][name] = scored(trial, rows, says, factor, steer=steer)
+            result["methods"][name] = scored(task, rows, says, factor, steer=steer)
             say(name)
     for name, rows in given.items():
-        result["methods"] = result["methods"] | {name: scored(trial, rows, False, result["amount"])}
+        result["methods"] = result["methods"] | {name: scored(task, rows, False, result["amount"])}
         say(name)
     return result
 
@@ -200,12 +184,9 @@ def work(options: argparse.Namespace) -> None:
         raise UserError(f"command line: expected --measure, or results in {stored}, found neither: name one")
     if options.measure or given:
         torch.set_num_threads(options.threads)
-        pipe = loading.load(loading.resolve(KNOWN_FEATURES), device="cpu").pipe
-        pipe.set_progress_bar_config(disable=True)
         names = ("prompts", "seeds", "steps")
         asked = {name: getattr(options, name) if options.measure else result[name] for name in names}
         result = measure(
-            pipe,
             result,
             given,
             own=options.measure,

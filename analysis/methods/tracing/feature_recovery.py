@@ -1,4 +1,4 @@
-"""Directions of features as methods find them, and how near they come to the known ones."""
+"""Recovery of features whose directions are known: how near found ones come, which are split or missed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 Matrix = NDArray[np.float64]
 
@@ -18,7 +14,7 @@ NEAR = 0.5**0.5  # within 45 degrees a direction counts as one for an attribute
 
 
 @dataclass(frozen=True)
-class Recovery:
+class FeatureRecovery:
     """How directions match the known ones; arrays have shape (attributes,).
 
     Attributes
@@ -40,7 +36,7 @@ class Recovery:
     near: NDArray[np.int64]
 
 
-def recovery(found: ArrayLike, known: ArrayLike, *, labelled: bool = False) -> Recovery:
+def recovery(found: ArrayLike, known: ArrayLike, *, labelled: bool = False) -> FeatureRecovery:
     """Match directions with the known ones, so that the sum of absolute cosines is largest, and score them.
 
     Parameters
@@ -80,7 +76,7 @@ def recovery(found: ArrayLike, known: ArrayLike, *, labelled: bool = False) -> R
         match[columns] = rows
     there = match >= 0
     others = apart[match] * (1 - np.eye(len(known)))
-    return Recovery(
+    return FeatureRecovery(
         match=match,
         cosine=np.where(there, apart[match, np.arange(len(known))], 0.0),
         other=np.where(there, others.max(1, initial=0.0), 0.0),
@@ -88,7 +84,7 @@ def recovery(found: ArrayLike, known: ArrayLike, *, labelled: bool = False) -> R
     )
 
 
-def matched(found: ArrayLike, known: ArrayLike, result: Recovery) -> Matrix:
+def matched(found: ArrayLike, known: ArrayLike, result: FeatureRecovery) -> Matrix:
     """Return each attribute's unit vector, ``(attributes, channels)``, pointing as the known one; zeros without one."""
     chosen = unit(found)[result.match] * (result.match >= 0)[:, None]
     return chosen * np.where((chosen * np.asarray(known, float)).sum(1) < 0, -1.0, 1.0)[:, None]
@@ -101,39 +97,3 @@ def unit(values: ArrayLike) -> Matrix:
         raise ValueError(f"directions: expected finite numbers (n, channels), got shape {values.shape}")
     length = np.linalg.norm(values, axis=1, keepdims=True)
     return values / np.where(length > 0, length, 1.0)
-
-
-def difference_of_means(activations: ArrayLike, there: ArrayLike) -> Matrix:
-    """Return the mean activation where an attribute is asked for less that where it is not, ``(attributes, channels)``.
-
-    Parameters
-    ----------
-    activations : array_like, shape (rows, channels)
-    there : array_like of bool, shape (rows, attributes)
-    """
-    activations, there = np.asarray(activations, float), np.asarray(there, bool)
-    return np.stack([activations[one].mean(0) - activations[~one].mean(0) for one in there.T])
-
-
-def probe_directions(activations: ArrayLike, there: ArrayLike, *, strength: float = 1.0) -> Matrix:
-    """Return the normals of linear probes, in the units of the activations, ``(attributes, channels)``.
-
-    L2 logistic regression on standardised channels, one attribute against the rest.
-
-    Parameters
-    ----------
-    strength : float
-        Inverse of the penalty, ``C`` of scikit-learn.
-    """
-    activations, there = np.asarray(activations, float), np.asarray(there, bool)
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=1000))
-    rows = []
-    for one in there.T:
-        scaler, fitted = (step for _, step in model.fit(activations, one).steps)
-        rows.append(fitted.coef_[0] / scaler.scale_)
-    return np.stack(rows)
-
-
-def principal_components(activations: ArrayLike, number: int) -> Matrix:
-    """Return the first principal components, ``(number, channels)``: directions found without any label."""
-    return PCA(number, svd_solver="full").fit(np.asarray(activations, float)).components_
