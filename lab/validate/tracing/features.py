@@ -33,7 +33,7 @@ from probes.toyworld.known_features.truth import CHANNELS, THINGS
 
 Matrix = NDArray[np.float64]
 
-PROMPTS, SEEDS, STEPS, LABELLED = 24, 2, 10, 240
+PROMPTS, SEEDS, STEPS, LABELLED = 24, 2, 6, 240
 Found = Mapping[
     str, tuple[Matrix, bool]
 ]  # by method: directions, and whether it says which attribute each is for
@@ -110,7 +110,7 @@ def measure(
     *,
     own: bool,
     labelled: int,
-    say: Callable[[str], Any] = lambda text: None,
+    keep: Callable[[str, dict[str, Any]], Any] = lambda name, result: None,
     **asked: int,
 ) -> dict[str, Any]:
     """Return the numbers of the page.
@@ -123,6 +123,8 @@ def measure(
         Directions from elsewhere, by name.
     own : bool
         Whether the methods of `methods` are measured.
+    keep : callable
+        Called with each method's name and the numbers so far.
     **asked : int
         ``prompts``, ``seeds``, ``steps``.
     """
@@ -136,10 +138,10 @@ def measure(
         for name, (rows, says) in found.items():
             steer = "principal" not in name
             result["methods"][name] = scored(task, rows, says, factor, steer=steer)
-            say(name)
+            keep(name, result)
     for name, rows in given.items():
         result["methods"] = result["methods"] | {name: scored(task, rows, False, result["amount"])}
-        say(name)
+        keep(name, result)
     return result
 
 
@@ -186,15 +188,19 @@ def work(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
         names = ("prompts", "seeds", "steps")
         asked = {name: getattr(options, name) if options.measure else result[name] for name in names}
+
+        def keep(name: str, found: dict[str, Any]) -> None:
+            write_bytes(stored, (json.dumps(found, separators=(",", ":")) + "\n").encode())
+            print(name, file=sys.stderr, flush=True)
+
         result = measure(
             result,
             given,
             own=options.measure,
             labelled=options.labelled,
-            say=lambda text: print(text, file=sys.stderr, flush=True),
+            keep=keep,
             **asked,
         )
-        write_bytes(stored, (json.dumps(result, separators=(",", ":")) + "\n").encode())
     write_bytes(options.out, page(result).encode())
     print(options.out)
 

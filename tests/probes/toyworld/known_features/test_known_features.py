@@ -61,7 +61,7 @@ def test_two_groups_of_four_lie_as_the_corners_of_tetrahedra():
     expected = np.where(np.eye(8, dtype=bool), 1, np.where(same, -1 / 3, 0))
     np.testing.assert_allclose(gram, expected, atol=1e-12)
     np.testing.assert_allclose(rows[:4].sum(0), 0, atol=1e-12)
-    assert np.linalg.matrix_rank(rows) == CHANNELS and (np.abs(rows) > 0.01).sum(1).min() >= 4
+    assert np.linalg.matrix_rank(rows) == CHANNELS and (np.abs(rows) > 0.01).sum(0).min() >= 4  # of a channel
 
 
 def test_codes_sum_to_zero_and_have_one_norm():
