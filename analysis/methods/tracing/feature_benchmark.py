@@ -84,7 +84,7 @@ class FeatureTask:
 
     prompts: int = 24
     seeds: int = 2
-    steps: int = 6
+    steps: int = 5
     site = SITE
     attributes = THINGS
 

@@ -28,12 +28,13 @@ from lab.validate.tracing.feature_methods import (
 from lab.validate.tracing.feature_page import page
 from probes import command_line
 from probes.errors import UserError
+from probes.models.weights import weight_hash
 from probes.runs.parts import write_bytes
 from probes.toyworld.known_features.truth import CHANNELS, THINGS
 
 Matrix = NDArray[np.float64]
 
-PROMPTS, SEEDS, STEPS, LABELLED = 24, 2, 6, 240
+PROMPTS, SEEDS, STEPS, LABELLED = 24, 2, 5, 160
 Found = Mapping[
     str, tuple[Matrix, bool]
 ]  # by method: directions, and whether it says which attribute each is for
@@ -43,7 +44,7 @@ def methods(task: FeatureTask, labelled: int, seed: int = 0) -> tuple[Found, flo
     """Return the directions of each method in the whole output of the site, and how much of one a word tells."""
     found: dict[str, tuple[Matrix, bool]] = {}
     told = 0.0
-    for together in (False, True):
+    for together in (True, False):
         texts, there = task.labelled(labelled, together=together, seed=seed)
         values, kind = task.activations(texts), "pairs" if together else "independent"
         told = told or amount_of(values, there)
@@ -53,7 +54,7 @@ def methods(task: FeatureTask, labelled: int, seed: int = 0) -> tuple[Found, flo
             f"principal components, {kind}": (principal_components(values, len(THINGS)), False),
         }
     at_random = np.random.default_rng(seed).standard_normal((len(THINGS), task.channels))
-    return {"truth": (task.known, True), **found, "at random": (at_random, True)}, told
+    return {"truth": (task.known, True), "at random": (at_random, True), **found}, told
 
 
 def from_file(text: str) -> tuple[str, Matrix]:
@@ -133,6 +134,7 @@ def measure(
     if own:
         found, factor = methods(task, labelled)
         result = {**asked, "labelled": labelled, "amount": round(factor, 5), "methods": {}}
+        result["weight_hash"] = weight_hash(task.pipe)
         result["plain"] = task.seen().tolist()
         result["words"] = [task.seen([thing]).tolist() for thing in THINGS]
         for name, (rows, says) in found.items():
