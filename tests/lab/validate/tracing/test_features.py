@@ -11,6 +11,8 @@ from scipy import optimize, stats
 from lab.validate.tracing.feature_methods import difference_of_means, principal_components, probe_directions
 from lab.validate.tracing.feature_page import page, steering
 from lab.validate.tracing.features import main
+from probes.models import loading
+from probes.toyworld import KNOWN_FEATURES
 from probes.toyworld.known_features.truth import THINGS
 
 STORED = Path(__file__).parents[4] / "docs/validation/features.json"
@@ -71,15 +73,33 @@ def test_scores_of_steering_are_those_of_scipy():
 
 def test_the_page_is_made_of_what_is_stored():
     stored = json.loads(STORED.read_text())
-    assert STORED.with_suffix(".md").read_text() == page(stored)
-    assert (stored["prompts"], stored["seeds"]) == (24, 2)
+    text, images = page(stored), stored["prompts"] * stored["seeds"]
+    assert STORED.with_suffix(".md").read_text() == text
+    assert stored["prompts"] == 24
+    record = loading.load(loading.resolve(KNOWN_FEATURES), device="cpu").record
+    assert stored["weight_hash"] == record["weight_hash"]
     truth = stored["methods"]["truth"]
     assert truth["whole"]["cosine"] == [1] * 8 and truth["whole"]["near"] == [1] * 8
-    row = next(line for line in page(stored).splitlines() if line.startswith("| hat |") and "hatted" in line)
-    for cell, key in zip(row.split("|")[3:5], ("plain", "words"), strict=True):
-        counts = np.array(stored[key])
-        counts = counts[:, 1] if key == "plain" else counts[1, :, 1]
-        assert float(cell) == pytest.approx(counts.sum() / 48, abs=0.0051)
+    row = next(line for line in text.splitlines() if line.startswith("| hat | hatted |"))
+    counts = [np.array(stored["plain"])[:, 1], np.array(stored["words"])[1, :, 1]]
+    counts += [np.array(truth[way])[1, :, 1] for way in ("added", "removed")]
+    for cell, values in zip(row.split("|")[3:-1], counts, strict=True):
+        assert float(cell) == pytest.approx(values.sum() / images, abs=0.0051)
+    steered = text.split("## Steering")[1].splitlines()
+    for name, method in stored["methods"].items():
+        if "added" in method:
+            row = next(line for line in steered if line.startswith(f"| {name} |"))
+            for cell, way, before in zip(
+                row.split("|")[2:4], ("added", "removed"), ("plain", "words"), strict=True
+            ):
+                after, base = np.array(method[way]), np.array(stored[before])
+                own = [
+                    (after[place, :, place] - (base if way == "added" else base[place])[:, place]).mean()
+                    for place in range(8)
+                ]
+                assert float(cell.split()[0].replace("−", "-")) == pytest.approx(
+                    np.mean(own) / stored["seeds"], abs=0.0051
+                )
 
 
 def test_wrong_files_are_one_line(capsys, tmp_path):
