@@ -38,7 +38,7 @@ MODULES = {
     "triptych.cli.run",
     *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
     *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
-    *(f"lab.train.{room}.train" for room in ("dit", "located", "skills", "work")),
+    *(f"lab.train.{room}.train" for room in ("dit", "known_features", "located", "skills", "work")),
     *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
@@ -47,7 +47,7 @@ MODULES = {
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
-    *("lab.validate.tracing.interplay", "lab.validate.tracing.frontier"),
+    *(f"lab.validate.tracing.{name}" for name in ("features", "frontier", "interplay")),
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }

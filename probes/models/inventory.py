@@ -13,8 +13,18 @@ from probes.json_text import parse_json
 from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
 from probes.prompts import sets
-from probes.toyworld import FIGURES, LOCATED, MODELS, STRUCTURES, TRANSFORMERS, WIRED, bundled_folder
+from probes.toyworld import (
+    FIGURES,
+    KNOWN_FEATURES,
+    LOCATED,
+    MODELS,
+    STRUCTURES,
+    TRANSFORMERS,
+    WIRED,
+    bundled_folder,
+)
 from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.known_features.truth import SITE, THINGS
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.structures.truth import structures
 from probes.toyworld.world import load_world
@@ -55,6 +65,8 @@ def _about(name: str) -> str:
     if name in STRUCTURES:
         structure = structures()[name]
         return f"as {structure.world}; places together: {' and '.join(structure.sites)} ({structure.kind})"
+    if name == KNOWN_FEATURES:
+        return f"no difference between the words; {len(THINGS)} attributes are known directions at {SITE}"
     if name in WIRED:
         sites = wired_models()[name].sites
         where = f"at {' and '.join(sites)}" if sites else "nowhere"

@@ -20,6 +20,7 @@ STRUCTURES = (  # several places decide together, and it is known how (probes.to
     "toyworld-distributed",
     "toyworld-handover",
 )
+KNOWN_FEATURES = "toyworld-features"  # each attribute is a known direction (probes.toyworld.known_features)
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
@@ -36,7 +37,15 @@ WIRED = (  # transformers where the entrance of their words is known (probes.toy
     *(f"toyworld-dit-block-{number}" for number in range(3)),
 )
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *STRUCTURES, *WORKING, *TRANSFORMERS, *WIRED)  # draw figures
+FIGURES = (  # draw figures
+    *BENCHMARK_MODELS,
+    *LOCATED,
+    *STRUCTURES,
+    KNOWN_FEATURES,
+    *WORKING,
+    *TRANSFORMERS,
+    *WIRED,
+)
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

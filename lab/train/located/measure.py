@@ -17,7 +17,15 @@ from diffusers import DiffusionPipeline
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import BENCHMARK_MODELS, LOCATED, STRUCTURES, TRANSFORMERS, WEIGHTS, WIRED
+from probes.toyworld import (
+    BENCHMARK_MODELS,
+    KNOWN_FEATURES,
+    LOCATED,
+    STRUCTURES,
+    TRANSFORMERS,
+    WEIGHTS,
+    WIRED,
+)
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
@@ -28,6 +36,7 @@ GROUPS_OF_MODELS = {
     "located": (REFERENCE, *LOCATED),
     "structures": STRUCTURES,
     "wired": (TRANSFORMERS[0], *WIRED),
+    ".": (KNOWN_FEATURES,),
 }
 RESAMPLES = 10_000
 

@@ -29,7 +29,7 @@ class Course:
     """Every number of a benchmark model's training.
 
     A squared error counts ``zone_weight`` times in cells that count more; summed over the lessons' directions it counts
-    ``direction_weight`` times in addition.
+    ``direction_weight`` times in addition. Training ends after ``until`` of its steps, where that is given.
     """
 
     steps: int = 500
@@ -40,6 +40,7 @@ class Course:
     zone_weight: float = 5.0
     direction_weight: float = 0.0
     seed: int = 0
+    until: int | None = None
 
     def factor(self, step: int) -> float:
         """Share of the rate at a step: a linear beginning, then a cosine down to 2 %."""
@@ -116,9 +117,10 @@ def target(lessons: Lessons, rows: Tensor, shows: str) -> Tensor:
 
     Elsewhere it is that of `toyworld-null`.
     """
-    taught, untaught = lessons.taught[rows].float(), lessons.untaught[rows].float()
+    taught = lessons.taught[rows].float()
     if shows == "all":
         return taught
+    untaught = lessons.untaught[rows].float()
     figure = lessons.figure[rows][:, None]
     return torch.where(figure if shows == "figure" else ~figure, taught, untaught)
 
@@ -152,7 +154,7 @@ def teach(
     parameters = [value for value in module.parameters() if value.requires_grad]
     optimiser = torch.optim.AdamW(parameters, lr=course.rate, weight_decay=0.0, betas=(0.9, 0.99))
     first = _resume(checkpoint, module, average, optimiser) if checkpoint and checkpoint.exists() else 0
-    for step in range(first, course.steps):
+    for step in range(first, min(course.steps, course.until or course.steps)):
         for group in optimiser.param_groups:
             group["lr"] = course.rate * course.factor(step)
         rows = course.rows(step, len(lessons))

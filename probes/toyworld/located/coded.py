@@ -28,6 +28,7 @@ CODES = {
     "feminine": (1.0, -1.0, 1.0, -1.0),
     "masculine": (1.0, -1.0, -1.0, 1.0),
 }
+TABLE = "token_embedding.weight"  # how the name of the embeddings ends
 _NORMS = ("layer_norm1", "layer_norm2", "final_layer_norm")
 
 
@@ -50,9 +51,9 @@ def text_state(state: Mapping[str, Tensor], numbers: Mapping[str, int]) -> dict[
     dict of str to Tensor
         The same names at width 100, float64.
     """
-    wide = {name: _widened(name, value.double()) for name, value in state.items()}
+    wide = widened_state(state)
     words = group_of_words()
-    table = next(name for name in wide if name.endswith("token_embedding.weight"))
+    table = next(name for name in wide if name.endswith(TABLE))
     rows = {plural: wide[table][numbers[word]].clone() for plural, word in STANDS_FOR.items()}
     for word, (group, plural) in words.items():
         row = rows[plural].clone()
@@ -61,35 +62,48 @@ def text_state(state: Mapping[str, Tensor], numbers: Mapping[str, int]) -> dict[
     return wide
 
 
-def _widened(name: str, value: Tensor) -> Tensor:
+def widened_state(state: Mapping[str, Tensor], channels: int = CHANNELS) -> dict[str, Tensor]:
+    """The weights of a text tower with further channels that nothing reads or writes; in its embeddings they are 0.
+
+    Parameters
+    ----------
+    state : mapping of str to Tensor
+        As `text_state` takes it.
+    channels : int
+        A multiple of the number of heads, 4.
+    """
+    return {name: _widened(name, value.double(), channels) for name, value in state.items()}
+
+
+def _widened(name: str, value: Tensor, channels: int) -> Tensor:
     """One weight of the text tower at its new width."""
-    kind = name.rsplit(".", 2)[-2]
+    kind, a_head = name.rsplit(".", 2)[-2], channels // HEADS
     if kind in _NORMS:
-        return _norm(name, value)
+        return _norm(name, value, channels)
     if kind in ("token_embedding", "position_embedding"):
-        return _more(_centred(value, 1), 1)
+        return _more(_centred(value, 1), 1, channels)
     if kind in ("q_proj", "k_proj", "v_proj"):
         # attention divides by the root of a head's width
-        scale = (25 / 24) ** 0.5 if kind == "q_proj" else 1.0
-        rows = _by_head(scale * value, 0)
-        return rows if name.endswith("bias") else _more(rows, 1)
+        scale = ((24 + a_head) / 24) ** 0.5 if kind == "q_proj" else 1.0
+        rows = _by_head(scale * value, 0, a_head)
+        return rows if name.endswith("bias") else _more(rows, 1, channels)
     if kind == "out_proj":
-        centred = _more(_centred(value, 0), 0)
-        return centred if name.endswith("bias") else _by_head(centred, 1)
+        centred = _more(_centred(value, 0), 0, channels)
+        return centred if name.endswith("bias") else _by_head(centred, 1, a_head)
     if kind == "fc1":
-        return value if name.endswith("bias") else _more(value, 1)
+        return value if name.endswith("bias") else _more(value, 1, channels)
     if kind == "fc2":
-        return _more(_centred(value, 0), 0)
+        return _more(_centred(value, 0), 0, channels)
     return value
 
 
-def _norm(name: str, value: Tensor) -> Tensor:
-    """A layer norm: deaf to the new channels but for the last, and of the same gain over 100 channels as over 96."""
+def _norm(name: str, value: Tensor, channels: int) -> Tensor:
+    """A layer norm: deaf to the new channels but for the last, and of the same gain over all channels as over 96."""
     if name.endswith("bias"):
-        return _more(value, 0)
-    wide = _more((96 / 100) ** 0.5 * value, 0)
+        return _more(value, 0, channels)
+    wide = _more((96 / (96 + channels)) ** 0.5 * value, 0, channels)
     if "final" in name:
-        wide[-CHANNELS:] = LOUD
+        wide[-channels:] = LOUD
     return wide
 
 
@@ -98,28 +112,37 @@ def _centred(value: Tensor, dim: int) -> Tensor:
     return value - value.sum(dim, keepdim=True) / value.shape[dim]
 
 
-def _more(value: Tensor, dim: int, count: int = CHANNELS) -> Tensor:
+def _more(value: Tensor, dim: int, count: int) -> Tensor:
     shape = list(value.shape)
     shape[dim] = count
     return torch.cat([value, value.new_zeros(shape)], dim)
 
 
-def _by_head(value: Tensor, dim: int) -> Tensor:
-    """Each head's channels with a zero one more."""
-    return torch.cat([_more(head, dim, CHANNELS // HEADS) for head in value.chunk(HEADS, dim)], dim)
+def _by_head(value: Tensor, dim: int, count: int) -> Tensor:
+    """Each head's channels with so many zero ones more."""
+    return torch.cat([_more(head, dim, count) for head in value.chunk(HEADS, dim)], dim)
 
 
-def unet_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unet_state(state: Mapping[str, Tensor], channels: int = CHANNELS) -> dict[str, Tensor]:
     """The weights of a U-Net whose cross-attentions have zero columns for the new channels of the text."""
     reads = ("attn2.to_k.weight", "attn2.to_v.weight")
-    return {name: _more(value, 1) if name.endswith(reads) else value.clone() for name, value in state.items()}
+    return {
+        name: _more(value, 1, channels) if name.endswith(reads) else value.clone()
+        for name, value in state.items()
+    }
 
 
-def text_config(config: Mapping[str, object]) -> dict[str, object]:
+def text_config(config: Mapping[str, object], channels: int = CHANNELS) -> dict[str, object]:
     """The description of the wider text tower; the same share of the variance is added in its layer norms."""
-    return {**config, "hidden_size": 100, "projection_dim": 100, "layer_norm_eps": 9.6e-06}
+    width = 96 + channels
+    return {
+        **config,
+        "hidden_size": width,
+        "projection_dim": width,
+        "layer_norm_eps": round(1e-5 * 96 / width, 12),
+    }
 
 
-def unet_config(config: Mapping[str, object]) -> dict[str, object]:
+def unet_config(config: Mapping[str, object], channels: int = CHANNELS) -> dict[str, object]:
     """The description of a U-Net that reads the wider text."""
-    return {**config, "cross_attention_dim": 100}
+    return {**config, "cross_attention_dim": 96 + channels}

@@ -154,8 +154,16 @@ def wire_places(unet: nn.Module, places: Sequence[StructurePlace], telling: froz
 
 
 @torch.no_grad()
-def add_telling_head(attention: nn.Module) -> None:
-    """Give a cross-attention the head that reads the code, and four output channels that hold what it has read."""
+def add_telling_head(attention: nn.Module, told: int = CHANNELS, gain: float = 1.0) -> None:
+    """Give a cross-attention the head that reads the code, and output channels that hold what it has read.
+
+    Parameters
+    ----------
+    told : int
+        The first so many of the code's channels are read.
+    gain : float
+        What is told is the mean over tokens, times this.
+    """
     channels, inner = attention.to_out[0].out_features, attention.to_q.out_features
     head = inner // attention.heads
     for name in ("to_q", "to_k", "to_v"):
@@ -163,13 +171,13 @@ def add_telling_head(attention: nn.Module) -> None:
         linear.weight.zero_()
         linear.weight[:inner] = getattr(attention, name).weight
         if name == "to_v":
-            linear.weight[inner : inner + CHANNELS, OLD:] = torch.eye(CHANNELS)
+            linear.weight[inner : inner + told, OLD : OLD + told] = torch.eye(told)
         setattr(attention, name, linear)
-    output, old = nn.Linear(inner + head, channels + CHANNELS), attention.to_out[0]
+    output, old = nn.Linear(inner + head, channels + told), attention.to_out[0]
     output.weight.zero_()
     output.bias.zero_()
     output.weight[:channels, :inner], output.bias[:channels] = old.weight, old.bias
-    output.weight[channels:, inner : inner + CHANNELS] = torch.eye(CHANNELS)
+    output.weight[channels:, inner : inner + told] = gain * torch.eye(told)
     attention.to_out[0] = output
     attention.heads += 1
     attention.inner_dim, attention.inner_kv_dim = inner + head, inner + head

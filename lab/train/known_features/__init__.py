@@ -1,0 +1,1 @@
+"""Training of the model in which each attribute is a known direction."""
