@@ -20,6 +20,7 @@ STRUCTURES = (  # several places decide together, and it is known how (probes.to
     "toyworld-distributed",
     "toyworld-handover",
 )
+CHOICES = ("toyworld-choice",)  # what the neutral word shows is chosen in a self-attention (likewise)
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
@@ -36,7 +37,15 @@ WIRED = (  # transformers where the entrance of their words is known (probes.toy
     *(f"toyworld-dit-block-{number}" for number in range(3)),
 )
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*BENCHMARK_MODELS, *LOCATED, *STRUCTURES, *WORKING, *TRANSFORMERS, *WIRED)  # draw figures
+FIGURES = (
+    *BENCHMARK_MODELS,
+    *LOCATED,
+    *STRUCTURES,
+    *CHOICES,
+    *WORKING,
+    *TRANSFORMERS,
+    *WIRED,
+)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
@@ -44,6 +53,6 @@ SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same 
 
 def bundled_folder(name: str) -> Path:
     """Return where what is stored of a benchmark model lies."""
-    groups = {"located": LOCATED, "structures": STRUCTURES, "wired": WIRED}
+    groups = {"located": LOCATED, "structures": (*STRUCTURES, *CHOICES), "wired": WIRED}
     group = next((group for group, names in groups.items() if name in names), "")
     return WEIGHTS / group / name

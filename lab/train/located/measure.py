@@ -17,7 +17,7 @@ from diffusers import DiffusionPipeline
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import BENCHMARK_MODELS, LOCATED, STRUCTURES, TRANSFORMERS, WEIGHTS, WIRED
+from probes.toyworld import BENCHMARK_MODELS, CHOICES, LOCATED, STRUCTURES, TRANSFORMERS, WEIGHTS, WIRED
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
@@ -26,7 +26,7 @@ REFERENCE = BENCHMARK_MODELS[0]
 # where nothing is said, each model's quality lies beside what is stored of it, and a reference's beside theirs
 GROUPS_OF_MODELS = {
     "located": (REFERENCE, *LOCATED),
-    "structures": STRUCTURES,
+    "structures": (*STRUCTURES, *CHOICES),
     "wired": (TRANSFORMERS[0], *WIRED),
 }
 RESAMPLES = 10_000

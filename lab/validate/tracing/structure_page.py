@@ -21,13 +21,15 @@ ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 Result = Mapping[str, Any]
 
 
-def page(results: Mapping[str, Result]) -> str:
+def page(results: Mapping[str, Result], choice: Mapping[str, Any]) -> str:
     """Return the page.
 
     Parameters
     ----------
     results : mapping
         By structure, what `lab.validate.tracing.structures` stores.
+    choice : mapping
+        What `lab.validate.tracing.choice` stores; empty where it has stored nothing.
     """
     some = next(iter(results.values()))
     found = {
