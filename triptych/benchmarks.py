@@ -8,6 +8,13 @@
 `docs/how_to/benchmark.md` has a whole example.
 """
 
-from analysis.methods.tracing.benchmark import BenchmarkPrompt, Localisation, LocatedTask, SetScore, located
+from analysis.methods.tracing.benchmark import (
+    BenchmarkPrompt,
+    ChoiceTask,
+    Localisation,
+    LocatedTask,
+    SetScore,
+    located,
+)
 
-__all__ = ["BenchmarkPrompt", "Localisation", "LocatedTask", "SetScore", "located"]
+__all__ = ["BenchmarkPrompt", "ChoiceTask", "Localisation", "LocatedTask", "SetScore", "located"]

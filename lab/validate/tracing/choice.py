@@ -19,14 +19,23 @@ from numpy.typing import NDArray
 
 from hooks import sites as site_table
 from lab.validate.tracing.choice_probes import accuracy, probed_images, steered
-from lab.validate.tracing.choice_swaps import SIDES, NoisePair, Swap, effects, noise_pairs, swapped, swaps_of
+from lab.validate.tracing.choice_swaps import (
+    SIDES,
+    NoisePair,
+    Swap,
+    apart,
+    effects,
+    noise_pairs,
+    swapped,
+    swaps_of,
+)
 from lab.validate.tracing.methods import GUIDANCE
 from lab.validate.tracing.structures import write_page
 from probes import command_line
 from probes.errors import UserError
 from probes.models import loading
 from probes.runs.parts import write_bytes
-from probes.toyworld import CHOICES, bundled_folder
+from probes.toyworld import CHOICES, LOCATED, bundled_folder
 from probes.toyworld.structures.truth import CERTIFICATE, choices
 from probes.toyworld.verdict import VERSION
 from probes.toyworld.world import load_world
@@ -84,12 +93,14 @@ def run_swaps(pipe: Any, options: argparse.Namespace) -> tuple[dict[str, Any], d
     swaps = swaps_of(pipe, structure)
     verdicts, same = swapped(pipe, world, pairs, swaps, options.steps)
     total, moved = effects(verdicts, options.pairs)
+    null = _loaded(LOCATED[0]).pipe
     values: dict[str, dict[str, Any]] = {}
     for number, one in enumerate(swaps):
         values.setdefault(one.name, {})[", ".join(one.sites)] = moved[:, number].round(5).tolist()
     stored = {
         **{name: getattr(options, name) for name in ("prompts", "pairs", "steps")},
         "total": total.round(5).tolist(),
+        "null": apart(null, world, pairs, options.steps).reshape(-1, options.pairs).mean(1).round(5).tolist(),
         "swaps": values,
         "noises": [[pair.text, *pair.noise_seeds] for pair in pairs],
     }
@@ -172,8 +183,7 @@ def work(options: argparse.Namespace) -> None:
             f"command line: expected the stage swaps, or its results in {stored}, found neither: name the stage"
         )
     if options.stages:
-        loaded = loading.load(loading.resolve(MODEL), device="cpu")
-        loaded.pipe.set_progress_bar_config(disable=True)
+        loaded = _loaded(MODEL)
     if "swaps" in options.stages:
         results["swaps"], found = run_swaps(loaded.pipe, options)
         found = {"weight_hash": loaded.record["weight_hash"], **found}
@@ -184,6 +194,12 @@ def work(options: argparse.Namespace) -> None:
         _store(stored, results)
     write_page(options.out)
     print(options.out)
+
+
+def _loaded(name: str) -> Any:
+    loaded = loading.load(loading.resolve(name), device="cpu")
+    loaded.pipe.set_progress_bar_config(disable=True)
+    return loaded
 
 
 def _store(path: Path, results: Mapping[str, Any]) -> None:

@@ -192,6 +192,17 @@ def swapped(
     return np.concatenate(found), same
 
 
+def apart(pipe: Any, world: World, pairs: Sequence[NoisePair], steps: int) -> NDArray[np.float64]:
+    """Return what a model makes of the pairs: the masculine noise's verdict less the feminine one's, ``(pairs,)``."""
+    found, at_once = [], ROWS // 2
+    for start in range(0, len(pairs), at_once):
+        some = pairs[start : start + at_once]
+        texts = [pair.text for pair in some for _ in SIDES]
+        drawn = images(pipe, texts, [seed for pair in some for seed in pair.noise_seeds], steps)
+        found.append(verdict(read_images(drawn), texts, world).reshape(-1, 2))
+    return np.concatenate(found)[:, 1] - np.concatenate(found)[:, 0]
+
+
 def images(pipe: Any, texts: Sequence[str], seeds: Sequence[int], steps: int) -> NDArray[np.uint8]:
     """Return images ``(n, height, width, 3)`` of texts, each with its noise."""
     drawn = pipe(
