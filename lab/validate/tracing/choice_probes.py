@@ -7,8 +7,9 @@ probe is most accurate for those that choose, and adds a multiple of the probe's
 Source
 ------
 Zaleska, Popek, Wysoczańska and Deja 2026, "Attention, May I Have Your Decision? Localizing Generative Choices in
-Diffusion Models" (Implicit Choice-Modification, arXiv:2604.06052). Of its amount of steering, chosen there by hand, two
-standard deviations of the outputs along the direction stand here, the same in all layers.
+Diffusion Models" (Implicit Choice-Modification, arXiv:2604.06052). Its amount of steering is set by hand there, and its
+layers are steered together, in later steps. Here each layer is steered alone and at all steps, by a vector as long as
+the layer's outputs are, so that layers can be compared.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from hooks import Intervention, Patch, Probe
 from lab.validate.tracing.choice_swaps import NEUTRAL, images
@@ -34,8 +33,7 @@ from probes.toyworld.world import World
 
 DRAWN = 2  # seed of the probes' prompts
 FOLDS = 5  # of prompts
-STRENGTH = 0.1  # of the logistic regression, on standardised channels: inverse of the penalty
-AMOUNT = 2.0  # standard deviations
+AMOUNT = 1.0  # of the mean length of the outputs, each the mean over pixels
 TOGETHER = 48  # images of a batch
 
 
@@ -102,17 +100,16 @@ def accuracy(found: ProbedImages) -> NDArray[np.float64]:
 
 
 def _classifier() -> Any:
-    return make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
+    return LogisticRegression(max_iter=1000)
 
 
 def directions(found: ProbedImages, site: str) -> NDArray[np.float64]:
     """Return what is added at a site at each step for masculine images, ``(steps, channels)``."""
     added = []
     for values in np.moveaxis(found.outputs[site], 1, 0):
-        scaler, model = _classifier().fit(values, found.label)
-        weight = model.coef_[0] / scaler.scale_
+        weight = _classifier().fit(values, found.label).coef_[0]
         unit = weight / np.linalg.norm(weight)
-        added.append(AMOUNT * (values @ unit).std() * unit)
+        added.append(AMOUNT * np.linalg.norm(values, axis=1).mean() * unit)
     return np.array(added)
 
 
