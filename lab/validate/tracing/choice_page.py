@@ -44,7 +44,8 @@ def section(choice: Mapping[str, Any]) -> dict[str, Any] | None:
             _row("ICM: accuracy of a probe, first step", accuracy[:, 0], truth),
             _row("ICM: steering along the probe, change of the verdict", steering.mean(0), truth, steering),
         ]
-    cross = [site for site in swaps["swaps"]["outputs"] if site not in sites]
+    outputs = swaps["swaps"]["outputs"]
+    cross = [site for site in outputs if site not in sites]
     return {
         **{name: swaps[name] for name in ("prompts", "pairs", "steps")},
         "place": place,
@@ -58,7 +59,7 @@ def section(choice: Mapping[str, Any]) -> dict[str, Any] | None:
         "head": _share(swaps, "choosing head", place),
         "showing": _share(swaps, "showing place", choices()[MODEL].sites[1]),
         "others": max(map(abs, next(iter(swaps["swaps"][OTHERS].values())))),
-        "cross": [(site, np.mean(swaps["swaps"]["outputs"][site]) / total.mean()) for site in cross],
+        "cross": [(site, _two_digits(np.mean(outputs[site]) / total.mean())) for site in cross],
         "probed": probes,
         "rows": rows,
         "resamples": RESAMPLES,
@@ -67,6 +68,10 @@ def section(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _share(swaps: Mapping[str, Any], name: str, site: str) -> Any:
     return shares(np.array(swaps["swaps"][name][site])[:, None], swaps["total"], level=LEVEL)
+
+
+def _two_digits(value: float) -> float:
+    return float(value) if abs(value) >= 0.005 else 0.0  # none of them a negative nothing
 
 
 def _row(
@@ -81,4 +86,4 @@ def _row(
         chosen = np.random.default_rng(SEED).integers(0, len(values), (RESAMPLES, len(values)))
         first = float((true_ranks(np.abs(values[chosen].mean(1)), truth) == 1).mean())
     rank = int(true_ranks(np.abs(means)[None], truth)[0])
-    return {"label": label, "values": means.tolist(), "rank": rank, "first": first}
+    return {"label": label, "values": [_two_digits(one) for one in means], "rank": rank, "first": first}
