@@ -12,11 +12,19 @@
 `docs/how_to/benchmark.md` has whole examples.
 """
 
-from analysis.methods.tracing.benchmark import BenchmarkPrompt, Localisation, LocatedTask, SetScore, located
+from analysis.methods.tracing.benchmark import (
+    BenchmarkPrompt,
+    ChoiceTask,
+    Localisation,
+    LocatedTask,
+    SetScore,
+    located,
+)
 from analysis.methods.tracing.feature_benchmark import FeatureRecovery, FeatureTask, features
 
 __all__ = [
     "BenchmarkPrompt",
+    "ChoiceTask",
     "FeatureRecovery",
     "FeatureTask",
     "Localisation",

@@ -14,6 +14,7 @@ from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
 from probes.prompts import sets
 from probes.toyworld import (
+    CHOICES,
     FIGURES,
     KNOWN_FEATURES,
     LOCATED,
@@ -26,7 +27,7 @@ from probes.toyworld import (
 from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.known_features.truth import SITE, THINGS
 from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.structures.truth import choices, structures
 from probes.toyworld.world import load_world
 
 
@@ -62,6 +63,9 @@ def _about(name: str) -> str:
         truth = located_models()[name]
         where = f"at {' and '.join(truth.sites)}" if truth.sites else "nowhere"
         return f"as {truth.world}; the word enters {where} ({truth.kind})"
+    if name in CHOICES:
+        place = choices()[name].sites[0]
+        return f"as toyworld; a neutral word's choice is made at {place}, whatever the prompt (choice)"
     if name in STRUCTURES:
         structure = structures()[name]
         return f"as {structure.world}; places together: {' and '.join(structure.sites)} ({structure.kind})"

@@ -34,6 +34,7 @@ from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
 from probes.toyworld import (
     BENCHMARK_MODELS,
+    CHOICES,
     KNOWN_FEATURES,
     LOCATED,
     MODELS,
@@ -139,7 +140,7 @@ def _bundled(name: str) -> Source:
     for file in (path / CARD, null / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    closer = (bundled_folder(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES) else ()
+    closer = (bundled_folder(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES, *CHOICES) else ()
     closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
     closer = (WEIGHTS / TRANSFORMERS[0],) if name in (*TRANSFORMERS, *WIRED) else closer
     bases = tuple(base for base in (*closer, null) if base != path)
@@ -318,7 +319,7 @@ def load(
         from probes.toyworld.located.assemble import located_pipeline
 
         pipe = located_pipeline(source.name, source.path)
-    elif source.name in STRUCTURES and source.kind == "bundled":
+    elif source.name in (*STRUCTURES, *CHOICES) and source.kind == "bundled":
         from probes.toyworld.structures.assemble import structure_pipeline
 
         pipe = structure_pipeline(source.name)

@@ -20,6 +20,7 @@ STRUCTURES = (  # several places decide together, and it is known how (probes.to
     "toyworld-distributed",
     "toyworld-handover",
 )
+CHOICES = ("toyworld-choice",)  # what the neutral word shows is chosen in a self-attention (likewise)
 KNOWN_FEATURES = "toyworld-features"  # each attribute is a known direction (probes.toyworld.known_features)
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
@@ -41,6 +42,7 @@ FIGURES = (  # draw figures
     *BENCHMARK_MODELS,
     *LOCATED,
     *STRUCTURES,
+    *CHOICES,
     KNOWN_FEATURES,
     *WORKING,
     *TRANSFORMERS,
@@ -53,6 +55,6 @@ SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same 
 
 def bundled_folder(name: str) -> Path:
     """Return where what is stored of a benchmark model lies."""
-    groups = {"located": LOCATED, "structures": STRUCTURES, "wired": WIRED}
+    groups = {"located": LOCATED, "structures": (*STRUCTURES, *CHOICES), "wired": WIRED}
     group = next((group for group, names in groups.items() if name in names), "")
     return WEIGHTS / group / name

@@ -16,7 +16,7 @@ from probes.errors import UserError
 from probes.prompts.plan import noise_seed
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.structures.truth import choices, structures
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -190,11 +190,70 @@ class LocatedTask:
         return SetScore(right / len(found) if found else np.nan, right / len(true))
 
 
-def located() -> tuple[LocatedTask, ...]:
+class ChoiceTask(LocatedTask):
+    """A model in which no word decides: what a neutral one shows is chosen in a self-attention, by the noise.
+
+    Its prompts are neutral, and its `sites` the self-attentions. A donor is an image of the same prompt from another
+    noise, of which the model chose differently.
+    """
+
+    @cached_property
+    def sites(self) -> tuple[str, ...]:
+        """All self-attentions, in the order in which they run."""
+        return tuple(site.address for site in site_table.attention_sites(self.pipe, "self"))
+
+    @property
+    def pairs(self) -> tuple[tuple[BenchmarkPrompt, BenchmarkPrompt], ...]:
+        """Two noises of one neutral prompt, the feminine picture's and the masculine one's, 48."""
+        found = []
+        for stored in choices()[self.name].certificate()["noises"]:
+            text, seeds = stored["text"], stored["seeds"]
+            feminine, masculine = (
+                BenchmarkPrompt({"neutral": text}, noise_seed(text, seeds[side]))
+                for side in ("feminine", "masculine")
+            )
+            found.append((feminine, masculine))
+        return tuple(found)
+
+    @property
+    def prompts(self) -> tuple[BenchmarkPrompt, ...]:
+        """The images of all `pairs`."""
+        return tuple(prompt for pair in self.pairs for prompt in pair)
+
+
+def located(*names: str) -> tuple[LocatedTask, ...]:
     """Return the benchmark: models with one place, with several that decide together, and with none.
 
     The pages *tracing* and *structures* under *Validation* have the results of known methods.
+
+    Parameters
+    ----------
+    *names : str
+        Of models. All in which a word decides, by default; ``toyworld-choice``, in which none does, is a `ChoiceTask`
+        and asked for by its name.
+
+    Raises
+    ------
+    UserError
+        A name is none of the benchmark's.
     """
+    found = {task.name: task for task in (*_by_words(), *_by_choice())}
+    for name in names:
+        if name not in found:
+            raise UserError(
+                f"benchmark: expected names of its models ({', '.join(found)}), got {name!r}: name one of them"
+            )
+    return tuple(found[name] for name in names) if names else _by_words()
+
+
+def _by_choice() -> tuple[ChoiceTask, ...]:
+    return tuple(
+        ChoiceTask(one.name, one.kind, one.sites[:1], _alone(one.sites[:1]), _alone(one.sites[:1]))
+        for one in choices().values()
+    )
+
+
+def _by_words() -> tuple[LocatedTask, ...]:
     single = [
         LocatedTask(one.name, one.kind, one.sites, _alone(one.sites), _alone(one.sites))
         for one in located_models().values()

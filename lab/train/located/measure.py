@@ -19,6 +19,7 @@ from probes import command_line
 from probes.models import loading
 from probes.toyworld import (
     BENCHMARK_MODELS,
+    CHOICES,
     KNOWN_FEATURES,
     LOCATED,
     STRUCTURES,
@@ -34,7 +35,7 @@ REFERENCE = BENCHMARK_MODELS[0]
 # where nothing is said, each model's quality lies beside what is stored of it, and a reference's beside theirs
 GROUPS_OF_MODELS = {
     "located": (REFERENCE, *LOCATED),
-    "structures": STRUCTURES,
+    "structures": (*STRUCTURES, *CHOICES),
     "wired": (TRANSFORMERS[0], *WIRED),
     ".": (KNOWN_FEATURES,),
 }

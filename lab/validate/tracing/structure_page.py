@@ -13,6 +13,7 @@ from analysis.methods.tracing.localisation import localisation
 from analysis.stats.shares import shares
 from lab.templates import render
 from lab.validate.tracing.certificates import name_of, subsets
+from lab.validate.tracing.choice_page import section
 from lab.validate.tracing.structure_scores import LABELS, SIGNED
 from probes.toyworld.structures.truth import CausalStructure, structures
 
@@ -21,13 +22,15 @@ ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 Result = Mapping[str, Any]
 
 
-def page(results: Mapping[str, Result]) -> str:
+def page(results: Mapping[str, Result], choice: Mapping[str, Any]) -> str:
     """Return the page.
 
     Parameters
     ----------
     results : mapping
         By structure, what `lab.validate.tracing.structures` stores.
+    choice : mapping
+        What `lab.validate.tracing.choice` stores; empty where it has stored nothing.
     """
     some = next(iter(results.values()))
     found = {
@@ -51,6 +54,7 @@ def page(results: Mapping[str, Result]) -> str:
         pairs=len(LABELS) * (len(LABELS) - 1) // 2,
         directions=_directions(results),
         paths=[row for name, result in results.items() for row in _paths(name, result)],
+        choice=section(choice),
     )
 
 

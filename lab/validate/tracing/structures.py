@@ -70,8 +70,15 @@ def work(options: argparse.Namespace) -> None:
         results[name]["paths"] = as_json(by_pair, options.seeds)
         results = {one: results[one] for one in STRUCTURES if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
-    write_bytes(options.out, page(results).encode())
+    write_page(options.out)
     print(options.out)
+
+
+def write_page(path: Path) -> None:
+    """Write the page anew from what is stored beside it."""
+    stored = [path.with_suffix(".json"), path.with_name("choice.json")]
+    results, choice = (json.loads(one.read_text("utf-8")) if one.is_file() else {} for one in stored)
+    write_bytes(path, page(results, choice).encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

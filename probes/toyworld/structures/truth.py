@@ -13,12 +13,13 @@ from probes.toyworld import WEIGHTS
 from probes.toyworld.located.truth import TIMES, block_of
 
 CERTIFICATE = "certificate.json"
+CHOICE = "choice"  # a kind
 Sites = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class StructurePlace:
-    """A cross-attention that has a part in a causal structure.
+    """An attention that has a part in a causal structure.
 
     Attributes
     ----------
@@ -44,6 +45,11 @@ class StructurePlace:
     hears: Sites = ()
 
     @property
+    def chooses(self) -> bool:
+        """Whether it is a self-attention, which chooses what a neutral word shows by the picture that was begun."""
+        return self.site.endswith(".self")
+
+    @property
     def block(self) -> str:
         """The transformer block in the U-Net."""
         return block_of(self.site)
@@ -58,7 +64,7 @@ class CausalStructure:
     name : str
         As in ``model:``.
     kind : str
-        ``redundant``, ``backup``, ``both``, ``chain``, ``opposing``, ``distributed`` or ``handover``.
+        ``redundant``, ``backup``, ``both``, ``chain``, ``opposing``, ``distributed``, ``handover`` or ``choice``.
     places : tuple of StructurePlace
         In the order in which they run.
     sufficient : tuple of tuple of str
@@ -87,13 +93,23 @@ class CausalStructure:
         return frozenset(heard | own)
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return the effects of all subsets of its places, as measured (`lab.validate.tracing.certificates`)."""
+        """Return what was measured of its places (`lab.validate.tracing.certificates`, of choices `.choice`)."""
         return json.loads((WEIGHTS / "structures" / self.name / CERTIFICATE).read_text(encoding="utf-8"))
 
 
-@cache
 def structures() -> Mapping[str, CausalStructure]:
-    """Return the causal structures by name, from :file:`benchmark_models.yaml`."""
+    """Return the structures by which a word decides, by name, from :file:`benchmark_models.yaml`."""
+    return {name: one for name, one in all_structures().items() if one.kind != CHOICE}
+
+
+def choices() -> Mapping[str, CausalStructure]:
+    """Return the structures in which no word decides what a neutral one shows, by name, from the same file."""
+    return {name: one for name, one in all_structures().items() if one.kind == CHOICE}
+
+
+@cache
+def all_structures() -> Mapping[str, CausalStructure]:
+    """Return `structures` and `choices`."""
     data = yaml.safe_load(resources.files(__package__).joinpath("benchmark_models.yaml").read_text("utf-8"))
     return {name: _structure(name, entry) for name, entry in data.items()}
 

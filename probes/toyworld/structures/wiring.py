@@ -1,10 +1,14 @@
-"""Wiring of causal structures: cross-attentions that tell later ones which word they have read.
+"""Wiring of causal structures: attentions that tell later ones which word they have read, or chosen.
 
 A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
 keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
 patch of values, heads or output carries them with it. The transformer block takes these channels off again, so that no
 other layer sees them, and notes on a `Bus` how much of each group of words was read. A later place that *hears* it
 shows a word by a rule (`RULES`). The old channels of all layers compute what they did.
+
+A self-attention that *chooses* has one head more in the same way. It looks at all pixels alike, its value is a
+direction of the block's normalised states, so what it reads is one number of the picture as it has been begun. Its
+sign is the choice between a feminine and a masculine word.
 """
 
 import copy
@@ -26,7 +30,9 @@ RULES = {
     "both": "its own where it hears one of the same group, else a neutral one",
     "chain": "the one that it hears",
     "mean": "as much of each group as all places have read on average",
+    "choice": "its own; where that is neutral, the one that was chosen in the place that it hears",
 }
+SURE = 4.0  # the choice is the hyperbolic tangent of what is read times this
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
 
 
@@ -38,12 +44,14 @@ class Bus:
 
 
 class TellingBlock(BasicTransformerBlock):
-    """A transformer block of a U-Net that tells what its cross-attention has read, or shows a word by a rule.
+    """A transformer block of a U-Net that tells what its attentions have read, or shows a word by a rule.
 
     Attributes
     ----------
     place : str
         Its name on the bus.
+    chooses : bool
+        Whether its self-attention has the head that chooses.
     tells : bool
         Whether its cross-attention has the head that reads the code.
     rule : str or None
@@ -54,6 +62,7 @@ class TellingBlock(BasicTransformerBlock):
 
     bus: Bus
     place: str
+    chooses: bool
     tells: bool
     rule: str | None
     hears: tuple[str, ...]
@@ -62,10 +71,16 @@ class TellingBlock(BasicTransformerBlock):
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
     ) -> Tensor:
         """Return the block's output ``(n, pixels, channels)``; arguments are those of `BasicTransformerBlock`."""
-        hidden, text = hidden_states + self.attn1(self.norm1(hidden_states)), encoder_hidden_states
+        attended, text = self.attn1(self.norm1(hidden_states)), encoder_hidden_states
+        if self.chooses:
+            attended, chosen = attended[..., :-1], attended[..., -1]
+            self.bus.read[self.place] = choice_of(chosen)
+        hidden = hidden_states + attended
         query, heard = self.norm2(hidden), [self.bus.read[name] for name in self.hears]
         if self.rule == "chain":
             text = with_code(text, heard[0])
+        if self.rule == "choice":
+            text = with_choice(text, heard[0])
         output, read = self.attn2(query, encoder_hidden_states=text), None
         if self.tells:
             output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
@@ -111,6 +126,39 @@ def shares_of(told: Tensor) -> Tensor:
     return ((1 + torch.where(mean[:, :1].abs() > _HEARD, code, neutral)) / 2).to(told.dtype)
 
 
+def choice_of(chosen: Tensor) -> Tensor:
+    """Return the shares of neutral, feminine and masculine words that a place has chosen, ``(n, 3)``.
+
+    Parameters
+    ----------
+    chosen : Tensor, shape (n, pixels)
+        What its head has read, the same at every pixel: below 0 feminine, above 0 masculine.
+
+    Examples
+    --------
+    >>> choice_of(torch.tensor([[-9.0, -9.0], [0.0, 0.0]])).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]
+    """
+    masculine = (1 + torch.tanh(SURE * chosen.float().mean(1))) / 2
+    return torch.stack([torch.zeros_like(masculine), 1 - masculine, masculine], 1).to(chosen.dtype)
+
+
+def with_choice(text: Tensor, shares: Tensor) -> Tensor:
+    """Return text states whose neutral indicator words have another code; feminine and masculine ones keep theirs.
+
+    Parameters
+    ----------
+    text : Tensor, shape (n, tokens, 100)
+    shares : Tensor, shape (n, 3)
+        Of the three groups' codes.
+    """
+    codes = text.new_tensor(list(CODES.values()))
+    own, loud = text[..., OLD:], text[..., OLD : OLD + 1]
+    size = CHANNELS * torch.where(loud == 0, 1.0, loud)
+    neutral = (own @ codes[:1].T / size).clamp(0, 1)  # (n, tokens, 1); codes are orthogonal
+    return torch.cat([text[..., :OLD], own + neutral * (loud * (shares @ codes)[:, None] - own)], -1)
+
+
 def with_code(text: Tensor, shares: Tensor | None) -> Tensor:
     """Return text states whose indicator words have another code.
 
@@ -135,11 +183,13 @@ def wire_places(unet: nn.Module, places: Sequence[StructurePlace], telling: froz
     """
     bus, names = Bus(), {place.site: place.block for place in places}
     for place in places:
-        if place.site in telling or place.rule:
+        if place.site in telling or place.rule or place.chooses:
             block = unet.get_submodule(place.block)
             block.__class__ = TellingBlock
             block.bus, block.place, block.rule = bus, place.block, place.rule
-            block.tells, block.hears = place.site in telling, tuple(names[site] for site in place.hears)
+            block.chooses = place.chooses
+            block.tells = place.site in telling and not place.chooses
+            block.hears = tuple(names[site] for site in place.hears)
             if block.tells:
                 add_telling_head(block.attn2)
             if place.rule in _SHOWN:  # the same weights in modules of their own, which no hook is on
@@ -164,20 +214,42 @@ def add_telling_head(attention: nn.Module, told: int = CHANNELS, gain: float = 1
     gain : float
         What is told is the mean over tokens, times this.
     """
-    channels, inner = attention.to_out[0].out_features, attention.to_q.out_features
+    reads = torch.zeros(told, attention.to_v.in_features)
+    reads[:, OLD : OLD + told] = torch.eye(told)
+    _add_head(attention, reads, gain)
+
+
+@torch.no_grad()
+def add_choosing_head(attention: nn.Module, direction: Tensor, offset: Tensor) -> None:
+    """Give a self-attention the head that chooses, and the output channel that holds what it has read.
+
+    Parameters
+    ----------
+    attention : Attention
+    direction : Tensor, shape (channels,)
+        Of its input; what it has read is the mean over pixels along it, and the offset.
+    offset : Tensor, shape (1,)
+    """
+    _add_head(attention, direction.float()[None])
+    attention.to_out[0].bias[-1:] = offset.float()
+
+
+def _add_head(attention: nn.Module, reads: Tensor, gain: float = 1.0) -> None:
+    """Give an attention a head that looks at everything alike, and output channels for its values, times a gain."""
+    channels, inner, more = attention.to_out[0].out_features, attention.to_q.out_features, len(reads)
     head = inner // attention.heads
     for name in ("to_q", "to_k", "to_v"):
         linear = nn.Linear(getattr(attention, name).in_features, inner + head, bias=False)
         linear.weight.zero_()
         linear.weight[:inner] = getattr(attention, name).weight
         if name == "to_v":
-            linear.weight[inner : inner + told, OLD : OLD + told] = torch.eye(told)
+            linear.weight[inner : inner + more] = reads
         setattr(attention, name, linear)
-    output, old = nn.Linear(inner + head, channels + told), attention.to_out[0]
+    output, old = nn.Linear(inner + head, channels + more), attention.to_out[0]
     output.weight.zero_()
     output.bias.zero_()
     output.weight[:channels, :inner], output.bias[:channels] = old.weight, old.bias
-    output.weight[channels:, inner : inner + told] = gain * torch.eye(told)
+    output.weight[channels:, inner : inner + more] = gain * torch.eye(more)
     attention.to_out[0] = output
     attention.heads += 1
     attention.inner_dim, attention.inner_kv_dim = inner + head, inner + head

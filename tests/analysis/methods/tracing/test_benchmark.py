@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import triptych
-from analysis.methods.tracing.benchmark import LocatedTask, SetScore, located
+from analysis.methods.tracing.benchmark import ChoiceTask, LocatedTask, SetScore, located
 from probes.errors import UserError
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
@@ -66,3 +66,32 @@ def test_its_verdict_tells_the_words_apart():
         (images * 255).round().astype("uint8"), list(prompt.texts.values())[1:]
     )
     assert feminine < 0 < masculine
+
+
+def test_models_are_asked_for_by_name():
+    assert located("toyworld-both", "toyworld-decoy") == (TASKS["toyworld-both"], TASKS["toyworld-decoy"])
+    with pytest.raises(
+        UserError, match=r"expected names of its models \(.*toyworld-choice\), got 'toyworld'"
+    ):
+        located("toyworld")
+
+
+def test_a_choice_is_a_task_of_its_own():
+    assert "toyworld-choice" not in TASKS
+    (task,) = located("toyworld-choice")
+    assert isinstance(task, ChoiceTask)
+    assert len(task.sites) == 7 and task.true_sites == ("unet.mid.attn.0.self",)
+    assert task.score({site: float("mid" in site) for site in task.sites}).rank == 1
+    assert len(task.pairs) == 48 and len({pair[0].texts["neutral"] for pair in task.pairs}) == 24
+    assert all(first.texts == second.texts for first, second in task.pairs)
+    some = [prompt for pair in task.pairs[:6] for prompt in pair]
+    texts = [prompt.texts["neutral"] for prompt in some]
+    images = task.pipe(
+        texts,
+        generator=[torch.Generator().manual_seed(prompt.noise_seed) for prompt in some],
+        num_inference_steps=task.steps,
+        guidance_scale=1.0,
+        output_type="np",
+    ).images
+    feminine, masculine = task.verdict((images * 255).round().astype("uint8"), texts).reshape(-1, 2).T
+    assert feminine.mean() < -1 and masculine.mean() > 1

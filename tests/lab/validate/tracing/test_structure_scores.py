@@ -73,7 +73,7 @@ def test_seeds_of_a_prompt_are_averaged():
 def test_the_page_is_made_of_what_is_stored():
     results = json.loads(STORED.read_text())
     assert list(results) == list(STRUCTURES)
-    text = page(results)
+    text = page(results, json.loads(STORED.with_name("choice.json").read_text()))
     assert STORED.with_suffix(".md").read_text() == text
     for name, result in results.items():
         assert (result["prompts"], result["seeds"]) == (24, 2) and set(result["methods"]) == set(LABELS)

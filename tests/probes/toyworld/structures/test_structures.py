@@ -7,11 +7,11 @@ import torch
 
 import hooks.sites as site_table
 from probes.models import loading
-from probes.toyworld import STRUCTURES
+from probes.toyworld import CHOICES, STRUCTURES
 from probes.toyworld.located.assemble import coded_parts
 from probes.toyworld.located.coded import CODES
 from probes.toyworld.structures.assemble import structure_pipeline
-from probes.toyworld.structures.truth import StructurePlace, structures
+from probes.toyworld.structures.truth import StructurePlace, all_structures, choices, structures
 from probes.toyworld.structures.wiring import RULES, TellingBlock, shares_of, wire_places, with_code
 
 BOOLEAN = ("toyworld-redundant", "toyworld-backup", "toyworld-both", "toyworld-chain")
@@ -61,8 +61,8 @@ def subsets(sites):
 
 
 def test_the_names_are_those_that_can_be_loaded():
-    assert tuple(structures()) == STRUCTURES
-    assert {place.rule for one in structures().values() for place in one.places} == {None, *RULES}
+    assert tuple(structures()) == STRUCTURES and tuple(choices()) == CHOICES
+    assert {place.rule for one in all_structures().values() for place in one.places} == {None, *RULES}
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
