@@ -23,7 +23,7 @@ CONFIG = {
     "prompts": ["a {person} with a dog", "a {person} reading a book", "the {person} in a car"],
     "seeds": [0, 1],
     "sampler": {"steps": STEPS, "guidance_scale": SCALE},
-    "capture": {"words": False, "keep": ["x0_pred", "latent.final"]},
+    "capture": {"words": False, "keep": ["x0_pred", "latent.final"], "keep_places": "all"},
     "generate": {"device": "cpu", "workers": 1},
     "observe": {"engine": "toyworld-checker"},
     "measure": {"bootstrap": 100, "permutations": 100},

@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hooks.autoencoder import SparseAutoencoder
@@ -28,6 +30,7 @@ _SURKOV_WEIGHTS, _SURKOV_CONFIG = "state_dict.pth", "config.json"
 _LAYOUT = (
     "6.0.0"  # version of SAELens whose layout is written; without one it takes a file for an earlier one's
 )
+_ROWS = 8192  # encoded at a time
 _ARCHITECTURES = ("standard", "topk", "jumprelu")
 
 
@@ -108,6 +111,16 @@ def save_autoencoder(coder: SparseAutoencoder, folder: str | Path, metadata: Map
         Path(folder) / WEIGHTS, save({name: one.float().contiguous() for name, one in weights.items()})
     )
     write_bytes(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def coded(
+    coder: SparseAutoencoder, vectors: NDArray[np.float32]
+) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
+    """Yield rows of vectors, some thousand at a time, with their latents and what is decoded of these."""
+    for start in range(0, len(vectors), _ROWS):
+        rows = slice(start, start + _ROWS)
+        latents = coder.encode(torch.from_numpy(vectors[rows]))
+        yield rows, latents.numpy(), coder.decode(latents).numpy()
 
 
 def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:

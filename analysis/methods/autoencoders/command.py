@@ -16,12 +16,12 @@ from tqdm import tqdm
 from analysis.methods.autoencoders import activations
 from analysis.methods.autoencoders.figures import draw_scores
 from analysis.methods.autoencoders.scores import HeldOutScores, scores
-from analysis.methods.autoencoders.train import Trained, Training, train
 from analysis.report.figures import files
 from analysis.report.format import number
 from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.execution import workers
+from probes.models.autoencoder_training import Trained, Training, train
 from probes.models.autoencoders import save_autoencoder
 from probes.models.devices import pick_device
 from probes.runs.parts import write_bytes

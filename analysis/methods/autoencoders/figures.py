@@ -19,7 +19,7 @@ def draw_scores(found: HeldOutScores, history: pd.DataFrame, site: str) -> Drawn
     ----------
     found : HeldOutScores
     history : DataFrame
-        ``step``, ``unexplained``, ``dead``, of `analysis.methods.autoencoders.train`.
+        ``step``, ``unexplained``, ``dead``, of `probes.models.autoencoder_training`.
     site : str
     """
     with style():

@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from hooks.autoencoder import SparseAutoencoder
-
-_ROWS = 8192  # encoded at a time
+from probes.models.autoencoders import coded
 
 
 class HeldOutScores(NamedTuple):
@@ -62,11 +60,7 @@ def scores(coder: SparseAutoencoder, vectors: NDArray[np.float32], about: pd.Dat
     sums = np.zeros((len(words), coder.latents))
     active, counts = np.zeros(coder.latents), np.zeros(len(vectors))
     decoded = np.empty_like(vectors)
-    for start in range(0, len(vectors), _ROWS):
-        rows = slice(start, start + _ROWS)
-        found = coder.encode(torch.from_numpy(vectors[rows]))
-        decoded[rows] = coder.decode(found).numpy()
-        latents = found.numpy().astype(float)
+    for rows, latents, decoded[rows] in coded(coder, vectors):
         np.add.at(sums, word[rows], latents)
         active += (latents > 0).sum(0)
         counts[rows] = (latents > 0).sum(1)

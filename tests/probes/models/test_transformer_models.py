@@ -335,7 +335,7 @@ def test_word_maps_of_a_run_are_those_of_the_definition_that_is_named(definition
 
 def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
     model = saved_kind("sd3")
-    sections = {"pool": ["dit.block.1.image"], "keep": ["dit.block.1.image"]}
+    sections = {"pool": ["dit.block.1.image"], "keep": ["dit.block.1.image"], "keep_places": "all"}
     generated(tmp_path / "made", small(model, "sd3", capture=sections))
     pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
     kept = pq.read_table(tmp_path / "made" / "kept").to_pandas()
@@ -353,7 +353,9 @@ def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
 def test_the_mean_over_tokens_of_a_word_is_kept_by_text_encoder(saved_kind, tmp_path):
     """The word is one token of CLIP and one of T5; the denoiser is given both, CLIP's 77 positions first."""
     model, sites = saved_kind("sd3"), ["text.layers.1", "text_3.layers.1", "text.final", "dit.block.1.text"]
-    generated(tmp_path / "made", small(model, "sd3", capture={"pool": sites, "keep": sites}))
+    generated(
+        tmp_path / "made", small(model, "sd3", capture={"pool": sites, "keep": sites, "keep_places": "all"})
+    )
     pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
     kept = pq.read_table(tmp_path / "made" / "kept").to_pandas().set_index(["sample_id", "site"])
     assert set(pooled["site"]) == set(sites)
