@@ -241,7 +241,8 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     for name in names:
         if name not in found:
             raise UserError(
-                f"benchmark: expected names of its models ({', '.join(found)}), got {name!r}: name one of them"
+                f"benchmark: expected a located model, a causal structure or toyworld-choice, got {name!r}: "
+                "`triptych models` lists them"
             )
     return tuple(found[name] for name in names) if names else _by_words()
 

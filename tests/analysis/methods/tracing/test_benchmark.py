@@ -71,7 +71,7 @@ def test_its_verdict_tells_the_words_apart():
 def test_models_are_asked_for_by_name():
     assert located("toyworld-both", "toyworld-decoy") == (TASKS["toyworld-both"], TASKS["toyworld-decoy"])
     with pytest.raises(
-        UserError, match=r"expected names of its models \(.*toyworld-choice\), got 'toyworld'"
+        UserError, match=r"a causal structure or toyworld-choice, got 'toyworld': `triptych models`"
     ):
         located("toyworld")
 
