@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.methods.tracing.feature_recovery import FeatureRecovery, matched, recovery, unit
@@ -21,6 +20,7 @@ from probes.errors import UserError
 from probes.stages import pooling
 from probes.toyworld import KNOWN_FEATURES
 from probes.toyworld.checker import read_images
+from probes.toyworld.known_features.images import images_of
 from probes.toyworld.known_features.truth import CHANNELS, SITE, THINGS, asked_for, directions, prompt
 from probes.toyworld.located.truth import block_of
 from probes.toyworld.world import load_world
@@ -193,14 +193,8 @@ class FeatureTask:
             Intervention(self.pipe, [Patch(SITE, into=rows, **patch)]) if patch is not None else nullcontext()
         )
         with written:
-            images = self.pipe(
-                texts,
-                generator=[torch.Generator().manual_seed(FIRST_NOISE + row) for row in rows],
-                num_inference_steps=self.steps,
-                guidance_scale=1.0,
-                output_type="np",
-            ).images
-        table = read_images((images * 255).round().astype(np.uint8))[list(THINGS)].to_numpy(int)
+            images = images_of(self.pipe, texts, [FIRST_NOISE + row for row in rows], self.steps)
+        table = read_images(images)[list(THINGS)].to_numpy(int)
         return table.reshape(self.prompts, self.seeds, len(THINGS)).sum(1)
 
     def added(self, chosen: Matrix, amount: float) -> NDArray[np.int64]:
