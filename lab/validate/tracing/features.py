@@ -3,7 +3,8 @@
 In `toyworld-features` each attribute is a known direction at a named site. Directions that methods find there are
 compared with it, added to plain prompts and projected out of prompts that ask for the attribute; the checker reads the
 images. The numbers are stored in ``features.json`` beside the page, method by method. An array of directions from
-elsewhere, such as a sparse autoencoder's decoder, is scored in the same way: ``--directions NAME=FILE.npy``.
+elsewhere is scored in the same way: ``--directions NAME=FILE.npy``, or ``NAME=sae_weights.safetensors`` for the decoder of a
+sparse autoencoder that ``triptych sae`` has trained.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 from analysis.methods.tracing.feature_benchmark import FeatureTask, amount_of
 from analysis.methods.tracing.feature_recovery import FeatureRecovery, recovery
@@ -58,7 +61,7 @@ def methods(task: FeatureTask, labelled: int, seed: int = 0) -> tuple[Found, flo
 
 
 def from_file(text: str) -> tuple[str, Matrix]:
-    """Read ``NAME=FILE.npy``: a name, and directions ``(n, channels)``.
+    """Read ``NAME=FILE``: a name, and directions ``(n, channels)``, of a sparse autoencoder's file its decoder's.
 
     Raises
     ------
@@ -69,8 +72,11 @@ def from_file(text: str) -> tuple[str, Matrix]:
     if not (name and file):
         raise UserError(f"--directions: expected NAME=FILE.npy, got {text!r}: give the array a name")
     try:
-        values = np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+        if file.endswith(".safetensors"):
+            values = load_file(file)["W_dec"]
+        else:
+            values = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise UserError(
             f"--directions: expected an array of numpy in {file}, got `{error}`: write it with numpy.save"
         ) from error
