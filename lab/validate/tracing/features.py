@@ -3,8 +3,8 @@
 In `toyworld-features` each attribute is a known direction at a named site. Directions that methods find there are
 compared with it, added to plain prompts and projected out of prompts that ask for the attribute; the checker reads the
 images. The numbers are stored in ``features.json`` beside the page, method by method. An array of directions from
-elsewhere is scored in the same way: ``--directions NAME=FILE.npy``, or ``NAME=sae_weights.safetensors`` for the decoder of a
-sparse autoencoder that ``triptych sae`` has trained.
+elsewhere is scored in the same way, ``--directions NAME=FILE.npy``, and so is the decoder of a sparse autoencoder that
+``triptych sae`` has trained, ``NAME=sae_weights.safetensors``.
 """
 
 from __future__ import annotations
