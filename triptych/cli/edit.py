@@ -20,8 +20,7 @@ def parser() -> command_line.Parser:
         " towards another, at the fewest places that are enough for the effect. Run it, and compare with"
         " `triptych mitigate`.",
         examples={
-            "triptych edit runs/traced --towards woman": "writes edited.yaml",
-            "triptych run edited.yaml --out runs/edited": "draws with it",
+            "triptych edit runs/traced --towards woman": "writes edited.yaml; then: triptych run edited.yaml"
         },
     )
     main.add_run("directory of a run with a trace")
