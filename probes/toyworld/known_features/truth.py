@@ -40,7 +40,7 @@ def directions() -> Matrix:
     Examples
     --------
     >>> gram = directions() @ directions().T
-    >>> (3 * gram[0]).round(12).tolist()
+    >>> ((3 * gram[0]).round(12) + 0.0).tolist()  # no -0
     [3.0, -1.0, -1.0, -1.0, 0.0, 0.0, 0.0, 0.0]
     """
     corners, normal = np.array(_CORNERS) / np.sqrt(3.0), np.array(_MIRROR, float)
