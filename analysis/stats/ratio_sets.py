@@ -22,6 +22,7 @@ of the residuals, the larger of both tails; so one may be picked for being the l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,6 +156,26 @@ def ratio_sets(
     joint_low, joint_high = np.fmin(joint_low, low), np.fmax(joint_high, high)
     p_adjusted = np.fmax(p_adjusted, p_value)
     return RatioSets(ratio, low, high, joint_low, joint_high, p_value, p_adjusted, n, carried)
+
+
+def mean_sets(values: ArrayLike, *, reach: ArrayLike | None = None, **options: Any) -> RatioSets:
+    """Return `ratio_sets` of means: every row that has a value counts once.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_columns)
+        NaN where a prompt has none.
+    reach, **options
+        Of `ratio_sets`.
+
+    Examples
+    --------
+    >>> mean_sets([[1.0], [2.0], [4.0], [3.0]]).ratio.tolist()
+    [2.5]
+    """
+    values = matrix(values)
+    ones = np.where(np.isnan(values), np.nan, 1.0)
+    return ratio_sets(values, ones, reach=reach, conditional=False, **options)
 
 
 def mean_p_values(

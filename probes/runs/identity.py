@@ -93,10 +93,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
-    for (
-        name,
-        former,
-    ) in _KEPT_WHOLE.items():  # of what is kept: nothing where that is nothing, or all as of old
+    # of what is kept: nothing where that is nothing, or all as of old
+    for name, former in _KEPT_WHOLE.items():
         value = fields.get(name)
         fields[name] = value if fields.get("capture.keep") and value != former else None
     fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")

@@ -7,6 +7,7 @@ for the effect of the words (`analysis.methods.tracing.smallest`).
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from probes import command_line
@@ -84,6 +85,7 @@ def work(options: argparse.Namespace) -> None:
     except ValidationError as error:
         raise UserError(f"command line: {first_fault(error, Edit)[1].replace(HINT, '')}") from None
     source = (run.path / "triplets.yaml").read_text(encoding="utf-8").rstrip("\n")
+    source = re.sub(r"(?m)^edit:[^\n]*$\n?", "", source)  # one that says that there is none
     block = yaml_text({"edit": edit.model_dump(mode="json", exclude_defaults=True)})
     write_bytes(path, f"{source}\n\n{block}".encode())
     print(printable(edit.summary))

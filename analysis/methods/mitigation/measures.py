@@ -17,7 +17,7 @@ from analysis.methods.mitigation import diversity
 from analysis.methods.mitigation.readings import Readings
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.ratio_sets import ratio_sets
+from analysis.stats.ratio_sets import mean_sets
 from analysis.stats.shares_between import shares_between
 from analysis.stats.sign_flips import sign_flip_test
 from probes.toyworld.scene import parse
@@ -105,8 +105,7 @@ def quantities(
 def _joint(changes: Sequence[pd.Series], sampling: Sampling) -> dict[str, NDArray[np.float64]]:
     """Intervals of mean differences that hold for all of them at once, from each by the reference's prompts."""
     values = pd.concat([one.groupby(level=0).mean() for one in changes], axis=1).to_numpy(float)
-    ones = np.where(np.isnan(values), np.nan, 1.0)
-    found = ratio_sets(values, ones, conditional=False, **sampling.interval)
+    found = mean_sets(values, **sampling.interval)
     return {"joint_low": found.joint_low, "joint_high": found.joint_high}
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.methods.tracing.effects import WHAT, Effects, Place
 from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.ratio_sets import RatioSets, mean_p_values, ratio_sets
+from analysis.stats.ratio_sets import RatioSets, mean_p_values, mean_sets
 from analysis.stats.resampling import matrix
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares
 from analysis.tables.interval_columns import interval_columns, with_ends
@@ -180,8 +180,7 @@ def mean_effects(
     """
     effects = np.where(np.isnan(total)[:, None], np.nan, effects)
     reach = np.full(effects.shape[1], np.nanmax(np.abs(total), initial=0.0))
-    ones = np.where(np.isnan(effects), np.nan, 1.0)
-    return ratio_sets(effects, ones, reach=reach, conditional=False, **sampling)
+    return mean_sets(effects, reach=reach, **sampling)
 
 
 def floor_of(

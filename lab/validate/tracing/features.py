@@ -38,9 +38,8 @@ from probes.toyworld.known_features.truth import CHANNELS, THINGS
 Matrix = NDArray[np.float64]
 
 PROMPTS, SEEDS, STEPS, LABELLED = 24, 2, 5, 160
-Found = Mapping[
-    str, tuple[Matrix, bool]
-]  # by method: directions, and whether it says which attribute each is for
+# by method: directions, and whether it says which attribute each is for
+Found = Mapping[str, tuple[Matrix, bool]]
 
 
 def methods(task: FeatureTask, labelled: int, seed: int = 0) -> tuple[Found, float]:

@@ -23,7 +23,7 @@ from analysis.methods.mitigation.readings import judged
 from analysis.methods.tracing.smallest import ENOUGH, NEEDED, PlaceSet, smallest_set
 from analysis.methods.tracing.stored import read_trace
 from analysis.report.figures import files
-from analysis.stats.ratio_sets import ratio_sets
+from analysis.stats.ratio_sets import mean_sets
 from hooks import sites
 from lab.validate.tracing.coverage import templates
 from lab.validate.tracing.edited import NOISE, WORDS
@@ -172,9 +172,7 @@ def frontier(
                 rows.append({"kind": kind, "amount": amount, "place": "all less traced", "measure": name})
                 changes.append(found[ALL][name] - found[TRACED][name])
             say(f"{kind}, {amount:g}")
-    values = np.column_stack(changes)
-    ones = np.where(np.isnan(values), np.nan, 1.0)
-    sets = ratio_sets(values, ones, conditional=False, **SAMPLING)
+    sets = mean_sets(np.column_stack(changes), **SAMPLING)
     for number, row in enumerate(rows):
         ends = (sets.ratio[number], sets.joint_low[number], sets.joint_high[number])
         row |= {name: round(float(value), 5) for name, value in zip(("mean", "low", "high"), ends)}

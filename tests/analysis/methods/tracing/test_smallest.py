@@ -69,11 +69,13 @@ def test_a_place_that_is_needed_and_not_enough_is_named():
 
 
 def test_the_command_writes_a_configuration_with_the_edit(run, tmp_path, capsys):
-    (run.path / "triplets.yaml").write_text("# mine\nmodel: toyworld\nprompts: ['a {person}']\n", "utf-8")
+    (run.path / "triplets.yaml").write_text(
+        "# mine\nmodel: toyworld\nedit: null\nprompts: ['a {person}']\n", "utf-8"
+    )
     out = tmp_path / "edited.yaml"
     assert main([str(run.path), "--towards", "woman", "--share", "0.25", "--out", str(out)]) == 0
     text = out.read_text("utf-8")
-    assert text.startswith("# mine\nmodel: toyworld\n")
+    assert text.startswith("# mine\nmodel: toyworld\n") and text.count("edit:") == 1
     found = Edit.model_validate(yaml.safe_load(text)["edit"])
     assert found.words == {run.config.indicators[run.config.reference].word: {"woman": 0.25}}
     assert found.sites == [CROSS[1]] and "woman" in found.keep
