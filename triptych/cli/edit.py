@@ -1,13 +1,12 @@
 """``triptych edit RUN``: the smallest edit that a trace suggests, as a configuration to run.
 
 The run's ``triplets.yaml`` is written anew with an ``edit:`` of the reference word at the fewest places that are enough
-for the effect of the words (`analysis.methods.tracing.smallest`).
+for the effect of the words (`analysis.methods.tracing.smallest`), and without its ``trace:``.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 from probes import command_line
@@ -18,8 +17,8 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych edit",
         description="Write the configuration of the smallest edit that a trace suggests: the reference word moved"
-        " towards another, at the fewest places that are enough for the effect. Run it, and compare with"
-        " `triptych mitigate`.",
+        " towards another, at the fewest places that are enough for the effect. It has no `trace:`: the edited model"
+        " is not traced again. Run it, and compare with `triptych mitigate`. Edits are for models with a U-Net.",
         examples={
             "triptych edit runs/traced --towards woman": "writes edited.yaml; then: triptych run edited.yaml"
         },
@@ -47,7 +46,7 @@ def work(options: argparse.Namespace) -> None:
     from analysis.studies.opening import opened
     from probes.config.edit_options import Edit
     from probes.config.messages import HINT, first_fault
-    from probes.config.yaml import yaml_text
+    from probes.config.yaml import read_yaml, without_keys, yaml_text
     from probes.errors import UserError, printable
     from probes.runs.parts import write_bytes
 
@@ -74,6 +73,11 @@ def work(options: argparse.Namespace) -> None:
             f"{run.path}: expected places that are enough for the effect of the words, found none told:"
             " trace more prompts"
         )
+    if not found.editable:
+        raise UserError(
+            f"{run.path}: expected cross-attentions of a U-Net to edit, got {', '.join(found.sites)}: trace another"
+            " model, or the cross-attentions"
+        )
     words = list(dict.fromkeys(one.word for one in config.indicators.values() if not one.control))
     reference = config.indicators[config.reference].word
     try:
@@ -84,9 +88,8 @@ def work(options: argparse.Namespace) -> None:
         )
     except ValidationError as error:
         raise UserError(f"command line: {first_fault(error, Edit)[1].replace(HINT, '')}") from None
-    source = (run.path / "triplets.yaml").read_text(encoding="utf-8").rstrip("\n")
-    source = re.sub(r"(?m)^edit:[^\n]*$\n?", "", source)  # one that says that there is none
+    source = without_keys(read_yaml(run.path / "triplets.yaml"), ("edit", "trace")).rstrip("\n")
     block = yaml_text({"edit": edit.model_dump(mode="json", exclude_defaults=True)})
     write_bytes(path, f"{source}\n\n{block}".encode())
     print(printable(edit.summary))
-    print(printable(f"wrote {path}; next: triptych run {path} --out FOLDER"))
+    print(printable(f"wrote {path}, without `trace:`; next: triptych run {path} --out FOLDER"))

@@ -11,7 +11,7 @@ from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.shares import PAIR
-from analysis.methods.tracing.smallest import ENOUGH, MOST, NEEDED, smallest_set
+from analysis.methods.tracing.smallest import ENOUGH, MOST, NEEDED, PlaceSet, smallest_set
 from analysis.methods.tracing.spans import effect, joint_share, span, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
 from analysis.report.format import counted, listed, number, p_value
@@ -114,28 +114,36 @@ def _largest(sites: pd.DataFrame) -> str:
 
 def _where_to_edit(shares: pd.DataFrame) -> list[str]:
     """Say where the model could be edited: to move the reference word, and to take the difference out."""
-    texts = []
-    for estimand, aim in _AIMS.items():
-        found = smallest_set(shares, estimand)
-        if found is None:
-            continue
-        names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
-        if found.at_once:
-            share = f"{estimand} {number(found.share, 2)} {span(found.low, found.high)}"
-            texts.append(
-                f"{aim}, edit {names}: no smaller set that was patched does {MOST:g} of it ({share})."
-            )
-        else:
-            texts.append(
-                f"{aim}, edit all places that are told to do some of it: {names}. No set that was patched does"
-                f" {MOST:g} of it; their shares add up to {number(found.share, 2)}."
-            )
+    sets = {estimand: smallest_set(shares, estimand) for estimand in _AIMS}
+    found = {estimand: one for estimand, one in sets.items() if one is not None}
+    texts = [_of_set(one, estimand) for estimand, one in found.items()]
+    if any(not one.editable for one in found.values()):
+        texts.append("Edits are for U-Nets, at their cross-attentions: none can be made at these places.")
     return texts
 
 
+def _of_set(found: PlaceSet, estimand: str) -> str:
+    """Say what the smallest set of places is, and that it is where to edit, if it can be edited."""
+    names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
+    aim, enough = _AIMS[estimand]
+    if found.at_once:
+        share = f"{estimand} {number(found.share, 2)} {span(found.low, found.high)}"
+        if found.editable:
+            return f"{aim}, edit {names}: no smaller set that was patched does {MOST:g} of it ({share})."
+        return f"The smallest set of places that is {enough} for {MOST:g} of the effect is {names} ({share})."
+    if found.editable:
+        begun = f"{aim}, edit all places that are told to do some of it: {names}"
+    else:
+        begun = f"The places that are told to be {enough} for some of the effect are {names}"
+    return (
+        f"{begun}. No set that was patched does {MOST:g} of it; their shares add up to"
+        f" {number(found.share, 2)}."
+    )
+
+
 _AIMS = {
-    ENOUGH: "To draw the reference word as one of the others",
-    NEEDED: "To take out what parts the words",
+    ENOUGH: ("To draw the reference word as one of the others", "enough"),
+    NEEDED: ("To take out what parts the words", "needed"),
 }
 
 

@@ -44,6 +44,11 @@ class PlaceSet:
         """Whether the places were patched at once."""
         return not pd.isna(self.low)
 
+    @property
+    def editable(self) -> bool:
+        """Whether ``edit:`` can move a word there: all are cross-attentions of a U-Net."""
+        return all(site.startswith("unet.") and site.endswith(".cross") for site in self.sites)
+
 
 def smallest_set(shares: pd.DataFrame, estimand: str) -> PlaceSet | None:
     """Return the smallest set of places for most of the effect; None where none is told from nothing.

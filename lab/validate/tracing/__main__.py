@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.validate.tracing.coverage import templates
+from lab.validate.tracing.options import require_known
 from lab.validate.tracing.page import page
 from lab.validate.tracing.ranking import rank
 from probes import command_line
@@ -70,12 +71,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
     known = list(located_models())
     if list(names) == ["all"]:
         return known
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"command line: expected located benchmark models ({', '.join(known)}) or `all`, got {name!r}:"
-                " name one of them"
-            )
+    require_known(names, known, "located benchmark models", " or `all`")
     return list(dict.fromkeys(names))
 
 

@@ -30,6 +30,7 @@ from lab.validate.tracing.choice_swaps import (
     swaps_of,
 )
 from lab.validate.tracing.methods import GUIDANCE
+from lab.validate.tracing.options import require_known
 from lab.validate.tracing.structures import write_page
 from probes import command_line
 from probes.errors import UserError
@@ -164,11 +165,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    for stage in options.stages:
-        if stage not in STAGES:
-            raise UserError(
-                f"command line: expected stages ({', '.join(STAGES)}), got {stage!r}: name one of them"
-            )
+    require_known(options.stages, STAGES, "stages")
     stored, beside = options.out.with_name(STORED), options.out.with_suffix(".json")
     if not beside.is_file():
         raise UserError(

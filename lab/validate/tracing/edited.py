@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from analysis.methods.mitigation.readings import judged
 from analysis.stats.effects import effect_sizes
 from hooks import sites
+from lab.validate.tracing.options import require_known
 from probes import command_line
-from probes.errors import UserError
 from probes.models import edits
 from probes.models.edits import Edit
 from probes.prompts import sets
@@ -138,11 +138,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    for name in options.models:
-        if name not in FIGURES:
-            raise UserError(
-                f"command line: expected benchmark models ({', '.join(FIGURES)}), got {name!r}: name one of them"
-            )
+    require_known(options.models, FIGURES, "benchmark models")
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])
     stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {"rows": []}

@@ -29,6 +29,7 @@ from lab.validate.tracing.coverage import templates
 from lab.validate.tracing.edited import NOISE, WORDS
 from lab.validate.tracing.edited import templates as held_out
 from lab.validate.tracing.frontier_page import FIGURE, draw_frontier, page
+from lab.validate.tracing.options import require_known
 from probes import command_line
 from probes.errors import UserError
 from probes.models import edits, loading
@@ -211,11 +212,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    for name in options.models:
-        if name not in FIGURES:
-            raise UserError(
-                f"command line: expected benchmark models ({', '.join(FIGURES)}), got {name!r}: name one of them"
-            )
+    require_known(options.models, FIGURES, "benchmark models")
     stored = options.out.with_suffix(".json")
     command_line.writable(options.out)
     results = json.loads(stored.read_text("utf-8")) if stored.is_file() else {}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.validate.tracing.certificates import PROMPTS, SEEDS, STEPS
+from lab.validate.tracing.options import require_known
 from lab.validate.tracing.paths import paths
 from lab.validate.tracing.structure_page import page
 from lab.validate.tracing.structure_scores import Trial, as_json, scores
@@ -45,11 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    for name in options.models:
-        if name not in STRUCTURES:
-            raise UserError(
-                f"command line: expected causal structures ({', '.join(STRUCTURES)}), got {name!r}: name one of them"
-            )
+    require_known(options.models, STRUCTURES, "causal structures")
     stored = options.out.with_suffix(".json")
     command_line.writable(options.out)
     results = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {}

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.smallest import ENOUGH, NEEDED, smallest_set
+from analysis.methods.tracing.smallest import ENOUGH, NEEDED, PlaceSet, smallest_set
 from analysis.methods.tracing.tables import measure_trace
 from analysis.tables.sharing import Sharing
 from probes.config.edit_options import Edit
@@ -61,6 +61,29 @@ def test_of_places_that_were_never_patched_at_once_all_that_do_some_are_named():
     assert "edit all places that are told to do some of it: down 0" in str(said(made))
 
 
+@pytest.mark.parametrize("address", ["dit.block.{}.joint", "unet.mid.attn.{}.self"])
+@pytest.mark.parametrize("pairs", [True, False])
+def test_no_edit_is_suggested_where_none_can_be_made(address, pairs):
+    made = tables(effects("apart", pairs=pairs))
+    for number, site in enumerate(SITES):
+        made["trace_shares"]["site"] = made["trace_shares"]["site"].str.replace(site, address.format(number))
+    for estimand, word in ((ENOUGH, "enough"), (NEEDED, "needed")):
+        found = smallest_set(both(made, "trace_shares"), estimand)
+        assert set(found.sites) == {address.format(0), address.format(1)} and not found.editable
+        begun = (
+            f"The smallest set of places that is {word} for 0.8 of the effect is "
+            if pairs
+            else f"The places that are told to be {word} for some of the effect are "
+        )
+        (text,) = [one for one in said(made) if one.startswith(begun)]
+        assert f"({estimand} {found.share:.2f} [" in text or not pairs
+    texts = said(made)
+    assert not any(", edit " in text for text in texts)
+    assert (
+        texts.count("Edits are for U-Nets, at their cross-attentions: none can be made at these places.") == 1
+    )
+
+
 def test_a_place_that_is_needed_and_not_enough_is_named():
     texts = said(tables(effects("dependent")))
     (text,) = [text for text in texts if text.startswith("No place alone is told to be enough")]
@@ -88,6 +111,36 @@ def test_the_command_writes_a_configuration_with_the_edit(run, tmp_path, capsys)
         assert main([str(run.path), "--towards", "woman", "--out", str(out), *options]) == 2
         error = capsys.readouterr().err
         assert line in error and len(error.splitlines()) == 1 and "\x00" not in error
+
+
+def test_the_configuration_that_is_written_does_not_trace_again(run, tmp_path, capsys):
+    copy = run.path / "triplets.yaml"
+    before = "model: toyworld # mine\nprompts: ['a {person}']\n"
+    for text, kept in (
+        (
+            f"{before}trace:\n  windows: 4\n  heads: [unet.mid.attn.0.cross]\n# seeds\nseeds: [0]\n",
+            "# seeds\n",
+        ),
+        (f"trace: {{}}\nedit:\n{before}seeds: [0]\n", "# mine"),
+        ('{"model": "toyworld", "prompts": ["a {person}"],\n "trace": {"windows": 4}, "seeds": [0]}', ""),
+    ):
+        copy.write_text(text, "utf-8")
+        out = tmp_path / "edited.yaml"
+        assert main([str(run.path), "--towards", "woman", "--out", str(out), "--overwrite"]) == 0
+        written = out.read_text("utf-8")
+        found = yaml.safe_load(written)
+        assert found.pop("edit")["words"] and kept in written
+        assert found == {"model": "toyworld", "prompts": ["a {person}"], "seeds": [0]}
+        assert "without `trace:`" in capsys.readouterr().out
+
+
+def test_a_place_that_cannot_be_edited_is_refused(run, tmp_path, capsys, monkeypatch):
+    found = PlaceSet(("dit.block.1.joint",), 0.9, 0.8, 1.0)
+    monkeypatch.setattr("analysis.methods.tracing.smallest.smallest_set", lambda *about: found)
+    assert main([str(run.path), "--towards", "woman", "--out", str(tmp_path / "edited.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "expected cross-attentions of a U-Net to edit, got dit.block.1.joint" in error
+    assert len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
 
 
 def test_a_run_without_a_trace_is_refused(tmp_path, capsys):
