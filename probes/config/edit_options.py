@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.types import CHARACTERS, Section, Word, fail, one_person, option, shown
+from probes.config.types import CHARACTERS, Positive, Section, Word, fail, one_person, option, shown
 
 # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
 CONTEXTS = (
@@ -17,13 +17,17 @@ CONTEXTS = (
     "a {person} next to a horse in the snow",
 )
 # fields that mean nothing to a kind
+_CLOSED = ("ridge", "keep_weight")
 _UNUSED = {
-    "keys_and_values": ("direction", "amount"),
-    "project": ("words", "keep", "ridge", "keep_weight"),
-    "shift": ("words", "keep", "ridge", "keep_weight"),
-    "steer": ("direction", "ridge", "keep_weight", "parts", "positions"),
+    "keys_and_values": ("direction", "amount", "layers"),
+    "project": ("words", "keep", "layers", *_CLOSED),
+    "shift": ("words", "keep", "layers", *_CLOSED),
+    "steer": ("direction", "parts", "positions", "layers", *_CLOSED),
+    "steer_choice": ("direction", "parts", "positions", *_CLOSED),
 }
 
+
+_BY_DIRECTION = ("project", "shift")
 
 Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
 Amount = Annotated[float, Field(ge=-100, le=100)]
@@ -39,11 +43,12 @@ class Edit(Section):
     """
 
     kind: Annotated[
-        Literal["keys_and_values", "project", "shift", "steer"],
+        Literal["keys_and_values", "project", "shift", "steer", "steer_choice"],
         option(
             "How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and"
-            " UCE), the text's states with a direction taken out (`project`) or added (`shift`), or outputs of"
-            " cross-attentions, of a share of the images (`steer`; after EquiSteer).",
+            " UCE), the text's states with a direction taken out (`project`) or added (`shift`), or outputs of a share"
+            " of the images: of cross-attentions (`steer`; after EquiSteer) or, for what the model chooses where no"
+            " word does, of self-attentions (`steer_choice`; after ICM).",
             example="project",
         ),
     ] = "keys_and_values"
@@ -51,8 +56,8 @@ class Edit(Section):
         dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
         option(
             "For each word that is edited, the words it moves towards with their shares; 1 is all of that word. With"
-            " `steer` one word, and the share of its images that are drawn as those of each other word."
-            " `keys_and_values` and `steer` alone.",
+            " `steer` one word, and the share of its images that are drawn as those of each other word; with"
+            " `steer_choice` these are two words. Not with `project` and `shift`.",
             unit="share",
             example={"person": {"woman": 0.25}},
         ),
@@ -60,8 +65,8 @@ class Edit(Section):
     keep: Annotated[
         list[Word],
         option(
-            "Words whose states give what they gave before. Name those that the edit must not move;"
-            " `keys_and_values` and `steer` alone.",
+            "Words whose states give what they gave before. Name those that the edit must not move. Not with `project`"
+            " and `shift`.",
             example=["woman", "man"],
         ),
     ] = Field([])
@@ -77,8 +82,8 @@ class Edit(Section):
     amount: Annotated[
         Amount,
         option(
-            "How much of the direction is taken out (1: all of it) or added; with `steer` how far towards the other"
-            " word's mean.",
+            "How much of the direction is taken out (1: all of it) or added; with `steer` and `steer_choice` how far"
+            " towards the other word's mean.",
             unit="share",
             example=-0.5,
         ),
@@ -95,11 +100,20 @@ class Edit(Section):
         Annotated[list[str], Field(min_length=1)] | None,
         option(
             "Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also"
-            " text.final, text.embeddings and text.layers.N.",
-            null="all cross-attentions; text.final with `project` and `shift`",
+            " text.final, text.embeddings and text.layers.N; with `steer_choice` of self-attentions.",
+            null="all cross-attentions; text.final with `project` and `shift`; all self-attentions with `steer_choice`",
             example=["unet.mid*"],
         ),
     ] = None
+    layers: Annotated[
+        Positive,
+        option(
+            "How many self-attentions `steer_choice` steers: those of `sites` whose probes are right most often in"
+            " contexts that they were not trained on.",
+            unit="self-attentions",
+            example=1,
+        ),
+    ] = 3
     parts: Annotated[
         Annotated[list[Literal["key", "value"]], Field(min_length=1)],
         option("Whether keys, values or both are edited.", example=["value"]),
@@ -130,17 +144,17 @@ class Edit(Section):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Edit:
-        closed = self.kind in ("keys_and_values", "steer")
+        by_words = self.kind not in _BY_DIRECTION
         wrong = [name for name in _UNUSED[self.kind] if name in self._given()]
         if wrong:
             raise fail(f"expected nothing with kind {self.kind}, got a value: take it out", at=(wrong[0],))
-        if closed and not self.words:
+        if by_words and not self.words:
             raise fail(
                 "expected words to edit, as {person: {woman: 0.25}}, found none: add them", at=("words",)
             )
-        if self.kind == "steer":
+        if self.kind in ("steer", "steer_choice"):
             self._require_shares()
-        if not closed and self.direction is None:
+        if not by_words and self.direction is None:
             raise fail("expected two words, as [woman, man], found none: add them", at=("direction",))
         if self.direction is not None and self.direction[0] == self.direction[1]:
             raise fail(
@@ -154,9 +168,16 @@ class Edit(Section):
     def _require_shares(self) -> None:
         if len(self.words) != 1:
             raise fail(
-                f"expected one word with kind steer, got {shown([*self.words])}: keep one", at=("words",)
+                f"expected one word with kind {self.kind}, got {shown([*self.words])}: keep one",
+                at=("words",),
             )
         ((word, shares),) = self.words.items()
+        if self.kind == "steer_choice" and len(shares) != 2:
+            raise fail(
+                f"expected two words with their shares with kind steer_choice, got {shown([*shares])}: name the two,"
+                " one with a share of 0 if need be",
+                at=("words", word),
+            )
         if min(shares.values()) < 0 or sum(shares.values()) > 1 + 1e-9:
             raise fail(
                 f"expected shares of images, from 0 and 1 in all at most, got {shown([*shares.values()])}: change them",
@@ -186,10 +207,14 @@ class Edit(Section):
         'shift at text.final: -0.5 of woman → man'
         >>> Edit(kind="steer", words={"person": {"woman": 0.25}}).summary
         'steer at all cross-attentions: person → 0.25 woman'
+        >>> Edit(kind="steer_choice", words={"person": {"woman": 0.5, "man": 0.5}}, layers=1).summary
+        'steer_choice at the best of all self-attentions: person → 0.5 woman + 0.5 man'
         """
-        closed = self.kind in ("keys_and_values", "steer")
-        where = ", ".join(self.sites or ["all cross-attentions" if closed else "text.final"])
-        if not closed:
+        every = {"steer_choice": "all self-attentions", **dict.fromkeys(_BY_DIRECTION, "text.final")}
+        where = ", ".join(self.sites or [every.get(self.kind, "all cross-attentions")])
+        if self.kind == "steer_choice":
+            where = f"the best {self.layers if self.layers > 1 else ''} of {where}".replace("  ", " ")
+        if self.kind in _BY_DIRECTION:
             return f"{self.kind} at {where}: {self.amount:g} of {' → '.join(self.direction or ())}"
         words = [
             f"{word} → {' + '.join(f'{share:g} {other}' for other, share in shares.items())}"

@@ -36,21 +36,22 @@ from probes.models import edits, loading
 from probes.models.edits import Edit
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.toyworld import FIGURES, STRUCTURES
+from probes.toyworld import CHOICES, FIGURES, STRUCTURES
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.structures.truth import all_structures
 from probes.toyworld.world import World, load_world
 
 TRACED, ALL, ELSEWHERE = "traced", "all", "elsewhere"
 PLACES = (TRACED, ALL, ELSEWHERE)
 AMOUNTS = (0.5, 1.0)
 LEAN, KEPT, OBEYED, NAMED = "lean", "kept", "obeyed", "named"  # what is read of each prompt
-AIMS = {
+AIMS = {  # which set of places an edit is made at; None: the self-attentions whose probes are best
     "keys_and_values": ENOUGH,
     "project": NEEDED,
     "steer": ENOUGH,
-}  # which set of places an edit is made at
+    "steer_choice": None,
+}
 KINDS = tuple(AIMS)
 PROMPTS, TRACE, STEPS, DRAWN = 48, 24, 5, 1
 CONTEXTS = (
@@ -64,12 +65,14 @@ Values = NDArray[np.float64]
 
 
 def edit_of(kind: str, amount: float, where: Sequence[str]) -> Edit:
-    """Return an edit of *person* towards *woman*, or of what parts *woman* from *man*, at some cross-attentions."""
+    """Return an edit of *person* towards *woman*, or of what parts *woman* from *man*, at some attentions."""
     asked: dict[str, Any] = {"kind": kind, "sites": list(where), "contexts": list(CONTEXTS)}
     if kind == "keys_and_values":
         return Edit(**asked, words={WORDS[0]: {WORDS[1]: amount}}, keep=list(WORDS[1:]))
     if kind == "steer":
         return Edit(**asked, words={WORDS[0]: {WORDS[1]: 1.0}}, keep=list(WORDS[1:]), amount=amount)
+    if kind == "steer_choice":
+        return Edit(**asked, words={WORDS[0]: dict(zip(WORDS[1:], (1.0, 0.0)))}, amount=amount)
     return Edit(**asked, direction=list(WORDS[1:]), amount=amount)
 
 
@@ -149,19 +152,23 @@ def frontier(
 
     Rows of the place ``all less traced`` are what the same edit at all cross-attentions changes beyond it.
     """
-    addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
+    addresses, inner = (
+        [site.address for site in sites.attention_sites(pipe, which)] for which in ("cross", "self")
+    )
     prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
     plain = draw(prompts)
     before = readings(plain, plain, texts, world)
     rows, changes = [], []
     for kind in kinds:
-        own = traced[AIMS[kind]]
+        own = traced[aim] if (aim := AIMS[kind]) else None
         named = list(own.sites) if own else []
         where = {TRACED: named, ALL: addresses, ELSEWHERE: [one for one in addresses if one not in named]}
+        if aim is None:
+            where = {ALL: inner}
         for amount in amounts:
             found: dict[str, dict[str, Values]] = {}
             for place in PLACES:
-                if where[place]:
+                if where.get(place):
                     with edits.apply(pipe, edit_of(kind, amount, where[place])):
                         after = readings(draw(prompts), plain, texts, world)
                     found[place] = {name: after[name] - before[name] for name in after}
@@ -182,8 +189,8 @@ def frontier(
 
 def true_sites(model: str) -> list[str] | None:
     """Return the places that take part by wiring; None where nobody knows."""
-    if model in STRUCTURES:
-        return list(structures()[model].sites)
+    if model in (*STRUCTURES, *CHOICES):
+        return list(all_structures()[model].sites)
     return list(located_models()[model].sites) if model in located_models() else None
 
 

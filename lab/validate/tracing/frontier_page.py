@@ -13,6 +13,7 @@ SAID = {
     "keys_and_values": "keys and values",
     "project": "projection",
     "steer": "gated steering",
+    "steer_choice": "steering of choices",
 }
 MARKS = {"traced": "o", "all": "s", "elsewhere": "x"}
 Result = Mapping[str, Any]

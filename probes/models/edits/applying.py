@@ -16,10 +16,11 @@ from hooks.sites import Site, attention_sites, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
 from probes.execution.workers import deterministic
-from probes.models.edits import closed_form
+from probes.models.edits import choice, closed_form
 from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import mean_difference, states_at, text_states, written
 from probes.models.edits.steering import Steering, measured
+from probes.models.edits.word_gate import WordGate
 
 
 class Edited(contextlib.AbstractContextManager):
@@ -152,20 +153,42 @@ def _solve(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     mapping = closed_form.solve(wanted, edit.ridge, edit.keep_weight)
     made.record["left_over"] = closed_form.left_over(wanted, mapping)
     made.record["left_over_held_out"] = closed_form.left_over_held_out(wanted, edit.ridge, edit.keep_weight)
-    for address in where.cross:
+    for address in where.attentions:
         for part in edit.parts:
             made.map_weights(pipe, address, part, lambda weight: weight @ mapping)
 
 
 def _steer(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     written(edit, _tokenizers(pipe), prompt_tokens(pipe))
-    sites = [site for site in attention_sites(pipe, "cross") if site.address in where.cross]
+    sites = [site for site in attention_sites(pipe, "cross") if site.address in where.attentions]
     steering = Steering(pipe, edit, sites, measured(pipe, edit, sites))
     made.hook(steering.attach(), [site.address for site in sites], steering.digest())
     made.record |= {"gate": steering.gate, "gate_told": steering.told}
 
 
-_MADE: Mapping[str, Callable[..., None]] = {"keys_and_values": _solve, "steer": _steer}
+def _steer_choice(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
+    texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
+    every = attention_sites(pipe, "self")
+    measured = choice.measured(pipe, edit, texts, every)
+    gate = WordGate(pipe, texts)
+    sites = [site for site in every if site.address in where.attentions]
+    steering = choice.ChoiceSteering(pipe, edit, sites, measured, gate)
+    made.hook(steering.attach(), [site.address for site in steering.sites], steering.digest())
+    ((_, shares),) = edit.words.items()
+    second = int(measured.labels.sum())
+    made.record |= {
+        "probe_accuracy": steering.accuracy,
+        "labelled": dict(zip(shares, (len(measured.labels) - second, second), strict=True)),
+        "words_told": measured.words_told,
+        "gate_told": gate.told,
+    }
+
+
+_MADE: Mapping[str, Callable[..., None]] = {
+    "keys_and_values": _solve,
+    "steer": _steer,
+    "steer_choice": _steer_choice,
+}
 
 
 def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
@@ -185,7 +208,7 @@ def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     for site, direction in at_text.items():
         made.write(pipe, site, _writer(edit, direction), torch.cat([direction, _kind(edit)]))
     every = [address for address, _ in cross_attentions(pipe)]
-    for address in every if where.final else where.cross:
+    for address in every if where.final else where.attentions:
         for part in edit.parts:
             if edit.kind == "shift":
                 made.add_bias(pipe, address, part, lambda weight: edit.amount * (weight @ read))

@@ -1,4 +1,4 @@
-"""Where an edit writes: its patterns, resolved to cross-attentions and sites of the text. Imports no torch."""
+"""Where an edit writes: its patterns, resolved to attentions and sites of the text. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class EditSites(NamedTuple):
 
     Attributes
     ----------
-    cross : list of str
-        Addresses of cross-attentions.
+    attentions : list of str
+        Addresses of cross-attentions, or with kind ``steer_choice`` of self-attentions.
     text : list of Site
         Sites of text encoders.
     final : bool
         Whether ``text.final`` is among them: the text as it is given to all cross-attentions.
     """
 
-    cross: list[str]
+    attentions: list[str]
     text: list[Site]
     final: bool
 
@@ -40,20 +40,21 @@ def places(pipe: Any, edit: Edit) -> EditSites:
     UserError
         A pattern matches nothing, or what can't be edited so.
     """
-    closed = edit.kind in ("keys_and_values", "steer")
+    text_too = edit.kind in ("project", "shift")
+    which = "self" if edit.kind == "steer_choice" else "cross"
     try:
-        known = site_table.attention_sites(pipe, "cross")
-        cross = [site.address for site in known]
-        if not cross:
-            raise UserError("edit: expected a model with cross-attentions, found none: choose another")
+        known = site_table.attention_sites(pipe, which)
+        every = [site.address for site in known]
+        if not every:
+            raise UserError(f"edit: expected a model with {which}-attentions, found none: choose another")
         chosen: list[Site] = []
-        for pattern in edit.sites if edit.sites is not None else (cross if closed else [FINAL]):
-            chosen += _matching(pipe, pattern, known, closed)
+        for pattern in edit.sites if edit.sites is not None else ([FINAL] if text_too else every):
+            chosen += _matching(pipe, pattern, known, which, text_too)
     except HookError as error:
         raise UserError(f"edit.sites: {str(error).removeprefix('sites: ')}") from None
     addresses = {site.address for site in chosen}
     text = [site for site in site_table.available(pipe) if site.address in addresses and _is_text(site)]
-    return EditSites([one for one in cross if one in addresses], text, FINAL in addresses)
+    return EditSites([one for one in every if one in addresses], text, FINAL in addresses)
 
 
 def part_site(pipe: Any, address: str, part: str) -> Site:
@@ -62,16 +63,16 @@ def part_site(pipe: Any, address: str, part: str) -> Site:
     return site
 
 
-def _matching(pipe: Any, pattern: str, known: list[Site], closed: bool) -> list[Site]:
-    """The sites that a pattern means: among cross-attentions where it matches one, else among all."""
+def _matching(pipe: Any, pattern: str, known: list[Site], which: str, text_too: bool) -> list[Site]:
+    """The sites that a pattern means: among attentions where it matches one, else among all."""
     matched = [site for site in known if fnmatchcase(site.address, pattern)]
     if matched:
         return matched
     for site in site_table.resolve(pipe, [pattern]):  # names the nearest where there is none
-        if closed or not (_is_text(site) or site.address == FINAL):
+        if not (text_too and (_is_text(site) or site.address == FINAL)):
             raise UserError(
-                f"edit.sites: expected {'a cross-attention' if closed else 'a cross-attention or the text'}, got"
-                f" {pattern!r}, which is {site.address}: choose among {', '.join(one.address for one in known[:3])} …"
+                f"edit.sites: expected a {which}-attention{' or the text' if text_too else ''}, got {pattern!r}, which"
+                f" is {site.address}: choose among {', '.join(one.address for one in known[:3])} …"
             )
         if site.address != FINAL:
             site.require_writable()

@@ -15,22 +15,18 @@ nearest mean.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from hooks.architectures.registry import architecture_of
-from hooks.architectures.unet_batch import batch_of
-from hooks.attach import attach_reader, attach_writer
-from hooks.sites import Site, module_at
+from hooks.sites import Site
 from probes.config.edit_options import Edit
+from probes.models.edits.rows import SteeredRows, draw_latents, recording
 from probes.prompts.alignment import fill
 
-STEPS, SEEDS = 10, 2  # of the images in which means are taken, and noises of a context
+SEEDS = 2  # noises of a context in whose images means are taken
 
 
 class Means(NamedTuple):
@@ -54,32 +50,11 @@ def measured(pipe: Any, edit: Edit, sites: Sequence[Site]) -> Means:
     """Draw the contexts with every word, `STEPS` steps without guidance, and return the means at every call."""
     ((word, shares),) = edit.words.items()
     words = tuple(dict.fromkeys([word, *shares, *edit.keep]))
-    found: dict[str, list[Tensor]] = {site.address: [] for site in sites}
-    times: list[float] = []
-
-    def received(address: str) -> Callable[[Tensor], None]:
-        return lambda values: found[address].append(values.detach().float().mean(1).cpu())
-
-    denoiser = architecture_of(pipe).denoiser(pipe)
-    with contextlib.ExitStack() as stack:
-        timed = denoiser.register_forward_pre_hook(
-            lambda module, args, kwargs: times.append(_time(args, kwargs)), with_kwargs=True
-        )
-        stack.callback(timed.remove)
-        for site in sites:
-            stack.callback(attach_reader(module_at(pipe, site.module), site, received(site.address)).remove)
-        texts = [fill(context, word)[0] for word in words for context in edit.contexts for _ in range(SEEDS)]
-        noise = [torch.Generator("cpu").manual_seed(number) for number in range(len(texts) // len(words))]
-        stack.enter_context(_without_bar(pipe))
-        for start in range(0, len(texts), len(noise)):  # a word at a time, all from the same noise
-            generators = [torch.Generator("cpu").set_state(one.get_state()) for one in noise]
-            pipe(
-                texts[start : start + len(noise)],
-                generator=generators,
-                num_inference_steps=STEPS,
-                guidance_scale=1.0,
-                output_type="latent",
-            )
+    texts = [fill(context, one)[0] for one in words for context in edit.contexts for _ in range(SEEDS)]
+    each = len(texts) // len(words)
+    with recording(pipe, sites) as (times, found):
+        for start in range(0, len(texts), each):  # a word at a time, all from the same noise
+            draw_latents(pipe, texts[start : start + each], range(each))
     calls = len(times) // len(words)
     rows = {
         address: torch.stack([torch.stack(values[n * calls : (n + 1) * calls], 1) for n in range(len(words))])
@@ -88,7 +63,7 @@ def measured(pipe: Any, edit: Edit, sites: Sequence[Site]) -> Means:
     return Means(words, torch.tensor(times[:calls]), rows)
 
 
-class Steering:
+class Steering(SteeredRows):
     """Hooks that steer a pipeline's cross-attentions.
 
     Attributes
@@ -100,9 +75,8 @@ class Steering:
     """
 
     def __init__(self, pipe: Any, edit: Edit, sites: Sequence[Site], means: Means) -> None:
-        self._pipe, self._sites, self._means = pipe, sites, means
         ((_, shares),) = edit.words.items()
-        self._bounds = torch.tensor(list(shares.values()), dtype=torch.float64).cumsum(0)
+        super().__init__(pipe, sites, means.timesteps, list(shares.values()))
         self._amount = edit.amount
         self._word = {
             address: rows.mean(1) for address, rows in means.rows.items()
@@ -111,61 +85,36 @@ class Steering:
         scores = {address: _told(rows[:, :, 0]) for address, rows in means.rows.items()}
         self.gate = max(scores, key=lambda address: scores[address])
         self.told = scores[self.gate][0]
-        self._rows: slice = slice(0)
-        self._drawn: Tensor | None = None  # word of each row, -1: none
-        self._towards: Tensor | None = None  # the same behind the gate, as soon as it has decided
-        self._call = 0
-
-    def attach(self) -> Callable[[], None]:
-        """Put the hooks on, and return what takes them off."""
-        stack = contextlib.ExitStack()
-        denoiser = architecture_of(self._pipe).denoiser(self._pipe)
-        stack.callback(
-            denoiser.register_forward_pre_hook(self._before, with_kwargs=True, prepend=True).remove
-        )
-        for site in self._sites:
-            writer = attach_writer(module_at(self._pipe, site.module), site, self._change(site.address))
-            stack.callback(writer.remove)
-        return stack.close
+        self._towards: Tensor | None = None  # what was drawn behind the gate, as soon as it has decided
 
     def digest(self) -> Tensor:
         """Everything that it does, as numbers."""
-        parts = [self._means.timesteps, self._bounds, torch.tensor([self._amount])]
+        parts = [self.timesteps, self.bounds, torch.tensor([self._amount])]
         parts += [self._word[address].flatten() for address in sorted(self._word)]
         return torch.cat([one.double().flatten() for one in parts])
 
-    def _before(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        time, sample = _time(args, kwargs), args[0] if args else kwargs["sample"]
-        self._call = int((self._means.timesteps - time).abs().argmin())
-        if time == float(self._pipe.scheduler.timesteps[0]):
-            batch = batch_of(self._pipe, sample)
-            first = batch.branches.index("conditional") * batch.rows
-            self._rows, self._towards = slice(first, first + batch.rows), None
-            self._drawn = torch.tensor([self._draw(row) for row in sample[self._rows]])
+    def begin(self, text: Tensor) -> None:
+        """Open the gate anew."""
+        self._towards = None
 
-    def _draw(self, noise: Tensor) -> int:
-        """Number of the word that a row is steered towards, by its noise; -1 for none."""
-        digest = hashlib.sha256(noise.detach().float().cpu().contiguous().numpy().tobytes()).digest()
-        number = int.from_bytes(digest[:6], "big") / 2**48
-        word = int(torch.searchsorted(self._bounds, number, right=True))
-        return word if word < len(self._bounds) else -1
+    def change(self, address: str) -> Callable[[Tensor], Tensor | None]:
+        """See `SteeredRows.change`."""
 
-    def _change(self, address: str) -> Callable[[Tensor], Tensor | None]:
         def change(values: Tensor) -> Tensor | None:
-            if self._towards is None and address == self.gate and self._drawn is not None:
-                means = self._word[address][:, self._call]
-                own = values[self._rows].float().mean(1).cpu()
-                self._towards = torch.where(torch.cdist(own, means).argmin(1) == 0, self._drawn, -1)
-            basis = self._bases[address][self._call]
+            if self._towards is None and address == self.gate and len(self.drawn):
+                means = self._word[address][:, self.call]
+                own = values[self.rows].float().mean(1).cpu()
+                self._towards = torch.where(torch.cdist(own, means).argmin(1) == 0, self.drawn, -1)
+            basis = self._bases[address][self.call]
             if self._towards is None or not len(basis) or (self._towards < 0).all():
                 return None
             basis = basis.to(values.device)
-            wanted = self._word[address][1 + self._towards.clamp_min(0), self._call].to(values.device)
-            own = values[self._rows].float()
+            wanted = self._word[address][1 + self._towards.clamp_min(0), self.call].to(values.device)
+            own = values[self.rows].float()
             apart = (own - wanted[:, None]) @ basis.T @ basis
             steered = (self._towards >= 0).to(values.device)[:, None, None]
             written = values.clone()
-            written[self._rows] = torch.where(steered, own - self._amount * apart, own).to(values)
+            written[self.rows] = torch.where(steered, own - self._amount * apart, own).to(values)
             return written
 
         return change
@@ -196,17 +145,3 @@ def _told(rows: Tensor) -> tuple[float, float]:
         right.append((margin > 0).double().mean())
         margins.append(margin.double().mean() / rows.std().clamp_min(1e-30))
     return float(torch.stack(right).mean()), float(torch.stack(margins).mean())
-
-
-def _time(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-    return float(torch.as_tensor(args[1] if len(args) > 1 else kwargs["timestep"]).flatten()[0])
-
-
-@contextlib.contextmanager
-def _without_bar(pipe: Any) -> Any:
-    before = dict(getattr(pipe, "_progress_bar_config", {}))
-    pipe.set_progress_bar_config(disable=True)
-    try:
-        yield
-    finally:
-        pipe.set_progress_bar_config(**before)

@@ -9,7 +9,8 @@ from scipy import stats
 from hooks.sites import attention_sites, module_at
 from probes.models import edits, loading
 from probes.models.edits import Edit
-from probes.models.edits.steering import SEEDS, STEPS, Steering, _told, measured
+from probes.models.edits.rows import STEPS
+from probes.models.edits.steering import SEEDS, Steering, _told, measured
 from probes.models.weights import weight_hash
 from tests.tiny import tiny_pipeline
 
@@ -103,10 +104,10 @@ def test_as_many_images_are_steered_as_the_shares_say(toyworld):
     sites = attention_sites(toyworld, "cross")[:1]
     steering = Steering(toyworld, edit, sites, measured(toyworld, edit, sites))
     noise = torch.randn(2000, 4, 8, 8, generator=torch.Generator().manual_seed(0))
-    drawn = np.array([steering._draw(row) for row in noise])
+    drawn = np.array([steering.draw(row) for row in noise])
     for word, share in ((0, 0.3), (1, 0.2), (-1, 0.5)):
         assert stats.binomtest(int((drawn == word).sum()), 2000, share).pvalue > 1e-3
-    assert steering._draw(noise[5]) == drawn[5]
+    assert steering.draw(noise[5]) == drawn[5]
     # what is drawn is not to be read off the noise's mean
     assert abs(stats.spearmanr(drawn == 0, noise.mean((1, 2, 3)).numpy()).statistic) < 0.08
 
