@@ -9,7 +9,7 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.execution.cluster.driver import ClusterWorkers
-from probes.execution.loop import note_damaged
+from probes.execution.loop import Settled, note_damaged
 from probes.execution.team import Team
 from probes.runs import directory, folders
 from probes.runs import parts as files
@@ -34,6 +34,10 @@ class StageCall:
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
     cluster : ClusterWorkers, optional
         Workers on other machines that make the parts in the place of the processes of this one.
+    settled : callable, optional
+        Told after each part how many there are, from the first on; whether they are enough.
+    registered : mapping, optional
+        What the record keeps, before the first image, of the question that ends the run.
     """
 
     passed: Mapping[str, Any] | None = None
@@ -43,6 +47,8 @@ class StageCall:
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
     cluster: ClusterWorkers | None = None
+    settled: Settled | None = None
+    registered: Mapping[str, Any] | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -59,6 +65,8 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
+        if self.registered:
+            fields["stopping"] = dict(self.registered)
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

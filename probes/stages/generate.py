@@ -94,9 +94,11 @@ def generate(
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
+    enough = len(parts)
     with command.helpers() as team:
 
         def draw() -> None:
+            nonlocal enough
             if cluster:
                 summary = {
                     "weights": drawing.weights,
@@ -107,7 +109,7 @@ def generate(
                 job = Job.of(run, config, source, device=config.generate.device, **summary)
                 cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples))
             else:
-                loop.make(
+                enough = loop.make(
                     "generate",
                     shards.share(run, parts),
                     todo,
@@ -115,13 +117,23 @@ def generate(
                     team,
                     processes=count,
                     progress=command.progress,
+                    settled=command.settled,
                 )
 
         while not batches.fits_on_device(draw):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+    if command.settled:
+        _record_enough(run, parts[:enough])
     loop.record_generated(run, began)
+
+
+def _record_enough(run: Run, parts: Sequence[Part]) -> None:
+    """Record that a run has these parts and is to have no others."""
+    images = sum(part.images for part in parts)
+    counts = kinds.with_kinds(run, parts[0].paths, len(parts))
+    run.write_meta(parts=len(parts), images=images, **{KINDS: counts})
 
 
 def _resolved(
