@@ -44,7 +44,7 @@ def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Draw
         axes.set_ylabel(f"gap, {symbol}\n← {second}      {first} →")
     caption = (
         f"Gap after each look, with its {100 * level:g} % interval over all looks together: dark for other prompts,"
-        " light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis ends where"
-        " it would have ended in any case."
+        " light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis ends"
+        " where it would have ended in any case."
     )
     return Drawn("stopping-path", figure, "The gap as prompts were drawn", caption, wide=True)

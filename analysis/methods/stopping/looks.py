@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.directory import another_run
+from probes.runs.kinds import kinds_of_capture
+from probes.runs.selection import DRAWN, KINDS, number
 from probes.runs.store import Run
 
 
@@ -69,7 +72,7 @@ class Looks:
     config: Config
     question: Question
     _gap: GapOfPrompts | None = None
-    _read: int = 0  # prompts that `_gap` was made of
+    _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
 
     def settled(self, parts: int) -> bool:
@@ -84,29 +87,42 @@ class Looks:
         prompts = prompts_at_looks(self.config, self.question)[parts - 1]
         if not prompts:
             return None
-        if self._gap is None or self._read < prompts:
-            self._gap, self._read = self._gathered(), prompts
+        if self._gap is None or self._read < parts:
+            self._gap, self._read = self._gathered(parts), parts
         return self._gap.after(prompts, level=self.question.level, reach=self.question.reach)
 
-    def path(self, parts: int) -> Iterator[SequentialGap]:
-        """Yield what each look found at the first so many parts."""
+    def path(self) -> Iterator[SequentialGap]:
+        """Yield what each look found, at the parts that are there from the first on."""
+        there = {number(file) for file in self.run.parts("captures" if self._captured else DRAWN)}
+        parts = next(part for part in count() if part not in there)
+        if parts:
+            self._gap, self._read = self._gathered(parts), parts
         for part in range(1, parts + 1):
             if (look := self.at(part)) is not None:
                 yield look
+
+    @property
+    def _captured(self) -> bool:
+        return definition(self.question.metric).needs == "captures"
+
+    def _of_parts(self, parts: int) -> Run:
+        """The run as if it had these parts and no others; it has read none yet."""
+        kinds = {kind: parts for kind in kinds_of_capture(self.config.capture)}
+        return Run(self.run.path, {**self.run.meta, KINDS: kinds})
 
     def _require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
         metric = definition(self.question.metric)
         column = f"{metric.site}:{metric.metric}"
-        if metric.needs == "captures" and column not in Run(self.run.path, self.run.meta).columns("captures"):
+        if self._captured and column not in self._of_parts(1).columns("captures"):
             raise UserError(
                 f"stop: expected {column} among what the run captures, found none: add {metric.site} to capture.sites,"
                 " or leave `stop` out"
             )
 
-    def _gathered(self) -> GapOfPrompts:
-        """Read what the run stores by now."""
-        run = Run(self.run.path, self.run.meta)  # which has read no part yet
+    def _gathered(self, parts: int) -> GapOfPrompts:
+        """Read the first so many parts."""
+        run = self._of_parts(parts)
         members = indicators(self.config)
         names = [member.name for member in members]
         metric = definition(self.question.metric)

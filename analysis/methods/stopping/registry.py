@@ -26,7 +26,7 @@ def measure_stopping(run: Run) -> None:
     if (before := run.meta.get(REGISTERED)) is None:
         return
     looks = Looks(run, run.config, Question.stored(before))
-    write(run, NAME, looks_table(looks.question, looks.path(run.meta["parts"])))
+    write(run, NAME, looks_table(looks.question, looks.path()))
 
 
 MEASURED = MeasuredMethod(
