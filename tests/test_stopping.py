@@ -9,6 +9,7 @@ import pytest
 from analysis.methods.stopping.looks import Looks
 from analysis.methods.stopping.question import Question
 from probes.runs.store import Run
+from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
 from tests.tiny_runs import record, run_here, saved_yaml
@@ -55,6 +56,7 @@ def test_it_stops_at_the_first_look_that_answers(stopped):
     assert run.meta["images"] == len(run.samples()) == 6 * prompts
     assert run.meta["parts"] == len(list((stopped / "samples").glob("part-*"))) == prompts // EACH
     assert sorted(run.samples()["triplet"].unique()) == list(range(prompts))
+    assert [line for line in misdescribed(run)[0] if line.startswith("stopping")] == []
     gap = pd.read_csv(stopped / "tables" / "gap.csv")
     assert gap["word_gap"].iloc[0] == pytest.approx(table["gap"].astype(float).iloc[-1])
 
