@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 BETS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # shares staked, in units of the values' root mean square
 FEWEST = 3  # values that give the first scale, on which nothing is staked
-_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 96)])  # standard deviations off the mean
+_NEAREST, _FARTHEST, _POINTS = 1e-3, 64.0, 96  # points off the mean, in standard deviations or reaches
 _HALVINGS = 40
 
 
@@ -155,12 +155,15 @@ def sequence_interval(
     bound = -np.log(1 - level)
     mean, spread = float(values.mean()), float(values.std()) or float(np.abs(values).max()) or 1.0
 
+    widest = spread if reach is None else max(spread, float(np.max(reach)))
+    grid = np.concatenate([[0.0], np.geomspace(_NEAREST * spread, _FARTHEST * widest, _POINTS)])
+
     def doubted(means: NDArray[np.float64]) -> NDArray[np.bool_]:
         return log_capital(values, means, reach=reach) >= bound
 
     ends = []
     for sign in (-1.0, 1.0):
-        tried = mean + sign * spread * _GRID
+        tried = mean + sign * grid
         out = doubted(tried)
         inside = np.flatnonzero(~out)
         if not len(inside) or inside[-1] == len(tried) - 1:
