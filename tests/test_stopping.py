@@ -12,7 +12,7 @@ from probes.runs.store import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
-from tests.tiny_runs import record, run_here, saved_yaml
+from tests.tiny_runs import record, run_here, saved_yaml, shards_started
 
 MOST, EACH = 30, 2
 CONFIG = {
@@ -80,8 +80,7 @@ def test_its_page_begins_with_the_question(stopped):
 @pytest.mark.parametrize("workers", [3, pytest.param(2, marks=pytest.mark.slow)])
 def test_more_processes_draw_the_same(workers, yaml_file, stopped, tmp_path):
     assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--workers", workers) == 0
-    drawn = {name: data for name, data in stored(stopped).items() if not name.startswith("tables/")}
-    assert stored(tmp_path / "run") == drawn
+    assert stored(tmp_path / "run") == drawn(stopped)
     assert record(tmp_path / "run")["parts"] == record(stopped)["parts"]
 
 
@@ -98,6 +97,32 @@ def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, stop
     assert stored(tmp_path / "run") == stored(tmp_path / "whole")
     for name in ("images", "parts", "stopping"):
         assert record(tmp_path / "run")[name] == record(stopped)[name]
+
+
+def drawn(path):
+    return {name: data for name, data in stored(path).items() if not name.startswith("tables/")}
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
+def test_shards_one_after_another_stop_where_one_process_does(order, yaml_file, stopped, tmp_path):
+    for shard in order:
+        assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--shard", f"{shard}/3") == 0
+    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
+    assert drawn(tmp_path / "run") == drawn(stopped)
+    assert (tmp_path / "run/tables/stopping.csv").read_bytes() == (
+        stopped / "tables/stopping.csv"
+    ).read_bytes()
+    for name in ("images", "parts", "stopping", "enough"):
+        assert record(tmp_path / "run")[name] == record(stopped)[name]
+
+
+@pytest.mark.slow
+def test_shards_at_once_stop_where_one_process_does(yaml_file, stopped, tmp_path):
+    for shard in shards_started(yaml_file, tmp_path / "run", 3, "--stage", "generate"):
+        said = shard.communicate(timeout=900)
+        assert shard.returncode == 0, said
+    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
+    assert drawn(tmp_path / "run") == drawn(stopped)
 
 
 def test_what_is_there_already_is_not_drawn_again(yaml_file, stopped, tmp_path):
@@ -117,14 +142,11 @@ def test_a_part_that_was_damaged_is_made_again_and_the_end_is_the_same(yaml_file
 
 def test_its_images_are_those_of_a_run_that_does_not_stop(yaml_file, stopped, tmp_path):
     config = json.loads(yaml_file.read_text())
-    drawn = Run.open(stopped).config
-    config |= {"prompts": drawn.prompts, "limit": Run.open(stopped).meta["images"] // 6}
+    config |= {"prompts": Run.open(stopped).config.prompts, "limit": Run.open(stopped).meta["images"] // 6}
     del config["stop"]
     (tmp_path / "all.yaml").write_text(json.dumps(config))
     assert run_here(tmp_path / "all.yaml", tmp_path / "run", "--stage", "generate") == 0
-    assert stored(tmp_path / "run") == {
-        name: data for name, data in stored(stopped).items() if not name.startswith("tables/")
-    }
+    assert stored(tmp_path / "run") == drawn(stopped)
 
 
 def test_where_nothing_answers_all_is_drawn(yaml_file, tmp_path, capsys):
@@ -143,7 +165,6 @@ def test_where_nothing_answers_all_is_drawn(yaml_file, tmp_path, capsys):
             ("--until", "soon"),
             "--until: expected direction, equivalence, gap or ±X such as ±0.05, got `soon`",
         ),
-        (("--shard", "0/2"), "--shard: expected images of which all are drawn, got `stop`"),
         (("--until", "direction"), "holds another run: stop is"),
     ],
 )

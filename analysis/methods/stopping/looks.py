@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.directory import another_run
 from probes.runs.kinds import kinds_of_capture
-from probes.runs.selection import DRAWN, KINDS, number
+from probes.runs.parts import part_files
+from probes.runs.selection import KINDS, number
 from probes.runs.store import Run
 
 
@@ -74,6 +76,21 @@ class Looks:
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
+    _asked: int = 0  # parts that were asked about by `enough`
+    _enough: int | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return what ``run.json`` keeps of the question."""
+        return self.question.record()
+
+    def enough(self) -> int | None:
+        """Return how many parts, whoever made them and as far as none is missing, answer it; None while none do."""
+        there = self._there()
+        while self._asked < there and self._enough is None:
+            self._asked += 1
+            if self.settled(self._asked):
+                self._enough = self._asked
+        return self._enough
 
     def settled(self, parts: int) -> bool:
         """Return whether the first so many parts answer the question."""
@@ -93,13 +110,18 @@ class Looks:
 
     def path(self) -> Iterator[SequentialGap]:
         """Yield what each look found, at the parts that are there from the first on."""
-        there = {number(file) for file in self.run.parts("captures" if self._captured else DRAWN)}
-        parts = next(part for part in count() if part not in there)
+        parts = self._there()
         if parts:
             self._gap, self._read = self._gathered(parts), parts
         for part in range(1, parts + 1):
             if (look := self.at(part)) is not None:
                 yield look
+
+    def _there(self) -> int:
+        """How many parts there are, from the first to the first that is missing."""
+        kinds = [part_files(self.run.path / kind) for kind in kinds_of_capture(self.config.capture)]
+        there = set.intersection(*({number(file) for file in files} for files in kinds))
+        return next(part for part in count() if part not in there)
 
     @property
     def _captured(self) -> bool:
