@@ -112,7 +112,7 @@ def test_shards_one_after_another_stop_where_one_process_does(order, yaml_file, 
     assert (tmp_path / "run/tables/stopping.csv").read_bytes() == (
         stopped / "tables/stopping.csv"
     ).read_bytes()
-    for name in ("images", "parts", "stopping", "enough"):
+    for name in ("images", "parts", "stopping", "stopped_after"):
         assert record(tmp_path / "run")[name] == record(stopped)[name]
 
 

@@ -140,7 +140,7 @@ def stopping_lines(config: Config) -> list[str]:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
     from analysis.methods.stopping.question import INTERVAL, Question
-    from analysis.methods.stopping.wording import asked
+    from analysis.methods.stopping.wording import question_text
     from analysis.metrics.registry import definition
 
     question = Question.of(config)
@@ -153,7 +153,7 @@ def stopping_lines(config: Config) -> list[str]:
     off = "`within` is" if question.question == INTERVAL else "the gap is off 0, or off `within`, by"
     return [
         printable(
-            f"stops when this is answered: {asked(question, config.reference, definition(question.metric))}"
+            f"stops when this is answered: {question_text(question, config.reference, definition(question.metric))}"
         ),
         f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
         f"  answered, in standard deviations between prompts, where {off}",

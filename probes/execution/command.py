@@ -16,16 +16,16 @@ from probes.runs import parts as files
 from probes.runs.store import Run
 
 
-class EndingQuestion(Protocol):
+class StoppingRule(Protocol):
     """A question that ends a run: asked after each part, from the first on."""
 
     def record(self) -> dict[str, Any]:
         """Return what the record keeps of it before the first image."""
 
-    def settled(self, parts: int) -> bool:
+    def is_answered(self, parts: int) -> bool:
         """Return whether the first so many parts answer it."""
 
-    def enough(self) -> int | None:
+    def parts_needed(self) -> int | None:
         """Return how many of the parts that are there, whoever made them, answer it; None while none do."""
 
 
@@ -47,7 +47,7 @@ class StageCall:
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
     cluster : ClusterWorkers, optional
         Workers on other machines that make the parts in the place of the processes of this one.
-    question : EndingQuestion, optional
+    stopping : StoppingRule, optional
         What ends the run before all parts are made.
     """
 
@@ -58,7 +58,7 @@ class StageCall:
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
     cluster: ClusterWorkers | None = None
-    question: EndingQuestion | None = None
+    stopping: StoppingRule | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -75,8 +75,8 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.question:
-            fields["stopping"] = self.question.record()
+        if self.stopping:
+            fields["stopping"] = self.stopping.record()
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

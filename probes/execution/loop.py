@@ -32,7 +32,7 @@ _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapse
 
 Refused = Callable[[Path, str, Any, Any], UserError]
 Damaged = Callable[[files.DamagedPartError], None]
-Settled = Callable[[int], bool]
+IsLast = Callable[[int], bool]
 
 
 def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
@@ -111,11 +111,11 @@ def make(
     *,
     processes: int = 1,
     progress: bool = True,
-    settled: Settled | None = None,
+    is_last: IsLast | None = None,
 ) -> int:
     """Make the parts that are due; return how many parts of the stage there are then.
 
-    With ``settled`` parts are written in their order, and it is told after each how many there are, from the first on:
+    With ``is_last`` parts are written in their order, and it is told after each how many there are, from the first on:
     also of those that were there before. Once it says yes the stage ends, and what was made ahead is dropped. So what
     there is then depends on no process, and on no interruption.
 
@@ -135,15 +135,15 @@ def make(
         How many of them work.
     progress
         Show a progress bar with the time left.
-    settled
-        Whether enough parts are there.
+    is_last
+        Whether the stage ends after the first so many parts.
 
     Raises
     ------
     UserError
         The disk is full, a worker has ended, or what the work raises.
     """
-    there = _Prefix(parts, todo, settled)
+    there = _Prefix(parts, todo, is_last)
     if there.advanced() or not todo:
         return there.count
     total, left = (sum(part.images for part in some) for some in (parts, todo))
@@ -176,8 +176,8 @@ def make(
 class _Prefix:
     """How many parts there are from the first on, and which may be written: where somebody asks, the next alone."""
 
-    def __init__(self, parts: Sequence[Part], todo: Sequence[Part], settled: Settled | None) -> None:
-        self._parts, self._settled = list(parts), settled
+    def __init__(self, parts: Sequence[Part], todo: Sequence[Part], is_last: IsLast | None) -> None:
+        self._parts, self._is_last = list(parts), is_last
         self._due = {id(part): part for part in todo}
         self.count = 0
 
@@ -185,7 +185,7 @@ class _Prefix:
         """Yield the parts that are finished and may be written, until none is."""
         while self._due:
             part = self._due[next(iter(self._due))]
-            if self._settled is None:
+            if self._is_last is None:
                 part = next((self._due[key] for key in finished), part)
             if id(part) not in finished:
                 return
@@ -193,10 +193,10 @@ class _Prefix:
             yield part
 
     def advanced(self) -> bool:
-        """Go on to the first part that is missing; return whether it is settled that no more are wanted."""
+        """Go on to the first part that is missing; return whether no more are wanted."""
         while self.count < len(self._parts) and id(self._parts[self.count]) not in self._due:
             self.count += 1
-            if self._settled is not None and self._settled(self.count):
+            if self._is_last is not None and self._is_last(self.count):
                 return True
         return False
 

@@ -29,7 +29,7 @@ from probes.runs.directory import now
 from probes.runs.folders import SHARDS
 from probes.runs.parts import create_bytes, disk_error, is_leftover, part_files, write_bytes
 from probes.runs.record import read_record, record_bytes
-from probes.runs.selection import ENOUGH, KEY, KINDS, number
+from probes.runs.selection import KEY, KINDS, STOPPED, number
 from probes.runs.store import Run
 from probes.storage import locations
 from probes.storage.lease import hold_of
@@ -231,9 +231,9 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if holds(run, part.identity["part"])]
 
 
-def record_enough(run: Run, parts: int, images: int) -> None:
+def record_stop(run: Run, parts: int, images: int) -> None:
     """Record that the first so many parts are all that a run is to have; others of this process are removed."""
-    found = {ENOUGH: {"parts": parts, "images": images}}
+    found = {STOPPED: {"parts": parts, "images": images}}
     run.write_meta(**found, **_within({**run.meta, **found}))
     for kind in run.meta.get(KINDS) or ():
         own = (file for file in part_files(run.path / kind) if holds(run, number(file)))
@@ -242,11 +242,11 @@ def record_enough(run: Run, parts: int, images: int) -> None:
 
 def _within(meta: Mapping[str, Any]) -> dict[str, Any]:
     """What a record says of the parts of a run that stopped: no more than there are to be."""
-    if not isinstance(enough := meta.get(ENOUGH), Mapping):
+    if not isinstance(stop := meta.get(STOPPED), Mapping):
         return {}
-    most = enough["parts"]
+    most = stop["parts"]
     kinds = {kind: min(count, most) for kind, count in (meta.get(KINDS) or {}).items()}
-    return {"parts": most, "images": enough["images"], KINDS: kinds}
+    return {"parts": most, "images": stop["images"], KINDS: kinds}
 
 
 def _remove(files: Iterable[Path]) -> None:
@@ -309,8 +309,8 @@ def merge_records(run: Run, *, alone: bool) -> None:
     meta = merged_record(run.meta, records)
     if meta != run.meta:
         run.write_meta(**meta)
-    if ENOUGH in meta:  # what others drew beyond it before they knew
-        most = meta[ENOUGH]["parts"]
+    if STOPPED in meta:  # what others drew beyond it before they knew
+        most = meta[STOPPED]["parts"]
         for kind in meta.get(KINDS) or ():
             _remove(file for file in part_files(run.path / kind) if number(file) >= most)
     for record in records if alone else ():

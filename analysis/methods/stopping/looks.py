@@ -33,9 +33,9 @@ def prompts_at_looks(config: Config, question: Question) -> list[int]:
     draws = question.most * each
     for start in range(0, draws, config.generate.part_triplets):
         whole = min(start + config.generate.part_triplets, draws) // each
-        asked = whole >= question.fewest and (whole >= last + question.every or whole == question.most)
-        last = whole if asked and whole > last else last
-        found.append(whole if last == whole and asked else 0)
+        look = whole >= question.fewest and (whole >= last + question.every or whole == question.most)
+        last = whole if look and whole > last else last
+        found.append(whole if last == whole and look else 0)
     return found
 
 
@@ -52,9 +52,9 @@ def registered(run: Run, config: Config) -> Question:
     """
     question, before = Question.of(config), run.meta.get(REGISTERED)
     if before:
-        there, asked = Question.stored(before).record(), question.record()
-        if name := next((name for name in asked if asked[name] != there[name]), None):
-            raise another_run(run, f"the registered question's {name}", there[name], asked[name])
+        there, now = Question.stored(before).record(), question.record()
+        if name := next((name for name in now if now[name] != there[name]), None):
+            raise another_run(run, f"the registered question's {name}", there[name], now[name])
     return question
 
 
@@ -76,23 +76,23 @@ class Looks:
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
-    _asked: int = 0  # parts that were asked about by `enough`
-    _enough: int | None = None
+    _looked: int = 0  # parts that `parts_needed` has looked at
+    _needed: int | None = None
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps of the question."""
         return self.question.record()
 
-    def enough(self) -> int | None:
+    def parts_needed(self) -> int | None:
         """Return how many parts, whoever made them and as far as none is missing, answer it; None while none do."""
         there = self._there()
-        while self._asked < there and self._enough is None:
-            self._asked += 1
-            if self.settled(self._asked):
-                self._enough = self._asked
-        return self._enough
+        while self._looked < there and self._needed is None:
+            self._looked += 1
+            if self.is_answered(self._looked):
+                self._needed = self._looked
+        return self._needed
 
-    def settled(self, parts: int) -> bool:
+    def is_answered(self, parts: int) -> bool:
         """Return whether the first so many parts answer the question."""
         if parts == 1:
             self._require_captured()

@@ -10,7 +10,7 @@ from analysis.methods.stopping.figures import draw_path
 from analysis.methods.stopping.looks import REGISTERED
 from analysis.methods.stopping.question import Question
 from analysis.methods.stopping.registry import NAME
-from analysis.methods.stopping.wording import answered, asked
+from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
 from analysis.report.figures.style import Drawn
 from analysis.report.method import Lead, ReportedMethod, ReportSection
@@ -64,8 +64,8 @@ def lead(stopped: Stopped, config: Config) -> Lead:
     """Return the first screen: the question, and where it was answered."""
     metric = definition(stopped.question.metric)
     return Lead(
-        question=asked(stopped.question, config.reference, metric),
-        answer=answered(stopped.question, stopped.table, config.reference, metric),
+        question=question_text(stopped.question, config.reference, metric),
+        answer=answer_text(stopped.question, stopped.table, config.reference, metric),
         figures=("stopping-path",),
         beside="With intervals of a fixed number of prompts, which do not know that the run stopped:",
     )

@@ -9,13 +9,13 @@ from analysis.metrics.registry import Metric
 from analysis.report.format import amount, counted, with_interval
 
 
-def asked(question: Question, reference: str, metric: Metric) -> str:
+def question_text(question: Question, reference: str, metric: Metric) -> str:
     """Return a question in words.
 
     Examples
     --------
     >>> one = Question("direction", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run")
-    >>> asked(one, "n", definition("cosine"))
+    >>> question_text(one, "n", definition("cosine"))
     'Are final latents generated from n prompts nearer to those of m or of f prompts?'
     """
     first, second = question.contrast
@@ -31,7 +31,7 @@ def asked(question: Question, reference: str, metric: Metric) -> str:
     }[question.question]
 
 
-def answered(question: Question, table: pd.DataFrame, reference: str, metric: Metric) -> str:
+def answer_text(question: Question, table: pd.DataFrame, reference: str, metric: Metric) -> str:
     """Return where a run stopped and what it found, in words."""
     last = table.iloc[-1]
     first, second = question.contrast

@@ -10,7 +10,7 @@ from analysis.methods.stopping.expected import expected_prompts
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.looks import prompts_at_looks, registered
 from analysis.methods.stopping.question import Question
-from analysis.methods.stopping.wording import answered, asked
+from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -104,14 +104,14 @@ def test_the_table_and_the_words_say_the_same():
     assert table["low"].isna().tolist() == [True, False]
     assert table["p_anytime"].tolist() == [0.5, 0.5]
     metric = definition("cosine")
-    assert answered(question, table, "neutral", metric) == (
+    assert answer_text(question, table, "neutral", metric) == (
         "Answered after 24 prompts of at most 40: final latents generated from neutral prompts are nearer to those of"
         " masculine than of feminine prompts (of these words alone). The gap is +0.110 [0.010, 0.210]."
     )
-    still_open = answered(question, table.iloc[:1], "neutral", metric)
+    still_open = answer_text(question, table.iloc[:1], "neutral", metric)
     assert still_open.startswith("Not answered by 16 prompts of at most 40: the gap is")
     interval = dataclasses.replace(question, question="interval", within=0.05)
-    assert asked(interval, "neutral", metric).endswith("to within ±0.050?")
+    assert question_text(interval, "neutral", metric).endswith("to within ±0.050?")
 
 
 def test_a_small_gap_takes_more_prompts():
