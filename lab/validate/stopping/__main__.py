@@ -15,12 +15,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.question import OPEN
 from analysis.report.figures import files
 from lab.validate.stopping.designs import question
 from lab.validate.stopping.page import FIGURE, draw_stopping, page
-from lab.validate.stopping.pools import MEASURES, ORDERS, path_of, replayed, stored_pool
+from lab.validate.stopping.pools import MEASURES, ORDERS, configurations, path_of, replayed, stored_pool
 from lab.validate.stopping.simulation import (
     PROMPT_WORLDS,
     WORD_LEANING,
@@ -34,7 +36,7 @@ from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
 PARTS = ("prompts", "words", "runs")
-SHOWN = ("toyworld", "toyworld-null")  # pools of which the figure shows an audit
+SHOWN = ("toyworld-dit", "toyworld-dit-null")  # pools of which the figure shows an audit
 Result = dict[str, Any]
 
 
@@ -86,11 +88,18 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--orders", type=command_line.count, default=ORDERS, help="of a long run (default: %(default)s)")
     add(
-        "--runs",
-        type=Path,
+        "--pool",
         nargs="+",
+        action="append",
         default=[],
-        help="finished long runs, each named by its folder (default: those that are stored)",
+        metavar=("NAME", "RUN"),
+        help="a long run, or several of other seeds, by a name of its own (default: those that are stored)",
+    )
+    add(
+        "--configure",
+        type=command_line.file,
+        metavar="WORDS",
+        help="only write the configurations of the long runs beside this one, with its words (triplets.yaml)",
     )
     add("--out", type=Path, default=Path("docs/validation/stopping.md"), help="page to write")
     return main
@@ -98,6 +107,12 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    if options.configure:
+        for name, one in configurations(yaml.safe_load(options.configure.read_text("utf-8"))).items():
+            file = options.configure.with_name(f"{name}.yaml")
+            write_bytes(file, yaml.safe_dump(one, sort_keys=False).encode())
+            print(file)
+        return
     for part in options.parts:
         if part not in PARTS:
             raise UserError(f"command line: expected {', '.join(PARTS)}, got {part!r}: name one of them")
@@ -106,8 +121,12 @@ def work(options: argparse.Namespace) -> None:
     result = json.loads(stored.read_text("utf-8")) if stored.is_file() else {"pools": {}, "rows": []}
     if not (result["rows"] or options.parts):
         raise UserError(f"command line: expected {', '.join(PARTS)}, or results in {stored}: name a part")
-    for run in options.runs:
-        result["pools"][run.name] = stored_pool(run)
+    for name, *runs in options.pool:
+        if not runs:
+            raise UserError(
+                f"--pool {name}: expected a name and finished runs, got a name alone: add a folder"
+            )
+        result["pools"][name] = stored_pool([Path(run) for run in runs])
     for part in options.parts:
         kept = [row for row in result["rows"] if row["part"] != part]
         new = []

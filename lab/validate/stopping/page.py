@@ -47,6 +47,11 @@ def rate(row: Mapping[str, int], name: str) -> dict[str, float | bool]:
     return {"share": share, "error": float(np.sqrt(share * (1 - share) / row["audits"])), "missed": missed}
 
 
+def label_of(row: Mapping[str, Any]) -> str:
+    """Return the name of a world, with the measure where it has several."""
+    return ", ".join(str(row[key]) for key in ("world", "measure") if key in row)
+
+
 def chosen(result: Result, part: str, *, leaning: bool) -> list[dict[str, Any]]:
     """Return the rows of one part, of worlds in which something leans or nothing does."""
     return [row for row in result["rows"] if row["part"] == part and (row["truth"] != 0) == leaning]
@@ -78,6 +83,7 @@ def page(result: Result) -> str:
         stops=(STOPS, STOPS_BOUNDED),
         looking=(STOPS, STOPS_BOUNDED, GROUPS, PEEKING),
         rate=rate,
+        label_of=label_of,
         misses=list(misses(result)),
         pools=result["pools"],
         null=NULL,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,44 @@ from analysis.tables.similarities.control_columns import SideWords, words_of
 from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.stored import StoredSimilarities
 from lab.validate.stopping.audits import WordAudits
-from lab.validate.stopping.designs import FEWEST, LEVEL, LOOKS, STOPS, STOPS_BOUNDED, decided, rows
+from lab.validate.stopping.designs import LEVEL, LOOKS, MOST, STOPS, STOPS_BOUNDED, decided, rows
+from lab.validate.tracing.coverage import templates
+from probes.errors import UserError
 from probes.runs.store import Run
 
 MEASURES = {"z0": "cosine", "ssim": "ssim"}  # measure of a configuration, and its name in tables
-STEP = 1e-5  # similarities are kept to so much
+STEP = 1e-4  # similarities are kept to so much
 ORDERS = 60
-NULL = "toyworld-null"  # in which no word leans
+STEPS = 10
+LONG_RUNS = {  # the model and the noise of each
+    "toyworld": ("toyworld", "own"),
+    "toyworld-mirror": ("toyworld-mirror", "own"),
+    "toyworld-null": ("toyworld-null", "own"),
+    "toyworld-null-independent": ("toyworld-null", "independent"),
+}
+NULL = "null"  # ends the name of a model in which no word leans
+
+
+def configurations(words: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the configuration of each long run, by its name.
+
+    Parameters
+    ----------
+    words : mapping
+        A configuration whose indicators are taken, such as ``triplets.yaml``.
+    """
+    return {
+        name: {
+            "name": name,
+            "model": model,
+            **{key: words[key] for key in ("indicators", "reference", "contrasts")},
+            "prompts": templates(MOST),
+            "seeds": [0],
+            "sampler": {"steps": STEPS, "noise": noise},
+            "capture": {"sites": ["latent.final"], "words": False},
+        }
+        for name, (model, noise) in LONG_RUNS.items()
+    }
 
 
 def words_in(run: Run) -> SideWords:
@@ -43,27 +74,42 @@ def pairs_of(words: SideWords) -> list[tuple[str, str]]:
     return [*across, *(pair for side in (words.first, words.second) for pair in combinations(side, 2))]
 
 
-def stored_pool(path: Path) -> dict[str, Any]:
-    """Return what is kept of a finished run: how near the words of each prompt are to each other, by each measure."""
-    run = Run.open(path)
+def stored_pool(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return what is kept of finished runs of one design: how near the words of each prompt are to each other.
+
+    Several runs of other seeds follow each other, as if their prompts were others. Only the first seed of each is read.
+    """
+    runs = [Run.open(path) for path in paths]
+    words = words_in(runs[0])
+    if any(words_in(run) != words for run in runs):
+        raise UserError(f"{paths[0]}: expected runs of the same words, got others: name runs of one design")
+    near = [_near(run, pairs_of(words)) for run in runs]
+    kept = {key: np.concatenate([one[key] for one in near], axis=1) for key in MEASURES}
+    config = runs[0].config
+    return {
+        "model": config.model,
+        "noise": config.sampler.noise,
+        "steps": config.sampler.steps,
+        "runs": len(runs),
+        "words": {"first": words.first, "second": words.second, "reference": words.reference},
+        "near": {key: packed(values[:, ~np.isnan(values).any(axis=0)]) for key, values in kept.items()},
+    }
+
+
+def _near(run: Run, pairs: Sequence[tuple[str, str]]) -> dict[str, NDArray[np.float64]]:
+    """Nearness of pairs of words by each measure, shape (n_pairs, n_prompts)."""
     names = [one.name for one in indicators(run.config)]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
     pictures = image_similarities(samples, run.images, names, ("ssim",), run.left_out())
-    similarities, words = StoredSimilarities(run, pictures, samples), words_in(run)
-    kept = {}
+    similarities, found = StoredSimilarities(run, pictures, samples), {}
     for key, name in MEASURES.items():
         family = similarities.family(*definition(name).place)
-        assert family is not None
-        near = np.array([family.pair(*pair, names)[:, 0, 0] for pair in pairs_of(words)])
-        kept[key] = packed(near[:, ~np.isnan(near).any(axis=0)])
-    return {
-        "model": run.config.model,
-        "noise": run.config.sampler.noise,
-        "steps": run.config.sampler.steps,
-        "prompts": len(run.config.prompts),
-        "words": {"first": words.first, "second": words.second, "reference": words.reference},
-        "near": kept,
-    }
+        if family is None:
+            raise UserError(
+                f"{run.path}: expected {key} among what the run stores, found none: capture latent.final"
+            )
+        found[key] = np.array([family.pair(*pair, names)[:, 0, 0] for pair in pairs])
+    return found
 
 
 def packed(near: NDArray[np.float64]) -> str:
@@ -118,7 +164,7 @@ def replayed(name: str, pool: Mapping[str, Any], measure: str, orders: int = ORD
     """
     audits = audits_of(pool, measure, orders)
     gap, delta = float(audits.values[:, 0].mean()), definition(MEASURES[measure]).least_delta
-    truth = 0.0 if pool["model"] == NULL else gap
+    truth = 0.0 if pool["model"].endswith(NULL) else gap
     designs = rows([decided(audits, delta, truth, most=len(audits.values))], truth, delta)
     sd = float(audits.values[:, 0].std(ddof=1))
     for stops in (STOPS, STOPS_BOUNDED):
@@ -140,5 +186,5 @@ def path_of(pool: Mapping[str, Any], measure: str, audit: int) -> list[list[floa
     """Return what an audit finds at each look, also after it would have stopped: prompts, gap and both ends."""
     audits = audits_of(pool, measure)
     most = len(audits.values)
-    found = [audits.after(audit, n, LEVEL, RUN) for n in LOOKS if FEWEST <= n <= most]
+    found = [audits.after(audit, n, LEVEL, RUN) for n in LOOKS if n <= most]
     return [[one.n_prompts, *(round(value, 5) for value in (one.gap, one.low, one.high))] for one in found]
