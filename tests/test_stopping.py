@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.methods.stopping.looks import Looks
-from analysis.methods.stopping.question import Question
+from analysis.methods.stopping.question import StopQuestion
 from probes.runs.store import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
@@ -154,7 +154,7 @@ def test_where_nothing_answers_all_is_drawn(yaml_file, tmp_path, capsys):
     assert run_here(yaml_file, tmp_path / "run", *line) == 0
     run = Run.open(tmp_path / "run")
     assert run.meta["images"] == 12 * 6
-    looks = Looks(run, run.config, Question.stored(run.meta["stopping"]))
+    looks = Looks(run, run.config, StopQuestion.stored(run.meta["stopping"]))
     assert [looks.question.answer(look) for look in looks.path()] == [""] * 4
 
 

@@ -139,11 +139,11 @@ def stopping_lines(config: Config) -> list[str]:
     if config.stop is None:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
-    from analysis.methods.stopping.question import INTERVAL, Question
+    from analysis.methods.stopping.question import INTERVAL, StopQuestion
     from analysis.methods.stopping.wording import question_text
     from analysis.metrics.registry import definition
 
-    question = Question.of(config)
+    question = StopQuestion.of(config)
     each = len(config.seeds) * len(config.indicators)
     lines = [
         f"    {effect:g} standard deviations: some {n:,} prompts, {n * each:,} images"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.stopping.gaps import SequentialGap
-from analysis.methods.stopping.question import Question
+from analysis.methods.stopping.question import StopQuestion
 
 VERSION = "stopping/1"
 NOT_YET = "too few prompts to rule anything out"
@@ -28,7 +28,7 @@ COLUMNS = (
 )
 
 
-def looks_table(question: Question, path: Iterable[SequentialGap]) -> pd.DataFrame:
+def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame:
     """Return one row per look with `COLUMNS`.
 
     ``low``, ``high``: interval for other prompts and other words, at 1 - ``level`` over all looks together;

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
-from analysis.methods.stopping.question import OPEN, Question
+from analysis.methods.stopping.question import OPEN, StopQuestion
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
 from analysis.tables.similarities.control_columns import words_of
@@ -27,7 +27,7 @@ from probes.runs.selection import KINDS, number
 from probes.runs.store import Run
 
 
-def prompts_at_looks(config: Config, question: Question) -> list[int]:
+def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
     """Return after how many whole prompts the run is asked, by its parts: 0 where a part ends without a look."""
     each, last, found = len(config.seeds), 0, []
     draws = question.most * each
@@ -42,7 +42,7 @@ def prompts_at_looks(config: Config, question: Question) -> list[int]:
 REGISTERED = "stopping"  # of run.json
 
 
-def registered(run: Run, config: Config) -> Question:
+def registered(run: Run, config: Config) -> StopQuestion:
     """Return the question of a run that is to be drawn, once it is found to be the one that was registered.
 
     Raises
@@ -50,9 +50,9 @@ def registered(run: Run, config: Config) -> Question:
     UserError
         Images were drawn for another question.
     """
-    question, before = Question.of(config), run.meta.get(REGISTERED)
+    question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
     if before:
-        there, now = Question.stored(before).record(), question.record()
+        there, now = StopQuestion.stored(before).record(), question.record()
         if name := next((name for name in now if now[name] != there[name]), None):
             raise another_run(run, f"the registered question's {name}", there[name], now[name])
     return question
@@ -67,12 +67,12 @@ class Looks:
     run : Run
     config : Config
         As the run draws it.
-    question : Question
+    question : StopQuestion
     """
 
     run: Run
     config: Config
-    question: Question
+    question: StopQuestion
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None

@@ -20,7 +20,7 @@ FIRST, SECOND = "first", "second"
 
 
 @dataclass(frozen=True)
-class Question:
+class StopQuestion:
     """A question as it is registered before the first image.
 
     Attributes
@@ -49,7 +49,7 @@ class Question:
     reach: str
 
     @classmethod
-    def of(cls, config: Config) -> Question:
+    def of(cls, config: Config) -> StopQuestion:
         """Return what a configuration asks.
 
         Raises
@@ -83,7 +83,7 @@ class Question:
         )
 
     @classmethod
-    def stored(cls, registered: Mapping[str, Any]) -> Question:
+    def stored(cls, registered: Mapping[str, Any]) -> StopQuestion:
         """Return the question that a run's record holds."""
         values = {name: registered[name] for name in cls.__dataclass_fields__}
         return cls(**{**values, "contrast": tuple(values["contrast"])})

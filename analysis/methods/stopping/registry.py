@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.methods.stopping.columns import COLUMNS, looks_table
 from analysis.methods.stopping.looks import REGISTERED, Looks
-from analysis.methods.stopping.question import Question
+from analysis.methods.stopping.question import StopQuestion
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from analysis.tables.table import Table
@@ -25,7 +25,7 @@ def measure_stopping(run: Run) -> None:
     """Write the table of a run whose question was registered."""
     if (before := run.meta.get(REGISTERED)) is None:
         return
-    looks = Looks(run, run.config, Question.stored(before))
+    looks = Looks(run, run.config, StopQuestion.stored(before))
     write(run, NAME, looks_table(looks.question, looks.path()))
 
 

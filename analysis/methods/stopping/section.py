@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.methods.stopping.figures import draw_path
 from analysis.methods.stopping.looks import REGISTERED
-from analysis.methods.stopping.question import Question
+from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.registry import NAME
 from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
@@ -21,26 +21,28 @@ if TYPE_CHECKING:
     from probes.runs.store import Run
 
 
-class Stopped(NamedTuple):
+class StoppedRun(NamedTuple):
     """What a run that stops holds: its looks, its question and the hash of it, and its images."""
 
     table: pd.DataFrame
-    question: Question
+    question: StopQuestion
     sha256: str
     images: int
 
 
-def read_stopping(run: Run) -> Stopped | None:
+def read_stopping(run: Run) -> StoppedRun | None:
     """Return what the run holds of its looks; None where nothing was asked, or no prompt is whole."""
     if NAME not in run.tables() or not (before := run.meta.get(REGISTERED)):
         return None
     table = read(run, NAME)
     return (
-        Stopped(table, Question.stored(before), before["sha256"], run.meta["images"]) if len(table) else None
+        StoppedRun(table, StopQuestion.stored(before), before["sha256"], run.meta["images"])
+        if len(table)
+        else None
     )
 
 
-def section(stopped: Stopped, config: Config) -> dict[str, Any]:
+def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
     """Lay the section out."""
     metric = definition(stopped.question.metric)
     rows = stopped.table.to_dict("records")
@@ -54,13 +56,13 @@ def section(stopped: Stopped, config: Config) -> dict[str, Any]:
     }
 
 
-def draw(stopped: Stopped, config: Config) -> dict[str, Drawn]:
+def draw(stopped: StoppedRun, config: Config) -> dict[str, Drawn]:
     """Return the figure of the path."""
     symbol = definition(stopped.question.metric).symbol
     return {"stopping-path": draw_path(stopped.table, stopped.question.most, symbol, stopped.question.level)}
 
 
-def lead(stopped: Stopped, config: Config) -> Lead:
+def lead(stopped: StoppedRun, config: Config) -> Lead:
     """Return the first screen: the question, and where it was answered."""
     metric = definition(stopped.question.metric)
     return Lead(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, GAP, INTERVAL, Question
+from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, GAP, INTERVAL, StopQuestion
 from analysis.metrics.registry import Metric
 from analysis.report.format import amount, counted, with_interval
 
 
-def question_text(question: Question, reference: str, metric: Metric) -> str:
+def question_text(question: StopQuestion, reference: str, metric: Metric) -> str:
     """Return a question in words.
 
     Examples
     --------
-    >>> one = Question("direction", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run")
+    >>> from analysis.metrics.registry import definition
+    >>> one = StopQuestion("direction", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run")
     >>> question_text(one, "n", definition("cosine"))
     'Are final latents generated from n prompts nearer to those of m or of f prompts?'
     """
@@ -31,7 +32,7 @@ def question_text(question: Question, reference: str, metric: Metric) -> str:
     }[question.question]
 
 
-def answer_text(question: Question, table: pd.DataFrame, reference: str, metric: Metric) -> str:
+def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, metric: Metric) -> str:
     """Return where a run stopped and what it found, in words."""
     last = table.iloc[-1]
     first, second = question.contrast

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import MEASURE, RUN, SequentialGap
-from analysis.methods.stopping.question import EQUIVALENCE, FIRST, GAP, OPEN, SECOND, Question
+from analysis.methods.stopping.question import EQUIVALENCE, FIRST, GAP, OPEN, SECOND, StopQuestion
 from analysis.stats.confidence_sequences import log_capital
 from lab.validate.stopping.audits import Audits, Usual, log_capitals
 from lab.validate.stopping.boundaries import nominal_levels
@@ -26,9 +26,11 @@ _TINY = 1e-12  # a look that may reject at no larger p-value is left out: its in
 CHECKED = 20
 
 
-def question(within: float, most: int = MOST) -> Question:
+def question(within: float, most: int = MOST) -> StopQuestion:
     """Return the question of all audits: to which side does the gap lean, or is it smaller than `within`?"""
-    return Question(GAP, "z0", "cosine", ("masculine", "feminine"), within, LEVEL, FEWEST, EVERY, most, RUN)
+    return StopQuestion(
+        GAP, "z0", "cosine", ("masculine", "feminine"), within, LEVEL, FEWEST, EVERY, most, RUN
+    )
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Stopped:
     ----------
     prompts : ndarray of int
     answer : ndarray of str
-        As of `Question.answer`.
+        As of `StopQuestion.answer`.
     covered : ndarray of bool
         Whether the interval there holds the truth.
     """
@@ -66,7 +68,7 @@ class Stopped:
         }
 
 
-def by_interval(audits: Audits, asked: Question, levels: Mapping[int, float], truth: float) -> Stopped:
+def by_interval(audits: Audits, asked: StopQuestion, levels: Mapping[int, float], truth: float) -> Stopped:
     """Return where audits stop that look at the usual interval, at a level of its own after each number of prompts."""
     count = audits.values.shape[1]
     prompts, answer = np.full(count, max(levels)), np.full(count, OPEN, dtype="U16")
@@ -86,7 +88,7 @@ def by_interval(audits: Audits, asked: Question, levels: Mapping[int, float], tr
 
 
 def by_itself(
-    audits: Audits, asked: Question, reach: str, truth: float, seen: Mapping[int, Usual]
+    audits: Audits, asked: StopQuestion, reach: str, truth: float, seen: Mapping[int, Usual]
 ) -> Stopped:
     """Return where audits stop by themselves.
 
@@ -96,7 +98,7 @@ def by_itself(
     Parameters
     ----------
     audits : PromptAudits or WordAudits
-    asked : Question
+    asked : StopQuestion
     reach : {"run", "measure"}
     truth : float
     seen : mapping of int to Usual

@@ -9,7 +9,7 @@ from analysis.methods.stopping.columns import looks_table
 from analysis.methods.stopping.expected import expected_prompts
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.looks import prompts_at_looks, registered
-from analysis.methods.stopping.question import Question
+from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
 from probes.config.schema import Config
@@ -45,29 +45,29 @@ def look(low, high, n=24):
     ],
 )
 def test_an_answer_is_what_the_interval_says(question, low, high, answer):
-    asked_for = Question.of(config(question=question, within=0.05))
+    asked_for = StopQuestion.of(config(question=question, within=0.05))
     assert asked_for.answer(look(low, high)) == answer
     assert asked_for.answer(look(low, high, n=11)) == ""  # fewer than `fewest`
 
 
 def test_what_would_matter_is_the_run_s_own():
-    assert Question.of(config()).within == definition("cosine").least_delta
+    assert StopQuestion.of(config()).within == definition("cosine").least_delta
     stated = Config(prompts=PROMPTS, stop={}, measure={"equivalence": {"cosine": 0.07}})
-    assert Question.of(stated).within == 0.07
+    assert StopQuestion.of(stated).within == 0.07
     words = Config(prompts=PROMPTS, stop={}, measure={"primary": "t", "text_readout": "eos"})
-    assert Question.of(words).metric == "cosine_eos"
+    assert StopQuestion.of(words).metric == "cosine_eos"
 
 
 def test_a_measure_that_is_not_there_while_images_are_drawn_is_refused():
     with pytest.raises(UserError, match=r"stop: expected a primary measure .* got `clip`"):
-        Question.of(Config(prompts=PROMPTS, stop={}, measure={"primary": "clip"}))
+        StopQuestion.of(Config(prompts=PROMPTS, stop={}, measure={"primary": "clip"}))
 
 
 def test_another_question_is_another_run(tmp_path):
     first = config(question="direction")
-    run = Run(tmp_path, {"stopping": Question.of(first).record()})
-    assert registered(run, first) == Question.of(first)
-    assert Question.stored(run.meta["stopping"]) == Question.of(first)
+    run = Run(tmp_path, {"stopping": StopQuestion.of(first).record()})
+    assert registered(run, first) == StopQuestion.of(first)
+    assert StopQuestion.stored(run.meta["stopping"]) == StopQuestion.of(first)
     with pytest.raises(
         UserError, match=r"holds another run: the registered question's measure is 'z0' there"
     ):
@@ -75,7 +75,7 @@ def test_another_question_is_another_run(tmp_path):
 
 
 def test_it_is_known_by_its_hash():
-    records = [Question.of(config(within=within)).record() for within in (0.05, 0.05, 0.06)]
+    records = [StopQuestion.of(config(within=within)).record() for within in (0.05, 0.05, 0.06)]
     assert records[0] == records[1]
     assert records[0]["sha256"] != records[2]["sha256"]
 
@@ -93,11 +93,11 @@ def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
     one = Config(
         prompts=PROMPTS, seeds=seeds, generate={"part_triplets": part}, stop={"every": every} if every else {}
     )
-    assert prompts_at_looks(one, Question.of(one)) == expected
+    assert prompts_at_looks(one, StopQuestion.of(one)) == expected
 
 
 def test_the_table_and_the_words_say_the_same():
-    question = Question.of(config(question="direction"))
+    question = StopQuestion.of(config(question="direction"))
     table = looks_table(question, [look(-math.inf, math.inf, 16), look(0.01, 0.21)])
     assert table["answer"].tolist() == ["", "masculine"]
     assert table["reason"].tolist() == ["too few prompts to rule anything out", ""]
