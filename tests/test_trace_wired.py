@@ -31,7 +31,14 @@ def alike(one, other):
 
 
 @pytest.mark.parametrize(
-    "name", ["toyworld-dit-nowhere", "toyworld-dit-pooled", "toyworld-dit-clip", "toyworld-dit-t5"]
+    "name",
+    [
+        "toyworld-dit-pooled",
+        *(
+            pytest.param(f"toyworld-dit-{other}", marks=pytest.mark.slow)
+            for other in ("nowhere", "clip", "t5")
+        ),
+    ],
 )
 def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)

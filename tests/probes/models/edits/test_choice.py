@@ -171,6 +171,7 @@ def test_other_words_are_left_alone_and_a_row_is_steered_alike_in_any_batch():
         assert again.hash(before) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "best"), [("toyworld-choice", "steer_choice"), ("toyworld", "steer")])
 def test_it_moves_what_is_chosen_where_no_word_decides_and_little_where_one_does(name, best):
     pipe, world = model(name), load_world()
