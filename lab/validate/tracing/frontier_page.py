@@ -43,8 +43,12 @@ def draw_frontier(results: Mapping[str, Result]) -> Drawn:
             row[0].set_ylabel("pixels, kept words")
         for axes in panels[-1]:
             axes.set_xlabel("change of the lean")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), fontsize=7)
+        named = {
+            label: handle
+            for axes in panels.flat
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(kinds), fontsize=7)
     caption = (
         "What an edit does to the share of verdicts for b of images generated from “person” (left is towards “woman”),"
         " and what it costs: mean difference of images of “woman” and “man” from the unedited model’s, of 0 to 1. Lines"
