@@ -195,6 +195,7 @@ def test_it_moves_what_is_chosen_where_no_word_decides_and_little_where_one_does
         "steer": between("steer"),
         "keys_and_values": between("keys_and_values", keep=["woman", "man"]),
     }
+    print(name, {kind: round(float(value), 1) for kind, value in moved.items()})
     if best == "steer_choice":
         assert moved[best] > 3 * max(moved["steer"], moved["keys_and_values"])
     else:
