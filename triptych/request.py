@@ -189,16 +189,11 @@ def require_shareable(request: Request) -> None:
     Raises
     ------
     UserError
-        It is generated on a cluster, was by another program, or stops by itself.
+        It is generated on a cluster, or was by another program.
     """
     if request.shard and request.clustered:
         raise UserError(
             "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
-        )
-    if request.shard and request.config.stop is not None:
-        raise UserError(
-            "--shard: expected images of which all are drawn, got `stop`, which one process decides: leave one of both"
-            " out"
         )
     if request.shard and request.config.images is not None:
         raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")

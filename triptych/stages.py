@@ -254,8 +254,7 @@ class _Work:
             plan.captions,
             self.team,
             cluster,
-            looks and looks.settled,
-            looks and looks.question.record(),
+            looks,
         )
         if plan.taken:
             from probes.stages.external_images.stage import take_in

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from probes.config.schema import Config
 from probes.execution.cluster.driver import ClusterWorkers
-from probes.execution.loop import Settled, note_damaged
+from probes.execution.loop import note_damaged
 from probes.execution.team import Team
 from probes.runs import directory, folders
 from probes.runs import parts as files
 from probes.runs.store import Run
+
+
+class EndingQuestion(Protocol):
+    """A question that ends a run: asked after each part, from the first on."""
+
+    def record(self) -> dict[str, Any]:
+        """Return what the record keeps of it before the first image."""
+
+    def settled(self, parts: int) -> bool:
+        """Return whether the first so many parts answer it."""
+
+    def enough(self) -> int | None:
+        """Return how many of the parts that are there, whoever made them, answer it; None while none do."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +47,8 @@ class StageCall:
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
     cluster : ClusterWorkers, optional
         Workers on other machines that make the parts in the place of the processes of this one.
-    settled : callable, optional
-        Told after each part how many there are, from the first on; whether they are enough.
-    registered : mapping, optional
-        What the record keeps, before the first image, of the question that ends the run.
+    question : EndingQuestion, optional
+        What ends the run before all parts are made.
     """
 
     passed: Mapping[str, Any] | None = None
@@ -47,8 +58,7 @@ class StageCall:
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
     cluster: ClusterWorkers | None = None
-    settled: Settled | None = None
-    registered: Mapping[str, Any] | None = None
+    question: EndingQuestion | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -65,8 +75,8 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.registered:
-            fields["stopping"] = dict(self.registered)
+        if self.question:
+            fields["stopping"] = self.question.record()
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

@@ -23,6 +23,7 @@ from probes.runs.parts import part_files, part_name, read_part, stage_of
 from probes.runs.selection import (
     BESIDE_SAMPLES,
     DRAWN,
+    ENOUGH,
     KEY,
     NESTED,
     OBJECTS,
@@ -145,6 +146,8 @@ def _triplets(run: Run, part: int) -> list[int]:
 def planned_triplets(run: Run) -> int:
     """Return how many triplets a run is to have."""
     config = run.config
+    if isinstance(enough := run.meta.get(ENOUGH), Mapping):
+        return int(enough["images"]) // (len(config.seeds) * len(config.indicators))
     if config.images is not None:
         return int((run.meta.get("taken_in") or {}).get("triplets", len(config.prompts)))
     return min(len(config.prompts), config.limit or len(config.prompts))

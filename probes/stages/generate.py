@@ -9,7 +9,7 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from probes.errors import UserError
 from probes.execution import batches, loop, shards
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
-from probes.execution.command import StageCall
+from probes.execution.command import EndingQuestion, StageCall
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.models import description, estimate, loading
@@ -117,23 +117,31 @@ def generate(
                     team,
                     processes=count,
                     progress=command.progress,
-                    settled=command.settled,
+                    settled=_asked(run, command),
                 )
 
         while not batches.fits_on_device(draw):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    if command.settled:
-        _record_enough(run, parts[:enough])
+    if command.question:
+        _record_enough(run, command.question, parts, enough)
     loop.record_generated(run, began)
 
 
-def _record_enough(run: Run, parts: Sequence[Part]) -> None:
-    """Record that a run has these parts and is to have no others."""
-    images = sum(part.images for part in parts)
-    counts = kinds.with_kinds(run, parts[0].paths, len(parts))
-    run.write_meta(parts=len(parts), images=images, **{KINDS: counts})
+def _asked(run: Run, command: StageCall) -> Callable[[int], bool] | None:
+    """Who is asked after each part: of a shared run about all parts that are there, as far as none is missing."""
+    question = command.question
+    if question is None or run.shard is None:
+        return question and question.settled
+    return lambda parts: question.enough() is not None
+
+
+def _record_enough(run: Run, question: EndingQuestion, parts: Sequence[Part], enough: int) -> None:
+    """Record how many parts the run is to have; of a run that is shared once that is known."""
+    found = question.enough() if run.shard else enough
+    if found is not None:
+        shards.record_enough(run, found, sum(part.images for part in parts[:found]))
 
 
 def _resolved(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,9 @@ from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.directory import another_run
+from probes.runs.kinds import kinds_of_capture
+from probes.runs.parts import part_files
+from probes.runs.selection import KINDS, number
 from probes.runs.store import Run
 
 
@@ -69,8 +74,23 @@ class Looks:
     config: Config
     question: Question
     _gap: GapOfPrompts | None = None
-    _read: int = 0  # prompts that `_gap` was made of
+    _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
+    _asked: int = 0  # parts that were asked about by `enough`
+    _enough: int | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return what ``run.json`` keeps of the question."""
+        return self.question.record()
+
+    def enough(self) -> int | None:
+        """Return how many parts, whoever made them and as far as none is missing, answer it; None while none do."""
+        there = self._there()
+        while self._asked < there and self._enough is None:
+            self._asked += 1
+            if self.settled(self._asked):
+                self._enough = self._asked
+        return self._enough
 
     def settled(self, parts: int) -> bool:
         """Return whether the first so many parts answer the question."""
@@ -84,29 +104,47 @@ class Looks:
         prompts = prompts_at_looks(self.config, self.question)[parts - 1]
         if not prompts:
             return None
-        if self._gap is None or self._read < prompts:
-            self._gap, self._read = self._gathered(), prompts
+        if self._gap is None or self._read < parts:
+            self._gap, self._read = self._gathered(parts), parts
         return self._gap.after(prompts, level=self.question.level, reach=self.question.reach)
 
-    def path(self, parts: int) -> Iterator[SequentialGap]:
-        """Yield what each look found at the first so many parts."""
+    def path(self) -> Iterator[SequentialGap]:
+        """Yield what each look found, at the parts that are there from the first on."""
+        parts = self._there()
+        if parts:
+            self._gap, self._read = self._gathered(parts), parts
         for part in range(1, parts + 1):
             if (look := self.at(part)) is not None:
                 yield look
+
+    def _there(self) -> int:
+        """How many parts there are, from the first to the first that is missing."""
+        kinds = [part_files(self.run.path / kind) for kind in kinds_of_capture(self.config.capture)]
+        there = set.intersection(*({number(file) for file in files} for files in kinds))
+        return next(part for part in count() if part not in there)
+
+    @property
+    def _captured(self) -> bool:
+        return definition(self.question.metric).needs == "captures"
+
+    def _of_parts(self, parts: int) -> Run:
+        """The run as if it had these parts and no others; it has read none yet."""
+        kinds = {kind: parts for kind in kinds_of_capture(self.config.capture)}
+        return Run(self.run.path, {**self.run.meta, KINDS: kinds})
 
     def _require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
         metric = definition(self.question.metric)
         column = f"{metric.site}:{metric.metric}"
-        if metric.needs == "captures" and column not in Run(self.run.path, self.run.meta).columns("captures"):
+        if self._captured and column not in self._of_parts(1).columns("captures"):
             raise UserError(
                 f"stop: expected {column} among what the run captures, found none: add {metric.site} to capture.sites,"
                 " or leave `stop` out"
             )
 
-    def _gathered(self) -> GapOfPrompts:
-        """Read what the run stores by now."""
-        run = Run(self.run.path, self.run.meta)  # which has read no part yet
+    def _gathered(self, parts: int) -> GapOfPrompts:
+        """Read the first so many parts."""
+        run = self._of_parts(parts)
         members = indicators(self.config)
         names = [member.name for member in members]
         metric = definition(self.question.metric)
