@@ -10,7 +10,7 @@ import numpy as np
 from lab.validate.statistics import words
 from lab.validate.statistics.words import WordWorld, draw_words
 from lab.validate.stopping.audits import PromptAudits, WordAudits
-from lab.validate.stopping.designs import MOST, Stopped, decided, rows
+from lab.validate.stopping.designs import MOST, StoppedAudits, decided, rows
 from lab.validate.stopping.worlds import LEANING, NULLS, PromptWorld
 
 SIZES, REFERENCES = (3, 3, 0), 3  # words a side and of the reference, as in the default configuration
@@ -66,7 +66,7 @@ def mean_gap(world: WordWorld, audits: int, seed: int = 0) -> tuple[float, float
 
 def decided_words(
     world: WordWorld, truth: float, part: int, audits: int = TOGETHER, seed: int = 0
-) -> Iterator[tuple[str, Stopped]]:
+) -> Iterator[tuple[str, StoppedAudits]]:
     """Yield where the audits of one part stop under each design."""
     drawn = _drawn(world, MOST, audits, _generator(world, seed, part))
     return decided(drawn, WORDS_DELTA, truth)
