@@ -76,10 +76,15 @@ def bars(result: Result) -> dict[str, Any]:
         return {}
     designs = [row["designs"] for row in leaning]
     own = [100 * of[STOPS]["mean"] / FIXED for of in designs]
-    few = [100 * of[FIXED_FEW]["leans"] / of[FIXED_FEW]["audits"] for of in designs]
+    few, found = (
+        [100 * of[name]["leans"] / of[name]["audits"] for of in designs] for name in (FIXED_FEW, STOPS)
+    )
     whole = [of[STOPS_BOUNDED]["mean"] / of[STOPS]["mean"] for of in designs]
     return {
-        **{name: (min(some), max(some)) for name, some in (("leaning", own), ("few", few), ("whole", whole))},
+        **{
+            name: (min(some), max(some))
+            for name, some in (("leaning", own), ("few", few), ("found", found), ("whole", whole))
+        },
         "shared": _small([row for row in nulls if result["pools"][row["world"]]["noise"] != INDEPENDENT]),
         "independent": _small(
             [row for row in nulls if result["pools"][row["world"]]["noise"] == INDEPENDENT]
