@@ -34,7 +34,7 @@ def question(within: float, most: int = MOST) -> StopQuestion:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StoppedAudits:
     """Where audits stopped; arrays have shape (n_audits,).
 
     Attributes
@@ -68,7 +68,9 @@ class Stopped:
         }
 
 
-def by_interval(audits: Audits, asked: StopQuestion, levels: Mapping[int, float], truth: float) -> Stopped:
+def by_interval(
+    audits: Audits, asked: StopQuestion, levels: Mapping[int, float], truth: float
+) -> StoppedAudits:
     """Return where audits stop that look at the usual interval, at a level of its own after each number of prompts."""
     count = audits.values.shape[1]
     prompts, answer = np.full(count, max(levels)), np.full(count, OPEN, dtype="U16")
@@ -84,12 +86,12 @@ def by_interval(audits: Audits, asked: StopQuestion, levels: Mapping[int, float]
         still = still[answer[still] == OPEN]
         if not len(still):
             break
-    return Stopped(prompts, answer, covered)
+    return StoppedAudits(prompts, answer, covered)
 
 
 def by_itself(
     audits: Audits, asked: StopQuestion, reach: str, truth: float, seen: Mapping[int, Usual]
-) -> Stopped:
+) -> StoppedAudits:
     """Return where audits stop by themselves.
 
     An interval ends where the capital reaches its bound. Whether it leaves out a point is asked of the capital at that
@@ -140,12 +142,12 @@ def by_itself(
         told, holds = asked.answer(found), found.low <= truth <= found.high
         if (told, holds) != (answer[audit], covered[audit]):
             raise ArithmeticError(f"audit {audit}: expected {told!r} as a run answers, got {answer[audit]!r}")
-    return Stopped(prompts, answer, covered)
+    return StoppedAudits(prompts, answer, covered)
 
 
 def decided(
     audits: Audits, delta: float, truth: float, *, bounded: bool = True, most: int = MOST
-) -> Iterator[tuple[str, Stopped]]:
+) -> Iterator[tuple[str, StoppedAudits]]:
     """Yield where the same audits stop under each design.
 
     Parameters
@@ -175,18 +177,18 @@ def decided(
         yield name, by_interval(audits, asked, levels, truth)
 
 
-def rows(parts: Iterable[Iterable[tuple[str, Stopped]]], truth: float, delta: float) -> dict[str, Any]:
+def rows(parts: Iterable[Iterable[tuple[str, StoppedAudits]]], truth: float, delta: float) -> dict[str, Any]:
     """Return the row of each design over audits that were decided in several parts."""
-    of: dict[str, list[Stopped]] = {}
+    of: dict[str, list[StoppedAudits]] = {}
     for part in parts:
         for name, stopped in part:
             of.setdefault(name, []).append(stopped)
     return {
-        name: Stopped(*(np.concatenate([getattr(one, field) for one in some]) for field in _FIELDS)).row(
-            truth, delta
-        )
+        name: StoppedAudits(
+            *(np.concatenate([getattr(one, field) for one in some]) for field in _FIELDS)
+        ).row(truth, delta)
         for name, some in of.items()
     }
 
 
-_FIELDS = tuple(Stopped.__dataclass_fields__)
+_FIELDS = tuple(StoppedAudits.__dataclass_fields__)

@@ -22,12 +22,13 @@ from lab.validate.stopping.designs import (
     STOPS,
     STOPS_BOUNDED,
 )
-from lab.validate.stopping.pools import NULL
 from lab.validate.stopping.simulation import WORDS_DELTA
 from lab.validate.stopping.worlds import DELTA, REACH
 
 FIGURE = "stopping"
 TYPE_I, COVERAGE = 0.055, 0.945  # what is missed is bold
+INDEPENDENT = "independent"
+APART = 4  # Monte Carlo errors of the mean gap of a world in which nothing leans, beyond which it is told
 SHORT = {
     STOPS: "stops itself",
     STOPS_BOUNDED: "whole range",
@@ -68,6 +69,39 @@ def misses(result: Result) -> Iterator[dict[str, Any]]:
                         yield {"world": row, "design": design, "of": name, **found}
 
 
+def bars(result: Result) -> dict[str, Any]:
+    """Return what real runs take: ranges over models that lean, and over those in which nothing does, in percent."""
+    leaning, nulls = (chosen(result, "runs", leaning=leaning) for leaning in (True, False))
+    if not (leaning and nulls):
+        return {}
+    designs = [row["designs"] for row in leaning]
+    own = [100 * of[STOPS]["mean"] / FIXED for of in designs]
+    few, found = (
+        [100 * of[name]["leans"] / of[name]["audits"] for of in designs] for name in (FIXED_FEW, STOPS)
+    )
+    whole = [of[STOPS_BOUNDED]["mean"] / of[STOPS]["mean"] for of in designs]
+    return {
+        **{
+            name: (min(some), max(some))
+            for name, some in (("leaning", own), ("few", few), ("found", found), ("whole", whole))
+        },
+        "shared": _small([row for row in nulls if result["pools"][row["world"]]["noise"] != INDEPENDENT]),
+        "independent": _small(
+            [row for row in nulls if result["pools"][row["world"]]["noise"] == INDEPENDENT]
+        ),
+    }
+
+
+def _small(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the least share of audits that are told to be small, and the range of prompts, in percent."""
+    own = [row["designs"][STOPS] for row in rows]
+    prompts = [100 * of["mean"] / FIXED for of in own] or [np.nan]
+    return {
+        "small": min((100 * of["small"] / of["audits"] for of in own), default=np.nan),
+        "share": (min(prompts), max(prompts)),
+    }
+
+
 def page(result: Result) -> str:
     """Return the page."""
     some = next(row for row in result["rows"] if row["part"] == "prompts")
@@ -86,7 +120,8 @@ def page(result: Result) -> str:
         label_of=label_of,
         misses=list(misses(result)),
         pools=result["pools"],
-        null=NULL,
+        bars=bars(result),
+        apart=[row for row in result["rows"] if "gap" in row and abs(row["gap"][0]) > APART * row["gap"][1]],
         **{"fewest": FEWEST, "every": EVERY, "most": MOST, "fixed": FIXED, "delta": DELTA},
         **{"words_delta": WORDS_DELTA, "reach": REACH, "audits": some["designs"][STOPS]["audits"]},
     )

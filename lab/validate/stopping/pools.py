@@ -28,7 +28,7 @@ from probes.errors import UserError
 from probes.runs.store import Run
 
 MEASURES = {"z0": "cosine", "ssim": "ssim"}  # measure of a configuration, and its name in tables
-STEP = 1e-4  # similarities are kept to so much
+STEP = 1e-5  # similarities are kept to so much
 ORDERS = 60
 STEPS = 10
 LONG_RUNS = {  # the model and the noise of each
@@ -167,8 +167,7 @@ def replayed(name: str, pool: Mapping[str, Any], measure: str, orders: int = ORD
     truth = 0.0 if pool["model"].endswith(NULL) else gap
     designs = rows([decided(audits, delta, truth, most=len(audits.values))], truth, delta)
     sd = float(audits.values[:, 0].std(ddof=1))
-    for stops in (STOPS, STOPS_BOUNDED):
-        designs[stops]["images"] = round(designs[stops]["mean"] * sum(map(len, pool["words"].values())))
+    words = sum(map(len, pool["words"].values()))
     return {
         "part": "runs",
         "world": name,
@@ -178,6 +177,7 @@ def replayed(name: str, pool: Mapping[str, Any], measure: str, orders: int = ORD
         "d_z": round(gap / sd, 2),
         "delta": delta,
         "prompts": len(audits.values),
+        "images": {name: round(designs[name]["mean"] * words) for name in (STOPS, STOPS_BOUNDED)},
         "designs": designs,
     }
 

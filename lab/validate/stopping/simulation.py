@@ -10,7 +10,7 @@ import numpy as np
 from lab.validate.statistics import words
 from lab.validate.statistics.words import WordWorld, draw_words
 from lab.validate.stopping.audits import PromptAudits, WordAudits
-from lab.validate.stopping.designs import MOST, Stopped, decided, rows
+from lab.validate.stopping.designs import MOST, StoppedAudits, decided, rows
 from lab.validate.stopping.worlds import LEANING, NULLS, PromptWorld
 
 SIZES, REFERENCES = (3, 3, 0), 3  # words a side and of the reference, as in the default configuration
@@ -40,21 +40,33 @@ def of_words(world: WordWorld, audits: int, seed: int = 0) -> dict[str, Any]:
         decided_words(world, truth, start // TOGETHER, min(TOGETHER, audits - start), seed)
         for start in range(0, audits, TOGETHER)
     )
-    return _row("words", world.name, truth, WORDS_DELTA, rows(parts, truth, WORDS_DELTA))
+    return word_row(world, truth, rows(parts, truth, WORDS_DELTA), seed)
+
+
+def word_row(world: WordWorld, truth: float, designs: dict[str, Any], seed: int = 0) -> dict[str, Any]:
+    """Return what is stored of a world of words: also its mean gap, where it is meant to be 0."""
+    row = _row("words", world.name, truth, WORDS_DELTA, designs)
+    if world.lean:
+        return row
+    return {**row, "gap": [round(value, 4) for value in mean_gap(world, TRUTH // 4, seed)]}
 
 
 def true_gap(world: WordWorld, seed: int = 0) -> float:
-    """Return the gap of a world over other prompts and other words: 0 where nothing leans."""
-    if not world.lean:
-        return 0.0
+    """Return the gap of a world over other prompts and other words: 0 where no side is meant to be nearer."""
+    return mean_gap(world, TRUTH, seed)[0] if world.lean else 0.0
+
+
+def mean_gap(world: WordWorld, audits: int, seed: int = 0) -> tuple[float, float]:
+    """Return the mean gap of many audits of few prompts, which may be other than 0 where nothing leans; its error."""
     rng = _generator(world, seed, TRUTH)
-    drawn = [_drawn(world, TRUTH_PROMPTS, TOGETHER, rng) for _ in range(0, TRUTH, TOGETHER)]
-    return float(np.mean([some.values.mean() for some in drawn]))
+    drawn = [_drawn(world, TRUTH_PROMPTS, TOGETHER, rng) for _ in range(0, audits, TOGETHER)]
+    gaps = np.concatenate([some.values.mean(axis=0) for some in drawn])
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
 
 
 def decided_words(
     world: WordWorld, truth: float, part: int, audits: int = TOGETHER, seed: int = 0
-) -> Iterator[tuple[str, Stopped]]:
+) -> Iterator[tuple[str, StoppedAudits]]:
     """Yield where the audits of one part stop under each design."""
     drawn = _drawn(world, MOST, audits, _generator(world, seed, part))
     return decided(drawn, WORDS_DELTA, truth)

@@ -15,7 +15,7 @@ from lab.validate.stopping.designs import (
     GROUPS,
     PEEKING,
     STOPS,
-    Stopped,
+    StoppedAudits,
     by_itself,
     decided,
     question,
@@ -105,7 +105,7 @@ def test_peeking_is_a_t_test_at_every_look():
 
 def test_rows_count_what_is_wrong():
     def some(*answers):
-        return Stopped(np.array([12, 20, 60]), np.array(answers), np.array([True, True, False]))
+        return StoppedAudits(np.array([12, 20, 60]), np.array(answers), np.array([True, True, False]))
 
     parts = [[(STOPS, some(FIRST, SECOND, OPEN))], [(STOPS, some(EQUIVALENCE, FIRST, OPEN))]]
     null, at_delta, leaning = (rows(parts, truth, 0.5)[STOPS] for truth in (0.0, 0.5, 0.2))
