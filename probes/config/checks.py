@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from probes.config.types import IMAGES, PERSON, fail, has_template, one_person
 
+FEWEST = 6  # prompts, of fewer than which no direction is told
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
 SYSTEM_PROMPT = "system_prompt"  # what stands in the place of the model's own
@@ -241,9 +242,5 @@ def check_stop(config: Any) -> None:
         )
     if config.clustered:
         raise fail("expected the processes of one machine, got a cluster: leave one of both out", at=at)
-    if len(config.prompts[: config.limit]) < config.stop.fewest:
-        raise fail(
-            f"expected at least `fewest` ({config.stop.fewest}) prompts, got {len(config.prompts[: config.limit])}:"
-            " give more, or leave it out",
-            at=at,
-        )
+    if (prompts := len(config.prompts[: config.limit])) < FEWEST:
+        raise fail(f"expected at least {FEWEST} prompts, got {prompts}: give more, or leave it out", at=at)

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from probes.config.checks import FEWEST
 from probes.config.types import Positive, Section, Seed, option
 
-FEWEST = 6  # prompts, of fewer than which no direction is told
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
@@ -43,7 +43,7 @@ class Stop(Section):
     ] = None
     fewest: Annotated[
         Annotated[int, Field(ge=FEWEST)],
-        option("Prompts before the first look.", unit="prompts", example=24),
+        option("Prompts before the first look, or all where there are fewer.", unit="prompts", example=24),
     ] = 12
     every: Annotated[
         Positive | None,

@@ -66,7 +66,7 @@ class StopQuestion:
                 "stop: expected a primary measure of the model or of pairs of pictures (t, z0, ssim, diff_pix), got"
                 f" `{config.measure.primary}`: set measure.primary, or leave `stop` out"
             )
-        within = config.stop.within
+        within, most = config.stop.within, len(config.prompts[: config.limit])
         if within is None:
             within = config.measure.equivalence.get(metric.metric, metric.least_delta)
         return cls(
@@ -76,9 +76,9 @@ class StopQuestion:
             contrasts(config)[0],
             within,
             config.measure.level,
-            config.stop.fewest,
+            min(config.stop.fewest, most),
             config.stop.every or 1,
-            len(config.prompts[: config.limit]),
+            most,
             config.stop.reach,
         )
 

@@ -143,7 +143,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def text_of(result: Result) -> str:
-    """Return what is stored, a row a line."""
+    """Return what is stored, with one row on each line."""
     fields = [f'"{name}": {json.dumps(result[name])}' for name in result if name != "rows"]
     rows = ",\n".join(json.dumps(row) for row in result["rows"])
     return "{\n" + ",\n".join([*fields, f'"rows": [\n{rows}\n]']) + "\n}\n"

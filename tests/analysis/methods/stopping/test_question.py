@@ -96,6 +96,13 @@ def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
     assert prompts_at_looks(one, StopQuestion.of(one)) == expected
 
 
+def test_of_few_prompts_the_one_look_is_at_the_end():
+    few = Config(prompts=PROMPTS[:8], stop={}, generate={"part_triplets": 3})
+    question = StopQuestion.of(few)
+    assert question.fewest == 8
+    assert prompts_at_looks(few, question) == [0, 0, 8]
+
+
 def test_the_table_and_the_words_say_the_same():
     question = StopQuestion.of(config(question="direction"))
     table = looks_table(question, [look(-math.inf, math.inf, 16), look(0.01, 0.21)])
@@ -128,7 +135,7 @@ def test_a_small_gap_takes_more_prompts():
             "expected prompts that are independent, got `sampler.noise: shared`",
         ),
         ({"cluster": {"address": "auto"}}, "expected the processes of one machine, got a cluster"),
-        ({"limit": 8}, r"expected at least `fewest` \(12\) prompts, got 8"),
+        ({"limit": 5}, "expected at least 6 prompts, got 5"),
         (
             {"indicators": {"neutral": "person", "feminine": "woman"}},
             "expected words that are compared, got no contrast",
