@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.templates import render
 from probes.toyworld import TRANSFORMERS, WEIGHTS
-from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.dit.truth import REST, WiredModel, wired_models
 from probes.toyworld.located.truth import TIMES, LocatedModel, located_models
 
 REFERENCE = "toyworld"
@@ -31,9 +31,7 @@ def wired_section(folder: Path = WEIGHTS / "wired") -> str:
         rows.append(
             {
                 "name": name,
-                "place": " and ".join(f"`{site}`" for site in model.sites) or "nowhere"
-                if model
-                else "not by wiring",
+                "place": _entrance(model) if model else "not by wiring",
                 "gain": f"{model.gain:g}" if model else "–",
                 "effect": measured["total_effect"],
                 "neutral": measured["means"]["neutral"],
@@ -41,6 +39,12 @@ def wired_section(folder: Path = WEIGHTS / "wired") -> str:
             }
         )
     return render("toyworld_wired", reference=reference, rows=rows)
+
+
+def _entrance(model: WiredModel) -> str:
+    """Return where the word enters a transformer, in a cell of the table."""
+    where = " and ".join(f"`{site}`" for site in model.sites) or "nowhere"
+    return f"{where}, all tokens but the word's" if model.positions == REST else where
 
 
 def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:

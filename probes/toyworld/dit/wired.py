@@ -2,15 +2,16 @@
 
 The pipeline encodes each prompt as it stands and, unseen by hooks, with its indicator word replaced by the neutral one,
 which has as many tokens. The transformer is given both and reads the channels that are wired from the first, all others
-from the second, the difference of both times a gain. Or one joint block alone is wired: the blocks up to it run on the
-text as it stands, unseen by hooks, and the keys and values that the block makes of it are those with which it runs on
-the neutral text. No weight differs from `toyworld-dit`'s.
+from the second, the difference of both times a gain. Of the channels it may read all tokens or those around the word
+alone. Or one joint block alone is wired: the blocks up to it run on the text as it stands, unseen by hooks, and the
+keys and values that the block makes of it are those with which it runs on the neutral text. No weight differs from
+`toyworld-dit`'s.
 """
 
 import copy
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -19,9 +20,10 @@ import torch
 from diffusers import SD3Transformer2DModel
 from torch import Tensor, nn
 
+from hooks.prompt.spans import encode, tokens_of_words
 from probes.errors import UserError
 from probes.toyworld.dit.pipeline import ToyTransformerPipeline
-from probes.toyworld.dit.truth import CHANNELS, WiredModel
+from probes.toyworld.dit.truth import ALL, CHANNELS, REST, WiredModel
 from probes.toyworld.world import group_of_words
 
 STANDS_FOR = {False: "person", True: "people"}  # in place of any indicator word of this number
@@ -44,6 +46,17 @@ def neutral(prompt: str) -> str:
     """
     words = group_of_words()
     return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
+
+
+def tokens_of_indicators(prompts: Sequence[str], tokenizer: Any, length: int) -> Tensor:
+    """Return at which of its tokens each prompt has an indicator word, bool, shape (prompts, length)."""
+    found = torch.zeros(len(prompts), length, dtype=torch.bool)
+    for row, (_, offsets) in enumerate(encode(tokenizer, prompts, "prompt")):
+        spans = [word.span() for word in _any_indicator().finditer(prompts[row])]
+        found[
+            row, [place for word in tokens_of_words(offsets, spans) for place in word if place < length]
+        ] = True
+    return found
 
 
 def twin(module: nn.Module) -> nn.Module:
@@ -97,11 +110,13 @@ class WiredTransformer(SD3Transformer2DModel):
     """A transformer that reads some of the text from the prompt and the rest from the neutral prompt.
 
     Beside what the transformer of Stable Diffusion 3 takes, ``joint_attention_kwargs`` holds `NEUTRAL`: states and
-    pooled text of the neutral prompts. Without it, as in a call for shapes, the whole text is the prompt's.
+    pooled text of the neutral prompts, and which tokens are indicator words'. Without it, as in a call for shapes, the
+    whole text is the prompt's.
     """
 
     clip_tokens = 0
     channels: tuple[str, ...] = CHANNELS
+    positions: str = ALL
     block: int | None = None
     gain: float = 1.0
 
@@ -119,13 +134,14 @@ class WiredTransformer(SD3Transformer2DModel):
         transformer.__class__ = cls
         assert isinstance(transformer, cls)
         transformer.channels, transformer.block, transformer.gain = model.channels, model.block, model.gain
-        transformer.clip_tokens = clip_tokens
+        transformer.clip_tokens, transformer.positions = clip_tokens, model.positions
         if model.block is not None:
             attention = transformer.transformer_blocks[model.block].attn
             attention.add_k_proj = TextProjection.of(attention.add_k_proj)
             attention.add_v_proj = TextProjection.of(attention.add_v_proj)
         wired = [float(name in model.channels) for name in CHANNELS]
         wired += [-1.0 if model.block is None else model.block, model.gain]
+        wired += [1.0] * (model.positions == REST)
         transformer.register_buffer("wiring", torch.tensor(wired))
         return transformer
 
@@ -141,15 +157,18 @@ class WiredTransformer(SD3Transformer2DModel):
     ) -> Any:
         """Return the velocity, as the transformer of Stable Diffusion 3 does."""
         arguments = dict(joint_attention_kwargs or {})
-        texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
+        nowhere = encoder_hidden_states.new_zeros(encoder_hidden_states.shape[:2], dtype=torch.bool)
+        texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections, nowhere))
         # of a further call with the conditional half alone the neutral text is the second half, too
-        states, pooled = (text[-len(hidden_states) :] for text in texts)
+        states, pooled, words = (text[-len(hidden_states) :] for text in texts)
         if "pooled" in self.channels:
             pooled = self._louder(pooled, pooled_projections)
         own = states.clone()
         for name, where in (("clip", slice(self.clip_tokens)), ("t5", slice(self.clip_tokens, None))):
             if name in self.channels:
                 own[:, where] = self._louder(states[:, where], encoder_hidden_states[:, where])
+        if self.positions == REST:
+            own = torch.where(words[..., None], states, own)
         call = {
             "hidden_states": hidden_states,
             "pooled_projections": pooled,
@@ -228,7 +247,8 @@ class WiredPipeline(ToyTransformerPipeline):
         prompts = [prompt] if isinstance(prompt, str) else prompt
         negatives = [negative] * len(prompts) if isinstance(negative, str) else negative
         guided = settings.get("do_classifier_free_guidance", True)
-        texts = [neutral(text) for text in ([*negatives, *prompts] if guided else prompts)]
+        given_texts = [*negatives, *prompts] if guided else prompts
+        texts = [neutral(text) for text in given_texts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
         kept = ("device", "clip_skip", "max_sequence_length")
         states, _, pooled, _ = self.unseen.encode_prompt(
@@ -238,10 +258,18 @@ class WiredPipeline(ToyTransformerPipeline):
             do_classifier_free_guidance=False,
             **{name: settings[name] for name in kept if name in settings},
         )
+        tokens = (self.tokenizer.model_max_length, states.shape[1] - self.tokenizer.model_max_length)
+        words = torch.cat(
+            [
+                tokens_of_indicators(given_texts, tokenizer, length)
+                for tokenizer, length in zip((self.tokenizer, self.tokenizer_3), tokens, strict=True)
+            ],
+            1,
+        )
         images = settings.get("num_images_per_prompt", 1)
         rows = [once.index(text) for text in texts for _ in range(images)]
         self._joint_attention_kwargs = {
             **(getattr(self, "_joint_attention_kwargs", None) or {}),  # none outside of a call
-            NEUTRAL: (states[rows], pooled[rows]),
+            NEUTRAL: (states[rows], pooled[rows], words.repeat_interleave(images, 0).to(states.device)),
         }
         return found

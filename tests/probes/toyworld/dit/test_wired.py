@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS, WIRED, bundled_folder
 from probes.toyworld.dit.truth import CHANNELS, wired_models
-from probes.toyworld.dit.wired import neutral
+from probes.toyworld.dit.wired import neutral, tokens_of_indicators
 from probes.toyworld.world import group_of_words
 
 PAIR = ["a person in a hat", "a lady in a hat"]
@@ -37,6 +37,8 @@ def swap_first(values):
 
 def hooked(pipe, place):
     """The modules of a place, and a hook that gives row 0 what row 1 has there."""
+    if place == "dit.in.text":
+        return [pipe.transformer.context_embedder], lambda module, args, out: swap_first(out)
     if place == "text.pooled":
         return [pipe.transformer.time_text_embed.text_embedder], lambda module, args: (swap_first(args[0]),)
     if place.startswith("dit.block"):
@@ -98,6 +100,41 @@ def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
         assert expected(name, place) in (found, None), (place, found)
     whole = [site.removesuffix(".embeddings") for site in model.sites]  # at every step
     assert np.array_equal(swapped(pipe, *whole)[0], plain[2][1])
+
+
+def test_the_word_may_enter_by_the_tokens_around_it_alone(pipes):
+    pipe = pipes["toyworld-dit-template"]
+    own, donor = drawn(pipe)
+    ids = [
+        tokenizer(PAIR, padding="max_length").input_ids for tokenizer in (pipe.tokenizer, pipe.tokenizer_3)
+    ]
+    neutral, lady = (torch.tensor([*clip, *t5]) for clip, t5 in zip(*ids, strict=True))
+    inside = neutral != lady
+    assert inside.sum() == 2  # a token of CLIP's, and one of T5's
+
+    def swapped_at(places):
+        def swap(module, args, output):
+            return torch.where(places[:, None], swap_first(output), output)
+
+        handle = pipe.transformer.context_embedder.register_forward_hook(swap)
+        image = drawn(pipe)[0]
+        handle.remove()
+        return image
+
+    assert np.array_equal(swapped_at(inside), own)
+    assert np.array_equal(swapped_at(~inside), donor)
+
+
+def test_tokens_of_indicator_words(pipes):
+    pipe = pipes["toyworld-dit-template"]
+    texts = ["a lady with two Gentlemen", "a hat", "a womanly person"]
+    found = tokens_of_indicators(texts, pipe.tokenizer, 9)
+    assert found.shape == (3, 9) and not found[1].any()
+    for text, words, row in zip(texts, ["lady gentlemen", "", "person"], found, strict=True):
+        tokens = pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids)
+        inside = [token for token, one in zip(tokens, row.tolist(), strict=False) if one]
+        assert "".join(inside).replace("</w>", " ").strip() == words
+    assert not tokens_of_indicators(texts, pipe.tokenizer, 2).any()  # cut off
 
 
 def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
