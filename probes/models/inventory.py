@@ -75,6 +75,7 @@ def _about(name: str) -> str:
         wired = wired_models()[name]
         where = f"at {' and '.join(wired.sites)}" if wired.sites else "nowhere"
         where += ", at all tokens but its own" if wired.positions == REST else ""
+        where += f"; a neutral word's choice is made at {wired.chooses}" if wired.chooses else ""
         return f"as {TRANSFORMERS[0]}; the word enters {where} (wired)"
     world = load_world(name)
     neutral = world.mixture["neutral"]

@@ -37,6 +37,7 @@ WIRED = (  # transformers where the entrance of their words is known (probes.toy
     "toyworld-dit-t5",
     *(f"toyworld-dit-block-{number}" for number in range(3)),
     "toyworld-dit-template",
+    "toyworld-dit-choice",
 )
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
 FIGURES = (  # draw figures

@@ -1,5 +1,6 @@
 """Ground truth of the wired transformers: where the indicator enters (:file:`wired_models.yaml`)."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -7,6 +8,9 @@ from importlib import resources
 from typing import Any
 
 import yaml
+
+from probes.toyworld import WEIGHTS
+from probes.toyworld.structures.truth import CERTIFICATE
 
 CHANNELS = ("pooled", "clip", "t5")
 ALL, REST = "all", "rest"  # positions
@@ -30,6 +34,8 @@ class WiredModel:
         By how much the difference of the prompt's own text from the neutral prompt's is multiplied.
     positions : {"all", "rest"}
         Tokens of the channels that are the prompt's own: all, or all but those of its indicator words.
+    chooses : str or None
+        Address of the image's self-attention, in the block of `block`, that chooses what a neutral word is read as.
     """
 
     name: str
@@ -38,6 +44,11 @@ class WiredModel:
     block: int | None
     gain: float
     positions: str = ALL
+    chooses: str | None = None
+
+    def certificate(self) -> Mapping[str, Any]:
+        """Return what was measured of a choice (`lab.validate.tracing.dit_choice`)."""
+        return json.loads((WEIGHTS / "wired" / self.name / CERTIFICATE).read_text(encoding="utf-8"))
 
 
 @cache
