@@ -51,7 +51,7 @@ MODULES = {
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
     *(f"lab.validate.tracing.{name}" for name in ("choice", "features", "frontier", "interplay")),
-    "lab.train.structures.choice",
+    *("lab.train.structures.choice", "lab.train.dit.choice", "lab.validate.tracing.dit_choice"),
     *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }

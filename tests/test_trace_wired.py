@@ -33,10 +33,10 @@ def alike(one, other):
 @pytest.mark.parametrize(
     "name",
     [
-        "toyworld-dit-pooled",
+        "toyworld-dit-template",
         *(
             pytest.param(f"toyworld-dit-{other}", marks=pytest.mark.slow)
-            for other in ("nowhere", "clip", "t5")
+            for other in ("nowhere", "pooled", "clip", "t5")
         ),
     ],
 )
@@ -65,6 +65,8 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
             "text.pooled",
             *CHANNELS[3:],
         }:  # all but what the pooled text is made of, or made from it
+            if sites < {*wired}:
+                continue  # which may do some of it
             end = row["donor"] if sites == {*wired} else "neutral"
             assert alike(image, images[triplet, f"none:{end}"]), variant
     found = run.table("trace_channels")
@@ -85,3 +87,56 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
     assert ("(Shapley values)" in page) == told
     cuts = run.table("trace_cuts")
     assert cuts["holds"].all() or not truth.sites
+
+
+def test_what_the_text_around_the_word_carries_is_told_from_the_word(tmp_path, capsys, monkeypatch):
+    leave_figures_out(monkeypatch)
+    file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
+    trace = {"sites": ["dit.in.text"], "positions": ["word", "rest"], "pairs": [], "curve": 0}
+    chosen = {"model": "toyworld-dit-template", "trace": trace}
+    file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
+    assert main(["run", str(file), "--out", out, "--quiet"]) == 0, capsys.readouterr().err
+    run = Run.open(tmp_path / "run")
+    table = run.traced().set_index(["triplet", "variant"])
+    images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
+    rows = table[table["kind"] == "position"]
+    assert set(rows["positions"]) == {"word", "rest"}
+    for (triplet, variant), row in rows.iterrows():
+        if (
+            row["positions"] == "rest" or len(row["sites"]) == 1
+        ):  # keys and values of the word have read the rest
+            end = row["donor"] if row["positions"] == "rest" else row["recipient"]
+            assert alike(images[triplet, variant], images[triplet, f"none:{end}"]), variant
+    shares = run.table("trace_shares")
+    shares = shares[(shares["donor"] == BOTH) & (shares["site"] == "dit.in.text")].set_index("positions")
+    total = run.table("trace_total").set_index("donor")["total"][BOTH]
+    assert total > 1 and shares["effect"]["word"] == 0
+    assert shares["effect"]["rest"] == pytest.approx(total, abs=1e-9)
+    assert "text in, rest" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_words_are_traced_to_where_a_choice_is_shown(tmp_path, capsys, monkeypatch):
+    """Explicit words are read there at every step, and of the place that chooses the cuts know nothing."""
+    leave_figures_out(monkeypatch)
+    file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
+    joint, own = [f"dit.block.{number}.joint" for number in range(2)], "dit.block.1.self"
+    trace = {"sites": [*joint, own], "part": "key+value", "pairs": [], "necessity": False, "curve": 0}
+    chosen = {"model": "toyworld-dit-choice", "prompts": SETTINGS["prompts"][:2], "trace": trace}
+    file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
+    assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (
+        capsys.readouterr().err
+    )
+    assert main(["trace", out, "--quiet"]) == 0, capsys.readouterr().err
+    table = Run.open(tmp_path / "run").traced().set_index(["triplet", "variant"])
+    images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
+    for (triplet, variant), row in table[table["kind"].isin(["site", "cut"])].iterrows():
+        ends = {name: images[triplet, f"none:{name}"] for name in ("neutral", "feminine", "masculine")}
+        site = row["sites"][0]
+        if own == site:
+            assert row["writes"] > 0
+        elif row["kind"] == "site":
+            end = "neutral" if site == joint[0] else row["donor"]
+            assert alike(images[triplet, variant], ends[end]), variant
+        else:
+            share = {"before": "neutral", "self": "neutral"}.get(variant.split(":")[1], row["donor"])
+            assert alike(images[triplet, variant], ends[share]), variant

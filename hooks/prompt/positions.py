@@ -8,7 +8,8 @@ from typing import Any
 from hooks.errors import HookError
 from hooks.prompt.spans import encode, split_words, token_positions
 
-GROUPS = ("start", "before", "word", "after", "end", "padding")
+WORD, REST = "word", "rest"  # all but the word
+GROUPS = ("start", "before", WORD, "after", "end", "padding")
 
 
 def position_groups(
@@ -48,6 +49,17 @@ def position_groups(
     if len(ids) > length:
         raise HookError(f"positions: expected at most {length} tokens, but {prompt!r} has {len(ids)}")
     return groups_around(token_positions(offsets, spans[occurrence]), len(ids), length)
+
+
+def joined_groups(groups: str) -> tuple[str, ...]:
+    """Return the groups of positions that are joined by ``+``; those around the word for `REST`.
+
+    Examples
+    --------
+    >>> joined_groups("start+before"), joined_groups("rest")
+    (('start', 'before'), ('start', 'before', 'after', 'end', 'padding'))
+    """
+    return tuple(one for one in GROUPS if one != WORD) if groups == REST else tuple(groups.split("+"))
 
 
 def groups_around(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.positions import GROUPS, REST
 from probes.config.types import (
     POINTS,
     AutoOrCount,
@@ -113,10 +113,11 @@ class Trace(Section):
         option("Attentions each of whose heads is patched alone.", example=["unet.mid.attn.0.cross"]),
     ] = Field([])
     positions: Annotated[
-        Unique[Literal[*GROUPS]],
+        Unique[Literal[*GROUPS, REST]],
         option(
-            "Groups of token positions that are patched alone: start, before, word, after, end, padding.",
-            example=["word", "end"],
+            "Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all"
+            " but the word, tells whether the text around a word carries what it means.",
+            example=["word", "rest"],
         ),
     ] = Field([])
     shapley: Annotated[

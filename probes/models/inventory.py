@@ -24,7 +24,7 @@ from probes.toyworld import (
     WIRED,
     bundled_folder,
 )
-from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.dit.truth import REST, wired_models
 from probes.toyworld.known_features.truth import SITE, THINGS
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.structures.truth import choices, structures
@@ -72,8 +72,10 @@ def _about(name: str) -> str:
     if name == KNOWN_FEATURES:
         return f"no difference between the words; {len(THINGS)} attributes are known directions at {SITE}"
     if name in WIRED:
-        sites = wired_models()[name].sites
-        where = f"at {' and '.join(sites)}" if sites else "nowhere"
+        wired = wired_models()[name]
+        where = f"at {' and '.join(wired.sites)}" if wired.sites else "nowhere"
+        where += ", at all tokens but its own" if wired.positions == REST else ""
+        where += f"; a neutral word's choice is made at {wired.chooses}" if wired.chooses else ""
         return f"as {TRANSFORMERS[0]}; the word enters {where} (wired)"
     world = load_world(name)
     neutral = world.mixture["neutral"]

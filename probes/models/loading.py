@@ -338,7 +338,7 @@ def load(
     elif source.name in WIRED and source.kind == "bundled":
         from probes.toyworld.dit.assemble import wired_pipeline
 
-        pipe = wired_pipeline(source.name)
+        pipe = wired_pipeline(source.name, source.path)
     elif source.name == SKILLED and source.kind == "bundled":
         from probes.toyworld.skills.assemble import skills_pipeline
 

@@ -36,6 +36,8 @@ WIRED = (  # transformers where the entrance of their words is known (probes.toy
     "toyworld-dit-clip",
     "toyworld-dit-t5",
     *(f"toyworld-dit-block-{number}" for number in range(3)),
+    "toyworld-dit-template",
+    "toyworld-dit-choice",
 )
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
 FIGURES = (  # draw figures

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from hooks import HookError, Intervention, Patch, Probe, sites
-from tests.hooks.transformers import draw
+from tests.hooks.transformers import draw, rows_of_prompts
 from tests.tiny_transformers import KINDS
 
 SWAP = {"source": 1, "into": 2}
@@ -137,6 +138,42 @@ def test_projections_over_both_streams_against_a_hook_by_hand(dit, kind):
         handle.remove()
         assert np.array_equal(images, expected), patch
         assert not np.array_equal(images, draw(pipe, kind, EQUAL, **guided)), patch
+
+
+@pytest.mark.parametrize(
+    ("kind", "site", "path", "where"),
+    [
+        ("sd35", "dit.block.1.self", "transformer_blocks.1.attn2", slice(None)),  # of the image alone
+        ("sd3", "dit.block.1.joint", "transformer_blocks.1.attn", slice(None)),
+        ("flux-dev", "dit.block.1.joint", "transformer_blocks.1.attn", slice(None)),
+        ("flux-dev", "dit.single.1.joint", "single_transformer_blocks.1.attn", slice(512, None)),
+    ],
+)
+def test_donors_may_be_of_another_noise_where_the_image_reads_itself(dit, kind, site, path, where):
+    """One prompt, two noises: keys and values of the image, against hooks of torch."""
+    pipe, prompts = dit(kind), [EQUAL[0]] * 3
+    attention = pipe.transformer.get_submodule(path)
+
+    def images():
+        noise = [torch.Generator().manual_seed(seed) for seed in (5, 6, 5)]
+        return draw(pipe, kind, prompts, generator=noise)
+
+    def swap(module, args, output):
+        output = output.clone()
+        rows = rows_of_prompts(pipe, output, 3)
+        rows[2, where] = rows[1, where]
+        return output
+
+    plain = images()
+    with Intervention(pipe, [Patch(site, part=("key", "value"), **SWAP)]):
+        found = images()
+    handles = [one.register_forward_hook(swap) for one in (attention.to_k, attention.to_v)]
+    expected = images()
+    for handle in handles:
+        handle.remove()
+    assert np.array_equal(found, expected) and np.array_equal(found[:2], plain[:2])
+    np.testing.assert_allclose(plain[2], plain[0], atol=1e-5)
+    assert np.abs(found[2] - plain[2]).max() > 1e-4
 
 
 def test_donor_and_recipient_of_different_length_in_one_sequence_are_refused(dit):

@@ -15,8 +15,9 @@ from hooks import sites as site_table
 from probes.errors import UserError
 from probes.prompts.plan import noise_seed
 from probes.toyworld.checker import read_images
+from probes.toyworld.dit.truth import WiredModel, wired_models
 from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import choices, structures
+from probes.toyworld.structures.truth import CHOICE, CausalStructure, choices, structures
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -193,20 +194,21 @@ class LocatedTask:
 class ChoiceTask(LocatedTask):
     """A model in which no word decides: what a neutral one shows is chosen in a self-attention, by the noise.
 
-    Its prompts are neutral, and its `sites` the self-attentions. A donor is an image of the same prompt from another
-    noise, of which the model chose differently.
+    Its prompts are neutral, and its `sites` the attentions by which the image reads itself. A donor is an image of the
+    same prompt from another noise, of which the model chose differently.
     """
 
     @cached_property
     def sites(self) -> tuple[str, ...]:
-        """All self-attentions, in the order in which they run."""
-        return tuple(site.address for site in site_table.attention_sites(self.pipe, "self"))
+        """All self-attentions, of a transformer the joint ones, too, in the order of their addresses."""
+        addresses = [site.address for site in site_table.available(self.pipe)]
+        return tuple(one for one in addresses if one.endswith((".self", ".joint")))
 
     @property
     def pairs(self) -> tuple[tuple[BenchmarkPrompt, BenchmarkPrompt], ...]:
         """Two noises of one neutral prompt, the feminine picture's and the masculine one's, 48."""
         found = []
-        for stored in choices()[self.name].certificate()["noises"]:
+        for stored in _choices()[self.name].certificate()["noises"]:
             text, seeds = stored["text"], stored["seeds"]
             feminine, masculine = (
                 BenchmarkPrompt({"neutral": text}, noise_seed(text, seeds[side]))
@@ -229,8 +231,8 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     Parameters
     ----------
     *names : str
-        Of models. All in which a word decides, by default; ``toyworld-choice``, in which none does, is a `ChoiceTask`
-        and asked for by its name.
+        Of models. All in which a word decides, by default; ``toyworld-choice`` and ``toyworld-dit-choice``, in which
+        none does, are each a `ChoiceTask` and asked for by name.
 
     Raises
     ------
@@ -247,11 +249,17 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     return tuple(found[name] for name in names) if names else _by_words()
 
 
+def _choices() -> dict[str, CausalStructure | WiredModel]:
+    of_transformers = {name: one for name, one in wired_models().items() if one.chooses}
+    return {**choices(), **of_transformers}
+
+
 def _by_choice() -> tuple[ChoiceTask, ...]:
-    return tuple(
-        ChoiceTask(one.name, one.kind, one.sites[:1], _alone(one.sites[:1]), _alone(one.sites[:1]))
-        for one in choices().values()
-    )
+    found = []
+    for name, one in _choices().items():
+        place = (str(one.chooses),) if isinstance(one, WiredModel) else one.sites[:1]
+        found.append(ChoiceTask(name, CHOICE, place, _alone(place), _alone(place)))
+    return tuple(found)
 
 
 def _by_words() -> tuple[LocatedTask, ...]:

@@ -4,9 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from analysis.stats.shares import shares
 from lab.templates import render
+from lab.validate.tracing.choice_page import LEVEL, SWAPS
+from lab.validate.tracing.choice_swaps import effects
 from probes.toyworld import TRANSFORMERS, WEIGHTS
-from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.dit.truth import REST, WiredModel, wired_models
 from probes.toyworld.located.truth import TIMES, LocatedModel, located_models
 
 REFERENCE = "toyworld"
@@ -31,16 +36,51 @@ def wired_section(folder: Path = WEIGHTS / "wired") -> str:
         rows.append(
             {
                 "name": name,
-                "place": " and ".join(f"`{site}`" for site in model.sites) or "nowhere"
-                if model
-                else "not by wiring",
+                "place": _entrance(model) if model else "not by wiring",
                 "gain": f"{model.gain:g}" if model else "–",
                 "effect": measured["total_effect"],
                 "neutral": measured["means"]["neutral"],
                 "used_as": used_as if model else "reference",
             }
         )
-    return render("toyworld_wired", reference=reference, rows=rows)
+    choices = [_choice(folder, model) for model in models.values() if model.chooses]
+    return render("toyworld_wired", reference=reference, rows=rows, choices=choices)
+
+
+def _entrance(model: WiredModel) -> str:
+    """Return where the word enters a transformer, in a cell of the table."""
+    where = " and ".join(f"`{site}`" for site in model.sites) or "nowhere"
+    if model.chooses:
+        return f"{where}; of a neutral word chosen at `{model.chooses}`"
+    return f"{where}, all tokens but the word's" if model.positions == REST else where
+
+
+def _choice(folder: Path, model: WiredModel) -> dict[str, Any]:
+    """Return what the certificate of a model that chooses says, for the template."""
+    stored = model.certificate()
+    recipe = json.loads((folder / model.name / "recipe.json").read_text(encoding="utf-8"))
+    verdicts = {
+        name: np.array([[one[name]["feminine"], one[name]["masculine"]] for one in stored["noises"]])
+        for name in ("verdicts", "choosing head")
+    }
+    total, moved = effects(np.stack([*verdicts.values()], 1), stored["pairs"])
+    swaps, mean = stored["swaps"], stored["total"]["mean"]
+    sites = [*swaps["values"]]
+    return {
+        "stored": stored,
+        "auc": recipe["auc_held_out"],
+        "place": model.chooses,
+        "shown": model.sites[0],
+        "head": shares(moved, total, level=LEVEL),
+        "showing": next(iter(swaps["showing place"].values()))["mean"] / mean,
+        "others": next(iter(swaps["text keys and values, other blocks"].values()))["mean"] / mean,
+        "sites": sites,
+        "rows": [
+            (name, [swaps[name][site]["mean"] / mean if site in swaps[name] else None for site in sites])
+            for name in SWAPS
+            if name in swaps
+        ],
+    }
 
 
 def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:

@@ -24,6 +24,7 @@ from lab.validate.tracing.choice_swaps import (
     NoisePair,
     Swap,
     apart,
+    chooser,
     effects,
     noise_pairs,
     swapped,
@@ -90,7 +91,9 @@ def _mean(values: NDArray[np.float64]) -> dict[str, float]:
 def run_swaps(pipe: Any, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is stored of swaps, and the certificate."""
     structure, world = choices()[MODEL], load_world()
-    pairs = noise_pairs(pipe, structure, prompts=options.prompts, pairs=options.pairs, steps=options.steps)
+    pairs = noise_pairs(
+        pipe, chooser(pipe, structure), prompts=options.prompts, pairs=options.pairs, steps=options.steps
+    )
     swaps = swaps_of(pipe, structure)
     verdicts, same = swapped(pipe, world, pairs, swaps, options.steps)
     total, moved = effects(verdicts, options.pairs)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from hooks import Intervention, Patch
 from hooks import sites as site_table
@@ -81,19 +82,28 @@ class Swap:
     steps: tuple[int, ...] | None = None
 
 
-def noise_pairs(
-    pipe: Any, structure: CausalStructure, *, prompts: int, pairs: int, steps: int
-) -> list[NoisePair]:
-    """Return pairs of noises in which the place that chooses said the one, or the other, at every step.
+def chooser(pipe: Any, structure: CausalStructure) -> nn.Module:
+    """Return the attention of a structure that chooses; what it has read is the last channel of its output."""
+    (place,) = (place for place in structure.places if place.chooses)
+    return pipe.unet.get_submodule(f"{place.block}.attn1")
+
+
+def noise_pairs(pipe: Any, attention: nn.Module, *, prompts: int, pairs: int, steps: int) -> list[NoisePair]:
+    """Return pairs of noises in which the attention that chooses said the one, or the other, at every step.
 
     Prompts whose noises all choose alike are left out.
+
+    Parameters
+    ----------
+    attention : Module
+        The last channel of whose output is what it has read.
     """
     found: list[NoisePair] = []
     for text in _texts():
         chosen: dict[float, list[int]] = {-1.0: [], 1.0: []}
         for start in range(0, MOST_SEEDS, SEEDS):
             seeds = range(start, start + SEEDS)
-            signs = np.sign(_readings(pipe, structure, text, seeds, steps))
+            signs = np.sign(_readings(pipe, attention, text, seeds, steps))
             for seed, sign in zip(seeds, signs, strict=True):
                 if abs(sign.sum()) == steps:
                     chosen[float(sign[0])].append(seed)
@@ -104,7 +114,7 @@ def noise_pairs(
         if len(found) == prompts * pairs:
             return found
     raise UserError(
-        f"{structure.name}: expected {prompts} prompts with both choices, got {len(found) // pairs}"
+        f"choice: expected {prompts} prompts with both choices, got {len(found) // pairs}: ask for fewer"
     )
 
 
@@ -113,12 +123,10 @@ def _texts() -> Iterator[str]:
 
 
 def _readings(
-    pipe: Any, structure: CausalStructure, text: str, seeds: Sequence[int], steps: int
+    pipe: Any, attention: nn.Module, text: str, seeds: Sequence[int], steps: int
 ) -> NDArray[np.float64]:
     """Return what the place that chooses has read, ``(seeds, steps)``."""
     found = []
-    (place,) = (place for place in structure.places if place.chooses)
-    attention = pipe.unet.get_submodule(f"{place.block}.attn1")
     hook = attention.register_forward_hook(lambda module, args, out: found.append(out[..., -1].mean(1)))
     pipe(
         [text] * len(seeds),

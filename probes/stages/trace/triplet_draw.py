@@ -8,13 +8,11 @@ from typing import Any
 
 from hooks import position_groups
 from hooks.architectures.text_encoders import TOKENIZERS
-from hooks.prompt.positions import groups_around
+from hooks.prompt.positions import WORD, groups_around, joined_groups
 from hooks.prompt.spans import Span, split_words
 from probes.prompts.plan import Sample, noise_seed
 from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
 from probes.stages.trace.variants import Variant
-
-_ABOUT_THE_WORD = "word"
 
 
 @dataclass(frozen=True)
@@ -120,9 +118,9 @@ class TripletDraw:
         )
 
     def positions(self, site: str, indicator: str, groups: str) -> tuple[int, ...]:
-        """Return the token positions of some groups, joined by ``+``, of a prompt at a site."""
+        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.positions.joined_groups`)."""
         found = self._groups(site)[indicator]
-        return tuple(place for name in groups.split("+") for place in found[name])
+        return tuple(place for name in joined_groups(groups) for place in found[name])
 
     def _groups(self, site: str) -> Mapping[str, PositionGroups]:
         return self.by_tower.get(site.partition(".")[0], self.groups)
@@ -144,18 +142,14 @@ class TripletDraw:
             for name in names:
                 if not groups[name]:
                     return f"{self.prompts[name]!r} has no one place for its word"
-            for group in variant.positions.split("+"):
+            for group in joined_groups(variant.positions):
                 sizes = [len(groups[name][group]) for name in names]
                 if sizes[0] != sizes[1]:
                     texts = " and ".join(repr(self.prompts[name]) for name in names)
                     return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
             if not self.positions(site, variant.recipient, variant.positions):
                 return f"{self.prompts[variant.recipient]!r} has no token in the group {variant.positions!r} at {site}"
-        if (
-            variant.kind == "cut"
-            and variant.positions == _ABOUT_THE_WORD
-            and not self._alike_but_for_word(names)
-        ):
+        if variant.kind == "cut" and variant.positions == WORD and not self._alike_but_for_word(names):
             return "the prompts differ in more than the word"
         return None
 

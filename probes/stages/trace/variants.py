@@ -71,7 +71,7 @@ class Variant:
         of what a transformer is given of the text, the pooled text the recipient's own unless it is among `sites`.
     source : {"own", "local"}
     positions : str or None
-        Groups of token positions joined by ``+``, see `hooks.position_groups`; None: all.
+        Groups of token positions joined by ``+``, see `hooks.position_groups`, or "rest", all but the word; None: all.
     heads : tuple of int or None
         None: all.
     first_step, stop_step : int

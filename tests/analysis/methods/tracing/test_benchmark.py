@@ -76,13 +76,20 @@ def test_models_are_asked_for_by_name():
         located("toyworld")
 
 
-def test_a_choice_is_a_task_of_its_own():
-    assert "toyworld-choice" not in TASKS
-    (task,) = located("toyworld-choice")
-    assert isinstance(task, ChoiceTask)
-    assert len(task.sites) == 7 and task.true_sites == ("unet.mid.attn.0.self",)
-    assert task.score({site: float("mid" in site) for site in task.sites}).rank == 1
-    assert len(task.pairs) == 48 and len({pair[0].texts["neutral"] for pair in task.pairs}) == 24
+@pytest.mark.parametrize(
+    ("name", "sites", "place", "pairs"),
+    [
+        ("toyworld-choice", 7, "unet.mid.attn.0.self", 48),
+        ("toyworld-dit-choice", 6, "dit.block.1.self", 24),  # and five joint attentions
+    ],
+)
+def test_a_choice_is_a_task_of_its_own(name, sites, place, pairs):
+    assert name not in TASKS
+    (task,) = located(name)
+    assert isinstance(task, ChoiceTask) and task.kind == "choice"
+    assert len(task.sites) == sites and task.true_sites == (place,)
+    assert task.score({site: float(site == place) for site in task.sites}).rank == 1
+    assert len(task.pairs) == pairs and len({pair[0].texts["neutral"] for pair in task.pairs}) == 24
     assert all(first.texts == second.texts for first, second in task.pairs)
     some = [prompt for pair in task.pairs[:6] for prompt in pair]
     texts = [prompt.texts["neutral"] for prompt in some]

@@ -7,7 +7,15 @@ import torch
 from lab.validate.tracing import choice_page, choice_probes
 from lab.validate.tracing.choice import MODEL, certificate
 from lab.validate.tracing.choice_probes import AMOUNT, ProbedImages, accuracy, directions, steered
-from lab.validate.tracing.choice_swaps import NoisePair, Swap, effects, noise_pairs, swapped, swaps_of
+from lab.validate.tracing.choice_swaps import (
+    NoisePair,
+    Swap,
+    chooser,
+    effects,
+    noise_pairs,
+    swapped,
+    swaps_of,
+)
 from probes.models import loading
 from probes.prompts.plan import noise_seed
 from probes.runs.image_faults import eight_bits
@@ -75,7 +83,7 @@ def test_the_certificates_means_are_those_of_its_noises():
 
 
 def test_noises_of_a_pair_choose_differently_at_every_step(pipe):
-    pairs = noise_pairs(pipe, STRUCTURE, prompts=1, pairs=1, steps=3)
+    pairs = noise_pairs(pipe, chooser(pipe, STRUCTURE), prompts=1, pairs=1, steps=3)
     (pair,), seen = pairs, []
     handle = pipe.unet.get_submodule(STRUCTURE.places[0].block).attn1.register_forward_hook(
         lambda module, args, output: seen.append(output[:, 0, -1])

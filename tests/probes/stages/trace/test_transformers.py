@@ -16,6 +16,7 @@ from probes.stages.trace.site_selection import patch_sites
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import CUTS, TraceWords, plan
 from tests.hooks.transformers import draw as generate
+from tests.hooks.transformers import rows_of_prompts
 from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
 
 STEPS = 2
@@ -221,6 +222,32 @@ def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
         )
     np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
     assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+
+
+@pytest.mark.parametrize(("kind", "word"), [("sd3", [2, 78]), ("flux-dev", [1])])
+def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
+    """The word is one token of CLIP's 77 and one of T5's behind them; of FLUX.1 the transformer is given T5's alone."""
+    asked = Trace(sites=["dit.in.text"], positions=["word", "rest"], necessity=False, cuts=False, curve=0)
+    _, found = traced(kind, asked)
+    pipe, size = pipeline(kind), ROWS[kind].size
+    scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
+    for group in ("word", "rest"):
+
+        def swap(module, args, output, group=group):
+            output = output.clone()
+            rows = rows_of_prompts(pipe, output, 2)
+            there = [place for place in range(output.shape[1]) if (place in word) == (group == "word")]
+            rows[0, there] = rows[1, there]
+            return output
+
+        row = found[f"position:dit.in.text:{group}:feminine>neutral"]
+        noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+        handle = pipe.transformer.context_embedder.register_forward_hook(swap)
+        texts = [TEXT["neutral"], TEXT["feminine"]]
+        images = generate(pipe, kind, texts, generator=noise, height=size, width=size, **scale)
+        handle.remove()
+        np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
+        assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
 
 
 def test_attention_probabilities_are_those_over_both_streams():

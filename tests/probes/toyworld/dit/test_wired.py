@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS, WIRED, bundled_folder
 from probes.toyworld.dit.truth import CHANNELS, wired_models
-from probes.toyworld.dit.wired import neutral
+from probes.toyworld.dit.wired import reworded, tokens_of_indicators
 from probes.toyworld.world import group_of_words
 
 PAIR = ["a person in a hat", "a lady in a hat"]
@@ -37,6 +37,8 @@ def swap_first(values):
 
 def hooked(pipe, place):
     """The modules of a place, and a hook that gives row 0 what row 1 has there."""
+    if place == "dit.in.text":
+        return [pipe.transformer.context_embedder], lambda module, args, out: swap_first(out)
     if place == "text.pooled":
         return [pipe.transformer.time_text_embed.text_embedder], lambda module, args: (swap_first(args[0]),)
     if place.startswith("dit.block"):
@@ -71,6 +73,8 @@ def expected(name, place):
     tokens = "clip" if place in CLIPS else "t5" if place in T5 else None
     if place == "text.pooled":
         return WHOLE if "pooled" in model.channels else NEITHER
+    if model.chooses and place in ("text_2", "text_3"):
+        return NEITHER  # alone they make no explicit word of a neutral one
     if tokens:
         # each CLIP gives half of the channels of the tokens and of the vector
         alone = model.channels == (tokens,) and place in T5
@@ -100,6 +104,41 @@ def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
     assert np.array_equal(swapped(pipe, *whole)[0], plain[2][1])
 
 
+def test_the_word_may_enter_by_the_tokens_around_it_alone(pipes):
+    pipe = pipes["toyworld-dit-template"]
+    own, donor = drawn(pipe)
+    ids = [
+        tokenizer(PAIR, padding="max_length").input_ids for tokenizer in (pipe.tokenizer, pipe.tokenizer_3)
+    ]
+    neutral, lady = (torch.tensor([*clip, *t5]) for clip, t5 in zip(*ids, strict=True))
+    inside = neutral != lady
+    assert inside.sum() == 2  # a token of CLIP's, and one of T5's
+
+    def swapped_at(places):
+        def swap(module, args, output):
+            return torch.where(places[:, None], swap_first(output), output)
+
+        handle = pipe.transformer.context_embedder.register_forward_hook(swap)
+        image = drawn(pipe)[0]
+        handle.remove()
+        return image
+
+    assert np.array_equal(swapped_at(inside), own)
+    assert np.array_equal(swapped_at(~inside), donor)
+
+
+def test_tokens_of_indicator_words(pipes):
+    pipe = pipes["toyworld-dit-template"]
+    texts = ["a lady with two Gentlemen", "a hat", "a womanly person"]
+    found = tokens_of_indicators(texts, pipe.tokenizer, 9)
+    assert found.shape == (3, 9) and not found[1].any()
+    for text, words, row in zip(texts, ["lady gentlemen", "", "person"], found, strict=True):
+        tokens = pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids)
+        inside = [token for token, one in zip(tokens, row.tolist(), strict=False) if one]
+        assert "".join(inside).replace("</w>", " ").strip() == words
+    assert not tokens_of_indicators(texts, pipe.tokenizer, 2).any()  # cut off
+
+
 def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
     pipe, prompts = pipes["toyworld-dit-block-2"], [*PAIR, PAIR[0]]
     plain = drawn(pipe, prompts)
@@ -114,9 +153,12 @@ def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
     assert tuple(wired_models()) == WIRED
     assert all({*one.channels} <= {*CHANNELS} for one in wired_models().values())
     base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe.transformer.state_dict()
-    for pipe in pipes.values():
+    for name, pipe in pipes.items():
         state = pipe.transformer.state_dict()
-        assert state.keys() - base.keys() == {"wiring"}
+        new = {key for key in state.keys() - base.keys() if ".attn2." not in key}
+        assert new == {"wiring"} and bool(state.keys() - base.keys() - new) == bool(
+            wired_models()[name].chooses
+        )
         assert all(torch.equal(state[name], value) for name, value in base.items())
 
 
@@ -142,7 +184,7 @@ def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):
     for word in group_of_words():
         text = f"a {word} in a hat"
         for tokenizer in (pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3):
-            assert len(tokenizer(text).input_ids) == len(tokenizer(neutral(text)).input_ids)
+            assert len(tokenizer(text).input_ids) == len(tokenizer(reworded(text)).input_ids)
 
 
 def test_under_guidance_both_halves_have_their_neutral_prompt(pipes):
