@@ -42,7 +42,10 @@ MODULES = {
     *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
-    *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
+    *(
+        f"lab.validate.{room}.__main__"
+        for room in ("dalleval", "gep", "skills", "skin_tone", "stopping", "tracing")
+    ),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),

@@ -142,6 +142,7 @@ def test_a_page_of_validation_says_first_what_it_shows_and_how_it_is_made(page):
 
 
 @pytest.mark.skipif(not SPHINX, reason="needs pip install 'triptych[docs]'")
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_loads_nothing(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "-d", str(tmp_path / "trees"), str(DOCS)]
     built = subprocess.run([*command, str(tmp_path / "html")], capture_output=True, text=True, check=False)

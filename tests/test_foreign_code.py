@@ -254,6 +254,7 @@ def test_no_other_text_of_the_configuration_names_code(drawn, tmp_path, path):
     assert not marker.exists()
 
 
+@pytest.mark.slow
 def test_a_tagger_whose_tokenizer_asks_for_its_code_by_the_command_line(drawn, tmp_path):
     """The one that ran: its description hands arguments to the loader of tokenizers."""
     yaml, run = drawn

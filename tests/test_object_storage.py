@@ -324,6 +324,7 @@ def test_what_of_google_cannot_be_reached_is_one_line(yaml_file, tmp_path, chang
     assert text.startswith("gs://bucket") and line in text and len(text.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_storage_that_is_gone_in_the_middle_ends_the_run_with_a_line(yaml_file, expected, tmp_path):
     pytest.importorskip("moto")
     server, said = Server(tmp_path / "log"), tmp_path / "said"

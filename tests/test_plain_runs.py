@@ -75,7 +75,7 @@ def taken(drawn, tmp_path_factory):
     return Run.open(folder / "run")
 
 
-@pytest.mark.parametrize("which", ["drawn", "taken"])
+@pytest.mark.parametrize("which", ["drawn", pytest.param("taken", marks=pytest.mark.slow)])
 def test_all_that_compares_no_words_is_measured(which, request):
     found = request.getfixturevalue(which)
     tables = set(found.tables())

@@ -167,6 +167,7 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert len(inside) and inside["value"].between(-1.001, 1.001).all()
 
 
+@pytest.mark.slow
 def test_the_whole_job_on_xl_in_half_precision(tmp_path):
     """The layout of XL at a few channels: two text encoders and tokenizers, and a decoder that is kept in float32."""
     tiny_pipeline("sdxl").save_pretrained(tmp_path / "model")

@@ -107,6 +107,7 @@ def test_two_processes_in_another_folder(yaml_file, whole, whole_run, tmp_path, 
     assert json.loads((whole_run / "run.json").read_text())["device"]["workers"] == 1
 
 
+@pytest.mark.slow
 def test_killed_and_gone_on_with_and_a_damaged_part(
     yaml_file, whole, kept_figures, tmp_path, monkeypatch, capsys
 ):

@@ -36,6 +36,8 @@ SWEPT = {
     "z-image": [f"dit.single.{number}.joint" for number in range(3)],
 }
 
+SLOW = ("flux-dev", "lumina2", "z-image")  # what they have of their own is tested site by site
+
 
 def settings(folder, **over):
     """Write a configuration; gives its file."""
@@ -44,7 +46,9 @@ def settings(folder, **over):
     return str(file)
 
 
-@pytest.mark.parametrize("kind", SWEPT)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SWEPT]
+)
 def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
     """The cuts come out, in the images and in the tables, and the report has the section."""
     leave_figures_out(monkeypatch)

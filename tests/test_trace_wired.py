@@ -32,7 +32,13 @@ def alike(one, other):
 
 @pytest.mark.parametrize(
     "name",
-    [f"toyworld-dit-{name}" for name in ("nowhere", "pooled", "clip", "t5", "template")],
+    [
+        "toyworld-dit-pooled",
+        *(
+            pytest.param(f"toyworld-dit-{other}", marks=pytest.mark.slow)
+            for other in ("nowhere", "clip", "t5", "template")
+        ),
+    ],
 )
 def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)

@@ -28,7 +28,13 @@ SITES = {
     "auraflow": ["text.layers.0", "dit.block.1.text", "dit.single.1.joint"],
     "chroma": ["text.layers.0", "dit.block.1.joint", "dit.single.1.image"],
 }
-SLOW = ("auraflow", "chroma")  # what they have of their own, the others have too
+SLOW = (
+    "auraflow",
+    "chroma",
+    "lumina2",
+    "qwen-image",
+    "z-image",
+)  # what they have of their own, the others have too
 
 
 @pytest.mark.parametrize(

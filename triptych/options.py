@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from probes import command_line
 from probes.config.documentation import flag_help
+from probes.errors import UserError
 
+UNTIL = (
+    "stop when a question is answered: direction, equivalence, gap (either of both), or ±0.05, an interval so narrow"
+    " (stop; default: all images are drawn)"
+)
 STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
 EXAMPLES = {
     "triptych run triplets.yaml": "the bundled model, all stages; running it again goes on where it stopped",
@@ -146,11 +151,15 @@ def staged_parser(
     main.add_argument("config", help=config)
     for title, fields in _FIELDS.items():
         if title not in groups:
-            main.set_defaults(**{field.name: None for field in fields})
+            main.set_defaults(
+                **{field.name: None for field in fields}, **({"until": None} if title == WHAT else {})
+            )
             continue
         group = main.add_argument_group(title)
         for field in fields:
             field.add(group)
+        if title == WHAT:
+            group.add_argument("--until", metavar="WHAT", help=UNTIL)
     main.set_defaults(**STAGED)
     return main
 
@@ -176,6 +185,15 @@ def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, o
         if value is not None:
             given = [_as(one, field.kind) for one in value] if field.several else _as(value, field.kind)
             chosen[tuple(field.field.split("."))] = (field.written, given)
+    if arguments.until is not None:
+        from probes.config.stop_options import of_text  # not before: --help is quick
+
+        if (stop := of_text(arguments.until)) is None:
+            raise UserError(
+                "--until: expected direction, equivalence, gap or ±X such as ±0.05, got"
+                f" `{arguments.until}`: write one of them"
+            )
+        chosen |= {("stop", name): ("--until", value) for name, value in stop.items()}
     return chosen
 
 

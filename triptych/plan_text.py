@@ -134,6 +134,33 @@ def contrasts(config: Config) -> str:
     return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
 
 
+def stopping_lines(config: Config) -> list[str]:
+    """Return lines on the question that ends a run, and on how many images it will take; nothing without one."""
+    if config.stop is None:
+        return []
+    from analysis.methods.stopping.expected import EFFECTS, expected_prompts
+    from analysis.methods.stopping.question import INTERVAL, StopQuestion
+    from analysis.methods.stopping.wording import question_text
+    from analysis.metrics.registry import definition
+
+    question = StopQuestion.of(config)
+    each = len(config.seeds) * len(config.indicators)
+    lines = [
+        f"    {effect:g} standard deviations: some {n:,} prompts, {n * each:,} images"
+        for effect in EFFECTS
+        if (n := expected_prompts(effect, level=question.level)) <= 2 * question.most
+    ]
+    off = "`within` is" if question.question == INTERVAL else "the gap is off 0, or off `within`, by"
+    return [
+        printable(
+            f"stops when this is answered: {question_text(question, config.reference, definition(question.metric))}"
+        ),
+        f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
+        f"  answered, in standard deviations between prompts, where {off}",
+        *lines,
+    ]
+
+
 def cluster_lines(config: Config) -> list[str]:
     """Return a line on the workers of a cluster, if there are to be any.
 

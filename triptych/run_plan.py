@@ -83,7 +83,9 @@ class RunPlan:
         return [
             *table,
             *plan_text.describe(self.config, read),
-            f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else",
+            *plan_text.stopping_lines(self.config),
+            f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else"
+            f"{', where it draws all of them' if self.config.stop else ''}",
             str(generated),
             *more,
             *plan_text.cluster_lines(self.config),

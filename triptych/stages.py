@@ -24,6 +24,7 @@ from triptych.request import Command, Request, read_request, require_shareable
 from triptych.run_plan import RunPlan, make_plan
 
 if TYPE_CHECKING:
+    from analysis.methods.stopping.looks import Looks
     from analysis.observe.observer import Observer
     from probes.execution.cluster.driver import ClusterWorkers
 
@@ -242,8 +243,9 @@ class _Work:
         return not self.request.command.quiet
 
     def generate(self, cluster: ClusterWorkers | None) -> None:
-        """Draw the images of the plan, or take in those of another program."""
+        """Draw the images of the plan, as many as its question takes, or take in those of another program."""
         request, plan = self.request, self.plan
+        looks = self.looks() if plan.config.stop is not None else None
         command = StageCall(
             request.passed,
             request.text,
@@ -252,6 +254,7 @@ class _Work:
             plan.captions,
             self.team,
             cluster,
+            looks,
         )
         if plan.taken:
             from probes.stages.external_images.stage import take_in
@@ -264,6 +267,13 @@ class _Work:
             generate(self.run, plan.config, plan.samples, plan.source, command)
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
+
+    def looks(self) -> Looks:
+        """Who looks at the run after each part, with its question."""
+        from analysis.methods.stopping.looks import Looks, registered
+
+        before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
+        return Looks(self.run, self.plan.config, registered(before, self.plan.config))
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""
@@ -299,7 +309,7 @@ class _Work:
             forget(self.run)
         command = StageCall(progress=self.progress, team=self.team, cluster=cluster)
         assert self.plan.source is not None
-        trace(self.run, self.plan.source, self.plan.samples, command)
+        trace(self.run, self.plan.source, self.plan.samples[: self.run.meta["images"]], command)
         traced = self.run.meta["trace"]
         if traced["faults"]:
             self.request.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")

@@ -63,6 +63,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         reported="analysis.methods.tracing.section:REPORTED",
     ),
     Method(
+        "stopping",
+        measured="analysis.methods.stopping.registry:MEASURED",
+        reported="analysis.methods.stopping.section:REPORTED",
+    ),
+    Method(
         "gep",
         measured="analysis.methods.gep.stage:MEASURED",
         reported="analysis.methods.gep.section:REPORTED",

@@ -66,6 +66,8 @@ class Lead:
         Rows of pictures with their numbers.
     heading, chosen : str
         What these numbers are and what stands under the pictures; how they were chosen.
+    beside : str
+        What is said before the comparison of words, which is folded beside such a screen.
     """
 
     question: str
@@ -74,6 +76,7 @@ class Lead:
     examples: Sequence[Example] = ()
     heading: str = ""
     chosen: str = ""
+    beside: str = "Also measured, though the run was not made for it:"
 
 
 @dataclass(frozen=True)

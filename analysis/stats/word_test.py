@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +48,7 @@ from analysis.stats.crossed import (
 )
 from analysis.stats.exact_sums import exact_sum
 from analysis.stats.resampling import NOTHING, ONE_PROMPT, column_blocks
+from analysis.stats.word_pairs import mean_of, pair_medians, pair_pseudo_values
 from analysis.stats.word_permutations import permutation_floor, word_permutation_test
 
 NO_CONTROLS = "controls: no side has a second word"
@@ -76,6 +76,9 @@ class WordTest:
         `analysis.stats.word_permutations`: exact, for the words alone; of the gap before `correction`.
     p_floor : float
         The smallest value that `p_permutation` can take with so many words.
+    words_half : ndarray of float64
+        Half the interval that words and reference words alone would have, their parts of `error` without the prompts';
+        for an interval of the prompts that is made otherwise (`analysis.methods.stopping`).
     share_words, share_references, share_prompts : ndarray of float64
         Shares of the variance of the gap: of the words of the sides, of the reference words, and of the prompts (with
         a noise that prompts share, of the seeds too). They add up to 1.
@@ -98,6 +101,7 @@ class WordTest:
     p_value: NDArray[np.float64]
     p_permutation: NDArray[np.float64]
     p_floor: float
+    words_half: NDArray[np.float64]
     share_words: NDArray[np.float64]
     share_references: NDArray[np.float64]
     share_prompts: NDArray[np.float64]
@@ -200,7 +204,7 @@ def word_test(
             )
     _, _, rows, width = sides[0].shape
     freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
-    gap, error, correction, half, p_value, p_permutation = np.full((6, width), np.nan)
+    gap, error, correction, half, words_half, p_value, p_permutation = np.full((7, width), np.nan)
     shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
@@ -217,13 +221,13 @@ def word_test(
         p_permutation[block] = word_permutation_test(*means)
         robust = None
         if takes:
-            over = [_pair_medians(side, of_side[..., block]) for side, of_side in zip(cells, pairs)]
+            over = [pair_medians(side, of_side[..., block]) for side, of_side in zip(cells, pairs)]
             robust = over[0] - over[1]
             cells[:2] = [side - take for side, take in zip(cells, takes)]
         for side, word_means in enumerate(means):
             if len(word_means) > 1:
                 spread_of[side, block] = word_means.var(axis=0, ddof=1)
-        gap[block], variances, parts = _variances(cells[:2], cells[2:], n[block], robust, apart)
+        gap[block], variances, parts, of_words = _variances(cells[:2], cells[2:], n[block], robust, apart)
         if takes:
             correction[block] = means[0].mean(axis=0) - means[1].mean(axis=0) - gap[block]
         if seeds is not None:
@@ -231,7 +235,7 @@ def word_test(
             of_seeds = crossed_variances(single, n[block])[1]
             parts.append((of_seeds, max(single.shape[1] - 1, 1)))
             variances[2] = variances[2] + of_seeds
-        half[block] = np.sqrt(crossed_bound(1 - level, parts))
+        half[block], words_half[block] = (np.sqrt(crossed_bound(1 - level, of)) for of in (parts, of_words))
         p_value[block] = crossed_p_value(gap[block] ** 2, parts)
         total = sum(variances)
         error[block] = np.sqrt(total)
@@ -245,8 +249,8 @@ def word_test(
     if not freedom:
         reason[:] = NO_CONTROLS
     defined = reason == ""
-    p_value, half, error, *shares = (
-        np.where(defined, array, np.nan) for array in (p_value, half, error, *shares)
+    p_value, half, words_half, error, *shares = (
+        np.where(defined, array, np.nan) for array in (p_value, half, words_half, error, *shares)
     )
     return WordTest(
         gap=gap,
@@ -257,6 +261,7 @@ def word_test(
         p_value=p_value,
         p_permutation=p_permutation,
         p_floor=permutation_floor(*(side.shape[1] for side in sides)),
+        words_half=words_half,
         share_words=shares[0],
         share_references=shares[1],
         share_prompts=shares[2],
@@ -268,53 +273,10 @@ def word_test(
     )
 
 
-def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
-
-    Parameters
-    ----------
-    near : ndarray of float64, shape (n_words, n_words, ...)
-        Symmetric; two words or more. The diagonal is not read.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_words, ...)
-        Their mean is the mean over the pairs. With two words, of which leaving out one leaves no pair, both have it.
-
-    Examples
-    --------
-    Three words with the pairs .9, .7 and .5: without the first .5 is left, so its value is 3 (.7) - 2 (.5).
-
-    >>> near = np.array([[1, 0.9, 0.7], [0.9, 1, 0.5], [0.7, 0.5, 1]])
-    >>> pair_pseudo_values(near).round(3).tolist()
-    [1.1, 0.7, 0.3]
-    """
-    words = len(near)
-    of_word = np.array([_mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
-    whole = _mean_of(list(of_word))
-    if words == 2:
-        return of_word
-    without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
-    return words * whole - (words - 1) * without
-
-
 def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean of each word of a side over reference words and prompts, shape (n_words, n_columns)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.array([exact_sum(_mean_of(word)) / n for word in side.swapaxes(0, 1)])
-
-
-def _pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns).
-
-    Parameters
-    ----------
-    side : ndarray of float64, shape (n_references, n_words, n_prompts, n_columns)
-    near : ndarray, shape (n_words, n_words, n_prompts, n_columns)
-    """
-    word = [_mean_of(of_word) for of_word in side.swapaxes(0, 1)]
-    pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
-    return np.median(pairs, axis=0)
+        return np.array([exact_sum(mean_of(word)) / n for word in side.swapaxes(0, 1)])
 
 
 def _variances(
@@ -323,15 +285,15 @@ def _variances(
     n: NDArray[np.int64],
     robust: NDArray[np.float64] | None,
     apart: bool,
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], Parts]:
-    """The gap; its variances over words, reference words and prompts; and these as parts of its error.
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], Parts, Parts]:
+    """The gap; its variances over words, reference words and prompts; and its error's parts, also without prompts.
 
-    ``robust``, of shape (n_prompts, n_columns), is the gap of each prompt by `_pair_medians`.
+    ``robust``, of shape (n_prompts, n_columns), is the gap of each prompt by `pair_medians`.
     """
     references, nothing = len(sides[0]), np.zeros(len(n))
     with np.errstate(invalid="ignore", divide="ignore"):
-        single = [_mean_of(one) - _mean_of(two) for one, two in zip(*sides)]  # of each reference word
-        whole = _mean_of(single)
+        single = [mean_of(one) - mean_of(two) for one, two in zip(*sides)]  # of each reference word
+        whole = mean_of(single)
         mean = exact_sum(whole) / n
         gap, prompts = mean, exact_sum((whole - mean) ** 2) / (n - 1) / n
         if robust is not None:
@@ -361,8 +323,11 @@ def _variances(
         rest = sum(exact_sum((gaps - whole - own) ** 2) for gaps, own in zip(single, lean))
         reference = np.maximum(square - rest / max(references - 1, 1) / (n - 1) / n / references, nothing)
     weight = np.where(reference > 0, square, 0.0)
-    parts = error_parts(of_sides, (reference, references - 1, weight), (prompts, n - 1), apart=apart)
-    return gap, [sum(words for words, _ in of_sides), reference, prompts], parts
+    parts, of_words = (
+        error_parts(of_sides, (reference, references - 1, weight), (of_prompts, n - 1), apart=apart)
+        for of_prompts in (prompts, nothing)
+    )
+    return gap, [sum(words for words, _ in of_sides), reference, prompts], parts, of_words
 
 
 def error_parts(words: Parts, references: tuple, prompts: tuple, *, apart: bool = False) -> Parts:
@@ -396,22 +361,11 @@ def _words(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
-    over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
-    mean = _mean_of(over_references)
+    over_references = [mean_of(word) for word in group.swapaxes(0, 1)]
+    mean = mean_of(over_references)
     for word in over_references:
         deviation = word - mean
         centre = exact_sum(deviation) / n
         squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
     scale = share / max(group.shape[1] - 1, 1)
     return squares * scale, left / (n - 1) / n * scale
-
-
-def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of arrays, added in their order."""
-    if len(parts) == 1:
-        return parts[0]
-    total = parts[0] + parts[1]
-    for array in parts[2:]:
-        total += array
-    total /= len(parts)
-    return total

@@ -223,3 +223,27 @@ def check_size(prompts: int, seeds: int, indicators: int) -> None:
             " take fewer, or several runs",
             at=("seeds",) if seeds > prompts else ("prompts",),
         )
+
+
+def check_stop(config: Any) -> None:
+    """Refuse a question of a run that has no such gap, or whose prompts are no sample that can be looked at early."""
+    at = ("stop",)
+    if config.images is not None:
+        raise fail("expected images that this run draws, got those of another program: leave it out", at=at)
+    if not config.contrasts:
+        raise fail(
+            "expected words that are compared, got no contrast: give three indicators, or leave it out", at=at
+        )
+    if config.sampler.noise == "shared":
+        raise fail(
+            "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out",
+            at=at,
+        )
+    if config.clustered:
+        raise fail("expected the processes of one machine, got a cluster: leave one of both out", at=at)
+    if len(config.prompts[: config.limit]) < config.stop.fewest:
+        raise fail(
+            f"expected at least `fewest` ({config.stop.fewest}) prompts, got {len(config.prompts[: config.limit])}:"
+            " give more, or leave it out",
+            at=at,
+        )

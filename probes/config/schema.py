@@ -25,6 +25,7 @@ from probes.config.messages import message
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
 from probes.config.skills_options import Skills
+from probes.config.stop_options import Stop, in_order
 from probes.config.trace_options import Trace
 from probes.config.types import (
     FLAVOUR,
@@ -68,6 +69,7 @@ __all__ = [
     "Report",
     "Sampler",
     "Skills",
+    "Stop",
     "Trace",
     "prompt_id",
     "schema_text",
@@ -227,6 +229,16 @@ class Config(Section):
         ),
         Alters("part"),
     ] = Field(default=[0])
+    stop: Annotated[
+        Stop | None,
+        option(
+            "A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all defaults;"
+            " `prompts`, `limit` and `seeds` say how many images it may take.",
+            null="all images are drawn",
+            example={"question": "interval", "within": 0.05},
+        ),
+        Alters("part"),
+    ] = None
     sampler: Annotated[
         Sampler, option("Steps, guidance, noise and size of an image.", example={"steps": 20})
     ] = Sampler()
@@ -335,6 +347,11 @@ class Config(Section):
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
         checks.check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         paintskills.check(self.prompts, list(self.indicators))
+        if self.stop is not None:
+            checks.check_stop(self)
+            own = self.prompts[: self.limit]
+            ordered = [*in_order(own, self.stop), *self.prompts[len(own) :]]
+            object.__setattr__(self, "prompts", ordered)
         if self.images is None:  # else they are there already
             checks.check_size(len(self.prompts[: self.limit]), len(self.seeds), len(self.indicators))
         return self

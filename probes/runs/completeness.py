@@ -26,6 +26,7 @@ from probes.runs.selection import (
     KEY,
     NESTED,
     OBJECTS,
+    STOPPED,
     TRACED,
     UNMEASURED,
     number,
@@ -145,6 +146,8 @@ def _triplets(run: Run, part: int) -> list[int]:
 def planned_triplets(run: Run) -> int:
     """Return how many triplets a run is to have."""
     config = run.config
+    if isinstance(stop := run.meta.get(STOPPED), Mapping):
+        return int(stop["images"]) // (len(config.seeds) * len(config.indicators))
     if config.images is not None:
         return int((run.meta.get("taken_in") or {}).get("triplets", len(config.prompts)))
     return min(len(config.prompts), config.limit or len(config.prompts))

@@ -102,8 +102,9 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields["capture.definition"] = _DEFAULTS["capture.definition"]
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
-    fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
-    fields["edit"] = config.get("edit")  # as a whole: without one, and with one, are two models
+    fields = {name: value for name, value in fields.items() if not name.startswith(("edit.", "stop."))}
+    # as a whole: without one, and with one, are two models, or two audits
+    fields |= {name: config.get(name) for name in ("edit", "stop")}
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") in ("own", "independent")):
         fields.pop("reference", None)

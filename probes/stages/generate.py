@@ -9,7 +9,7 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from probes.errors import UserError
 from probes.execution import batches, loop, shards
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
-from probes.execution.command import StageCall
+from probes.execution.command import StageCall, StoppingRule
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.models import description, estimate, loading
@@ -94,9 +94,11 @@ def generate(
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
+    wanted = len(parts)
     with command.helpers() as team:
 
         def draw() -> None:
+            nonlocal wanted
             if cluster:
                 summary = {
                     "weights": drawing.weights,
@@ -107,7 +109,7 @@ def generate(
                 job = Job.of(run, config, source, device=config.generate.device, **summary)
                 cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples))
             else:
-                loop.make(
+                wanted = loop.make(
                     "generate",
                     shards.share(run, parts),
                     todo,
@@ -115,13 +117,31 @@ def generate(
                     team,
                     processes=count,
                     progress=command.progress,
+                    is_last=_is_last(run, command),
                 )
 
         while not batches.fits_on_device(draw):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+    if command.stopping:
+        _record_stop(run, command.stopping, parts, wanted)
     loop.record_generated(run, began)
+
+
+def _is_last(run: Run, command: StageCall) -> Callable[[int], bool] | None:
+    """Who is asked after each part: of a shared run about all parts that are there, as far as none is missing."""
+    rule = command.stopping
+    if rule is None or run.shard is None:
+        return rule and rule.is_answered
+    return lambda parts: rule.parts_needed() is not None
+
+
+def _record_stop(run: Run, rule: StoppingRule, parts: Sequence[Part], wanted: int) -> None:
+    """Record how many parts the run is to have; of a run that is shared once that is known."""
+    found = rule.parts_needed() if run.shard else wanted
+    if found is not None:
+        shards.record_stop(run, found, sum(part.images for part in parts[:found]))
 
 
 def _resolved(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analysis.stats.crossed import crossed_p_value, satterthwaite
-from analysis.stats.word_test import pair_pseudo_values
+from analysis.stats.word_pairs import pair_pseudo_values
 from lab.validate.statistics.simulation import COLUMNS, rejection_row
 from lab.validate.statistics.words import (
     LEANING,

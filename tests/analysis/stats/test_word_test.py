@@ -8,7 +8,8 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats import resampling
-from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, pair_pseudo_values, word_test
+from analysis.stats.word_pairs import pair_pseudo_values
+from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
 from lab.validate.statistics.word_tests import TESTED, MeanSquares, other_rejections
 from lab.validate.statistics.words import (
     LEANING,

@@ -214,6 +214,7 @@ def damaged_runs(finished, tmp_path, numbers):
     return outcomes, faults, slowest
 
 
+@pytest.mark.slow
 def test_damaged_parts(finished, tmp_path, monkeypatch):
     leave_figures_out(monkeypatch)
     outcomes, faults, _ = damaged_runs(finished, tmp_path, range(20))

@@ -181,7 +181,9 @@ class Crash(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("call", ["replace", "fsync", "write"])
+@pytest.mark.parametrize(
+    "call", ["write", *(pytest.param(call, marks=pytest.mark.slow) for call in ("replace", "fsync"))]
+)
 def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, monkeypatch, call):
     config, expected = settings(saved()), stored(whole.path)
     real, crashes = getattr(os, call), 0

@@ -210,6 +210,7 @@ def test_only_the_new_rows_learn():
     assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)
 
 
+@pytest.mark.lab
 def test_drawings_are_the_same_for_any_number_of_processes():
     one, two = (make_many_drawings("toyworld", 7, 3, processes, part=3) for processes in (1, 2))
     assert one.captions == two.captions and len(set(one.captions)) > 4

@@ -140,6 +140,7 @@ def test_a_word_stands_in_both_kinds_of_towers_and_images_are_drawn(work, tmp_pa
     assert np.array_equal(image, again.images)
 
 
+@pytest.mark.lab
 def test_pictures_are_learnt_from_with_no_teacher_and_the_recipe_says_so(work, tmp_path):
     anew = tmp_path / "work"
     options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "pictures", *SHORT]

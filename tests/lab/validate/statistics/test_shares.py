@@ -40,6 +40,7 @@ def test_the_tables_of_rates_are_those_of_the_page():
     assert (floor_rejections(maps=10, resamples=99, **options)["rate"] <= 0.2).all()
 
 
+@pytest.mark.lab
 def test_worlds_of_selection_and_of_two_places():
     options = {"resamples": 99, "seed": 1}
     selected = selected_coverage(simulations=30, **options)

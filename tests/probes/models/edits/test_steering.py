@@ -79,6 +79,7 @@ def test_what_is_written_is_the_formula(toyworld):
     assert np.array_equal(latents(pipe, [prompt], [3]), plain)  # undone bit for bit
 
 
+@pytest.mark.slow
 def test_kept_words_are_left_alone_and_a_row_is_steered_alike_in_any_batch(toyworld):
     pipe = toyworld
     prompts, seeds = ["a person", "a woman", "a man", "a person"], [5, 6, 7, 8]

@@ -129,6 +129,7 @@ def whole(row):
     return np.asarray(read_image(row.image["bytes"]), float)
 
 
+@pytest.mark.slow
 def test_shards_and_an_interrupted_run_find_the_same_pairs(traced, model, tmp_path, monkeypatch):  # noqa: F811
     file, expected = asked(tmp_path, model), stored(traced)
     shards = shutil.copytree(traced.parent / "generated", tmp_path / "shards")

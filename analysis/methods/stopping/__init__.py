@@ -1,0 +1,1 @@
+"""Runs that end when a question is answered: what is asked, and intervals that hold at every look."""

@@ -1,0 +1,64 @@
+"""Columns of ``tables/stopping``: what each look of a run that stops found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods.stopping.gaps import SequentialGap
+from analysis.methods.stopping.question import StopQuestion
+
+VERSION = "stopping/1"
+NOT_YET = "too few prompts to rule anything out"
+COLUMNS = (
+    *("look", "n_prompts", "measure", "metric", "contrast", "gap", "low", "high", "level"),
+    *(
+        "prompts_low",
+        "prompts_high",
+        "words_half",
+        "e_value",
+        "p_anytime",
+        "within",
+        "answer",
+        "reason",
+        "version",
+    ),
+)
+
+
+def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame:
+    """Return one row per look with `COLUMNS`.
+
+    ``low``, ``high``: interval for other prompts and other words, at 1 - ``level`` over all looks together;
+    ``prompts_low``, ``prompts_high`` and ``words_half``, half its width, those of either alone. An end is NaN, with a
+    ``reason``, where nothing can be ruled out yet. ``e_value``: evidence against a gap of 0 of these words;
+    ``p_anytime``: 1 over it, at most 1. ``answer``: the indicator to which the gap leans, ``equivalence``, ``interval``
+    or empty.
+    """
+    rows = []
+    for number, look in enumerate(path):
+        answer = question.answer(look)
+        ends = {name: getattr(look, name) for name in ("low", "high", "prompts_low", "prompts_high")}
+        unbounded = not np.isfinite([ends["low"], ends["high"]]).all()
+        rows.append(
+            {
+                "look": number,
+                "n_prompts": look.n_prompts,
+                "measure": question.measure,
+                "metric": question.metric,
+                "contrast": "-".join(question.contrast),
+                "gap": look.gap,
+                **{name: value if np.isfinite(value) else np.nan for name, value in ends.items()},
+                "level": question.level,
+                "words_half": look.words_half,
+                "e_value": look.e_value,
+                "p_anytime": min(1.0, 1 / look.e_value) if look.e_value > 0 else 1.0,
+                "within": question.within,
+                "answer": dict(zip(("first", "second"), question.contrast)).get(answer, answer),
+                "reason": NOT_YET if unbounded else "",
+                "version": VERSION,
+            }
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))

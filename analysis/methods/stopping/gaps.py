@@ -1,0 +1,157 @@
+r"""The gap of a run after its first n prompts, with an interval that holds wherever the run stops.
+
+The gap over all words has an error of three samples: of prompts, of the sides' words and of the reference words
+(`analysis.stats.word_test`). Prompts are seen one after another, and their part of the interval is that of a confidence
+sequence (`analysis.stats.confidence_sequences`). Words are chosen before the first image and are the same at each look:
+no more of them are ever drawn, and their part stays that of a fixed design. Both are joined as parts that are not added
+up are (Banerjee 1960): at either end the root of the sum of both squares.
+
+With one word a side nothing is known of other words. The interval is then that of these words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.stats.confidence_sequences import sequence_interval
+from analysis.stats.effects import prompt_means
+from analysis.stats.word_pairs import prompt_gaps
+from analysis.stats.word_test import word_test
+from analysis.tables.similarities.control_columns import SideWords
+
+Near = Callable[[str, str], NDArray[np.float64]]  # nearness of two words, shape (n_prompts, n_seeds)
+RUN, MEASURE = "run", "measure"
+
+
+@dataclass(frozen=True)
+class SequentialGap:
+    """A gap after n prompts.
+
+    Attributes
+    ----------
+    n_prompts : int
+        Those with a value of every word.
+    gap, low, high : float
+        Infinite ends where nothing can be ruled out yet.
+    prompts_low, prompts_high : float
+        The interval for other prompts and the same words.
+    words_half : float
+        Half the interval for other words; NaN with one word a side.
+    e_value : float
+        Evidence against a gap of 0 of these words; 1 / e_value is a p-value that holds wherever the run stops.
+    """
+
+    n_prompts: int
+    gap: float
+    low: float
+    high: float
+    prompts_low: float
+    prompts_high: float
+    words_half: float
+    e_value: float
+
+
+@dataclass(frozen=True)
+class GapOfPrompts:
+    """Nearness of all words that a gap is made of, by prompt in the order in which they were drawn.
+
+    Attributes
+    ----------
+    first, second : ndarray, shape (n_references, n_words, n_prompts)
+        Nearness of each reference word to each word of a side.
+    within : two of ndarray of shape (n_words, n_words, n_prompts), or None
+        Nearness of the words of each side to each other, where both sides have two or more.
+    span : ndarray, shape (n_prompts,)
+        How far all similarities up to a prompt, this one with them, lie apart.
+    prompts : ndarray of int, shape (n_prompts,)
+        Their places in the order in which prompts are drawn, ascending.
+    limit : float
+        How far similarities can lie apart: the range of the measure.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    within: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    span: NDArray[np.float64]
+    prompts: NDArray[np.int64]
+    limit: float
+
+    @classmethod
+    def of(cls, near: Near, words: SideWords, prompts: NDArray[np.int64], limit: float) -> GapOfPrompts:
+        """Gather what is near what; seeds of a prompt are averaged, and a prompt that lacks a value is left out."""
+        sides = [
+            np.array([[near(own, name) for name in side] for own in words.reference])
+            for side in (words.first, words.second)
+        ]
+        within: tuple[NDArray[np.float64], ...] = ()
+        if min(len(words.first), len(words.second)) > 1:
+            within = tuple(_table(near, side) for side in (words.first, words.second))
+        pairs = [
+            part.reshape(-1, *part.shape[-2:]) for part in (*sides, *within)
+        ]  # each (pairs, prompts, seeds)
+        low, high = (
+            end.accumulate(end.reduce([end.reduce(part, axis=(0, 2)) for part in pairs], axis=0))
+            for end in (np.fmin, np.fmax)
+        )
+        means = [
+            prompt_means(part.reshape(-1, *part.shape[-2:]).swapaxes(0, 1).swapaxes(1, 2)) for part in pairs
+        ]
+        means = [mean.T.reshape(part.shape[:-1]) for mean, part in zip(means, (*sides, *within))]
+        off = [mean[~np.eye(len(mean), dtype=bool)] for mean in means[2:]]  # the diagonals hold nothing
+        whole = ~np.any(
+            [np.isnan(mean).any(axis=tuple(range(mean.ndim - 1))) for mean in (*means[:2], *off)], axis=0
+        )
+        means = [mean[..., whole] for mean in means]
+        return cls(
+            means[0],
+            means[1],
+            (means[2], means[3]) if within else None,
+            (high - low)[whole],
+            prompts[whole],
+            limit,
+        )
+
+    def after(self, drawn: int, *, level: float, reach: str = RUN) -> SequentialGap | None:
+        """Return the gap after so many prompts were drawn; None where none of them has a value of every word.
+
+        Parameters
+        ----------
+        drawn : int
+        level : float
+        reach : {"run", "measure"}
+            How much a prompt's gap can be at most: by what similarities of the prompts before lie apart, or by the
+            whole range of the measure.
+        """
+        n = int((self.prompts < drawn).sum())
+        if not n:
+            return None
+        first, second = (side[..., :n, None] for side in (self.first, self.second))
+        within = None if self.within is None else tuple(of_side[..., :n, None] for of_side in self.within)
+        values = prompt_gaps(first, second, within)[:, 0]
+        # the corrected gap is a difference of similarities and half of another
+        spans = np.full(n, self.limit) if reach == MEASURE else np.r_[self.limit, self.span[: n - 1]][:n]
+        found = sequence_interval(values, level=level, reach=spans * (1 if within is None else 1.5))
+        half = np.nan
+        if min(self.first.shape[1], self.second.shape[1]) > 1 and n > 1:
+            half = float(word_test(first, second, within=within, level=level).words_half[0])
+        low, high = found.low, found.high
+        if np.isfinite(half):
+            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
+            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
+        return SequentialGap(
+            n, found.mean, float(low), float(high), found.low, found.high, half, found.e_value
+        )
+
+
+def _table(near: Near, side: Sequence[str]) -> NDArray[np.float64]:
+    """Nearness of the words of a side to each other, shape (n_words, n_words, n_prompts, n_seeds)."""
+    shape = near(*side[:2]).shape
+    values = np.full((len(side), len(side), *shape), np.nan)
+    for a, b in combinations(range(len(side)), 2):
+        values[a, b] = values[b, a] = near(side[a], side[b])
+    return values

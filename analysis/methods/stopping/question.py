@@ -1,0 +1,111 @@
+"""What a run that stops is asked, and whether that is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from analysis.methods.stopping.gaps import SequentialGap
+from analysis.metrics.registry import headline_metrics, require_primary
+from analysis.study import contrasts
+from probes.config.schema import Config
+from probes.errors import UserError
+
+DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
+OPEN = ""
+FIRST, SECOND = "first", "second"
+
+
+@dataclass(frozen=True)
+class StopQuestion:
+    """A question as it is registered before the first image.
+
+    Attributes
+    ----------
+    question : {"gap", "direction", "equivalence", "interval"}
+    measure : str
+        As in ``measure.primary``; ``metric`` is its name in tables.
+    contrast : tuple of (str, str)
+    within : float
+        The gap that would matter, or half the width that is wanted.
+    level : float
+    fewest, every, most : int
+        Prompts before the first look, from look to look at least, and in all.
+    reach : {"run", "measure"}
+    """
+
+    question: str
+    measure: str
+    metric: str
+    contrast: tuple[str, str]
+    within: float
+    level: float
+    fewest: int
+    every: int
+    most: int
+    reach: str
+
+    @classmethod
+    def of(cls, config: Config) -> StopQuestion:
+        """Return what a configuration asks.
+
+        Raises
+        ------
+        UserError
+            Its primary measure is none that can be looked at while images are drawn.
+        """
+        assert config.stop is not None
+        require_primary(config.measure.primary, "measure.primary")
+        rows = {row.key: row for row in headline_metrics(config.measure.text_readout)}
+        metric = rows[config.measure.primary]
+        if metric.needs not in ("captures", "pictures"):
+            raise UserError(
+                "stop: expected a primary measure of the model or of pairs of pictures (t, z0, ssim, diff_pix), got"
+                f" `{config.measure.primary}`: set measure.primary, or leave `stop` out"
+            )
+        within = config.stop.within
+        if within is None:
+            within = config.measure.equivalence.get(metric.metric, metric.least_delta)
+        return cls(
+            config.stop.question,
+            metric.key,
+            metric.metric,
+            contrasts(config)[0],
+            within,
+            config.measure.level,
+            config.stop.fewest,
+            config.stop.every or 1,
+            len(config.prompts[: config.limit]),
+            config.stop.reach,
+        )
+
+    @classmethod
+    def stored(cls, registered: Mapping[str, Any]) -> StopQuestion:
+        """Return the question that a run's record holds."""
+        values = {name: registered[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "contrast": tuple(values["contrast"])})
+
+    def record(self) -> dict[str, Any]:
+        """Return what ``run.json`` keeps: the question, and the hash by which it is known."""
+        fields = {**asdict(self), "contrast": list(self.contrast)}
+        return {**fields, "sha256": sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()}
+
+    def answer(self, found: SequentialGap) -> str:
+        """Return what a look answers: the side that the gap leans to, that it is small, or known; empty for nothing.
+
+        Returns
+        -------
+        {"first", "second", "equivalence", "interval", ""}
+        """
+        if found.n_prompts < self.fewest:
+            return OPEN
+        if self.question == INTERVAL:
+            wide = max(found.high - found.gap, found.gap - found.low)
+            return INTERVAL if wide <= self.within else OPEN
+        if self.question in (GAP, DIRECTION) and (found.low > 0 or found.high < 0):
+            return FIRST if found.low > 0 else SECOND
+        small = -self.within < found.low and found.high < self.within
+        return EQUIVALENCE if self.question in (GAP, EQUIVALENCE) and small else OPEN

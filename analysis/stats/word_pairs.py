@@ -1,0 +1,93 @@
+"""Gaps of single prompts over all words of two sides, and what the pairs of a side's words take off them.
+
+The corrected gap is defined in `analysis.stats.word_test`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def prompt_gaps(
+    first: ArrayLike, second: ArrayLike, within: Sequence[ArrayLike] | None = None
+) -> NDArray[np.float64]:
+    """Return the gap of each prompt, over all words; their mean is the gap of `word_test`.
+
+    Parameters
+    ----------
+    first, second, within
+        As of `word_test`, without missing values.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_prompts, n_columns)
+        Corrected where ``within`` is given.
+
+    Examples
+    --------
+    >>> prompt_gaps([[[[5.0], [5.0]], [[3.0], [4.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]]).tolist()
+    [[3.0], [3.5]]
+    """
+    sides = [np.asarray(side, np.float64) for side in (first, second)]
+    if within is not None:
+        one, two = (pair_medians(side, np.asarray(of_side)) for side, of_side in zip(sides, within))
+        return one - two
+    return mean_of([mean_of(list(one)) - mean_of(list(two)) for one, two in zip(*sides)])
+
+
+def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
+
+    Parameters
+    ----------
+    near : ndarray of float64, shape (n_words, n_words, ...)
+        Symmetric; two words or more. The diagonal is not read.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_words, ...)
+        Their mean is the mean over the pairs. With two words, of which leaving out one leaves no pair, both have it.
+
+    Examples
+    --------
+    Three words with the pairs .9, .7 and .5: without the first .5 is left, so its value is 3 (.7) - 2 (.5).
+
+    >>> near = np.array([[1, 0.9, 0.7], [0.9, 1, 0.5], [0.7, 0.5, 1]])
+    >>> pair_pseudo_values(near).round(3).tolist()
+    [1.1, 0.7, 0.3]
+    """
+    words = len(near)
+    of_word = np.array([mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
+    whole = mean_of(list(of_word))
+    if words == 2:
+        return of_word
+    without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
+    return words * whole - (words - 1) * without
+
+
+def pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns).
+
+    Parameters
+    ----------
+    side : ndarray of float64, shape (n_references, n_words, n_prompts, n_columns)
+    near : ndarray, shape (n_words, n_words, n_prompts, n_columns)
+    """
+    word = [mean_of(of_word) for of_word in side.swapaxes(0, 1)]
+    pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
+    return np.median(pairs, axis=0)
+
+
+def mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of arrays, added in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    total = parts[0] + parts[1]
+    for array in parts[2:]:
+        total += array
+    total /= len(parts)
+    return total

@@ -1,0 +1,101 @@
+"""Worlds of differences of prompts whose mean is known, for audits that stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.validate.statistics.rare import NOISE, draw_design
+from lab.validate.statistics.worlds import GAP_WORLDS, draw_gaps
+
+Draw = Callable[[int, int, np.random.Generator], NDArray[np.float64]]
+DELTA = 0.3  # the smallest effect that matters, in standard deviations of a prompt's difference
+RATIO = 3  # largest standard deviation of a prompt's difference to the smallest
+FREQUENCIES = (0.02, 0.1, 0.5)  # of a difference, where it is -1, 0 or 1
+CHANGED, REACH = 0.05, 1 + 10 * NOISE  # what one prompt in so many changes, and no value is larger
+
+
+@dataclass(frozen=True)
+class PromptWorld:
+    """Differences of prompts.
+
+    Attributes
+    ----------
+    name : str
+    draw : callable
+        From numbers of prompts and audits and a generator to values of mean 0, shape (n_prompts, n_audits).
+    sd : float
+        Of a value.
+    mean : float
+        What is added to the values.
+    reach : float, optional
+        No value is larger, where such a bound is known.
+    """
+
+    name: str
+    draw: Draw
+    sd: float = 1.0
+    mean: float = 0.0
+    reach: float | None = None
+
+    @property
+    def delta(self) -> float:
+        """The smallest mean that matters."""
+        return DELTA * self.sd
+
+    def drawn(self, n_prompts: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return values, shape (n_prompts, n_audits)."""
+        return self.draw(n_prompts, audits, rng) + self.mean
+
+
+def _gaps(name: str) -> Draw:
+    return lambda n, audits, rng: draw_gaps(name, n, audits, rng, n_seeds=1)[:, 0]
+
+
+def _design(name: str) -> Draw:
+    return lambda n, audits, rng: draw_design(name, n, audits, rng)
+
+
+def _binary(frequency: float) -> Draw:
+    def draw(n: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        shape = (n, audits)
+        return (rng.random(shape) < frequency) * rng.choice([-1.0, 1.0], shape)
+
+    return draw
+
+
+def _scales(n: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Normal values; prompts have standard deviations from 1 to `RATIO`, evenly in their logarithms."""
+    return rng.standard_normal((n, audits)) * RATIO ** rng.random((n, audits))
+
+
+_SCALED = float(np.sqrt((RATIO**2 - 1) / 2 / np.log(RATIO)))
+_LOGNORMAL = float(np.sqrt((np.e - 1) * np.e))
+_EITHER, _ONE_WAY = (float(np.sqrt(square + NOISE**2)) for square in (CHANGED, CHANGED * (1 - CHANGED)))
+_NORMAL, _HEAVY, _SKEWED = (float(np.sqrt(square + 0.25)) for square in (1, 3, 1))
+
+NULLS = (
+    PromptWorld("normal", _gaps(GAP_WORLDS[0]), _NORMAL),
+    PromptWorld("heavy tails (t, 3 degrees)", _gaps(GAP_WORLDS[1]), _HEAVY),
+    PromptWorld(f"scales 1 to {RATIO}", _scales, _SCALED),
+    PromptWorld("skewed (exponential)", _gaps(GAP_WORLDS[2]), _SKEWED),
+    PromptWorld("lognormal", _design("lognormal"), _LOGNORMAL),
+    PromptWorld("5 % change, either way", _design("5 % change, either way"), _EITHER, reach=REACH),
+    PromptWorld("5 % change, one way", _design("5 % change, one way"), _ONE_WAY, reach=REACH),
+    *(
+        PromptWorld(f"{100 * q:g} % are -1 or 1", _binary(q), float(np.sqrt(q)), reach=1.0)
+        for q in FREQUENCIES
+    ),
+)
+LEANING = (
+    PromptWorld("normal, at δ", _gaps(GAP_WORLDS[0]), _NORMAL, DELTA * _NORMAL),
+    PromptWorld("normal, d_z 0.5", _gaps(GAP_WORLDS[0]), _NORMAL, 0.5 * _NORMAL),
+    PromptWorld("normal, d_z 1", _gaps(GAP_WORLDS[0]), _NORMAL, _NORMAL),
+    PromptWorld("heavy tails, d_z 0.5", _gaps(GAP_WORLDS[1]), _HEAVY, 0.5 * _HEAVY),
+    PromptWorld("lognormal, d_z 0.5", _design("lognormal"), _LOGNORMAL, 0.5 * _LOGNORMAL),
+    PromptWorld("lognormal, d_z -0.5", _design("lognormal"), _LOGNORMAL, -0.5 * _LOGNORMAL),
+    PromptWorld("5 % change by 1", _design("5 % change, one way"), _ONE_WAY, CHANGED, REACH),
+)

@@ -1,0 +1,119 @@
+"""The section ``stop:`` of ``triplets.yaml``: a question, and a run that ends when it is answered."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from probes.config.types import Positive, Section, Seed, option
+
+FEWEST = 6  # prompts, of fewer than which no direction is told
+_SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
+
+
+class Stop(Section):
+    """A question that ends the run: it draws part after part, and looks after each whether the question is answered.
+
+    Intervals of a run that stops hold wherever it stopped (`analysis.stats.confidence_sequences`). The question is
+    recorded before the first image, and no other can be asked of the same run.
+    """
+
+    question: Annotated[
+        Literal["gap", "direction", "equivalence", "interval"],
+        option(
+            "What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans."
+            " `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within"
+            " ±`within`.",
+            example="direction",
+        ),
+    ] = "gap"
+    within: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        option(
+            "The gap that would matter, or half the width of the interval that is wanted.",
+            unit="of the primary measure",
+            null="`measure.equivalence` of the primary measure, else the least gap that matters of it",
+            example=0.05,
+        ),
+    ] = None
+    fewest: Annotated[
+        Annotated[int, Field(ge=FEWEST)],
+        option("Prompts before the first look.", unit="prompts", example=24),
+    ] = 12
+    every: Annotated[
+        Positive | None,
+        option(
+            "Prompts from one look to the next.",
+            unit="prompts",
+            null="one part (`generate.part_triplets`)",
+            example=24,
+        ),
+    ] = None
+    order: Annotated[
+        Literal["random", "listed"],
+        option(
+            "The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and of"
+            " each level in its proportion; `listed` only where the list is in random order already.",
+            example="listed",
+        ),
+    ] = "random"
+    seed: Annotated[Seed, option("Seed of the random order.", unit="seed", example=1)] = 0
+    reach: Annotated[
+        Literal["run", "measure"],
+        option(
+            "How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it lie"
+            " apart. `measure`: by the whole range of the measure, which no distribution can break and takes more"
+            " prompts.",
+            example="measure",
+        ),
+    ] = "run"
+
+
+def of_text(text: str) -> dict[str, Any] | None:
+    """Return the section that ``--until`` says in short; None where it says nothing of the kind.
+
+    Examples
+    --------
+    >>> of_text("±0.05"), of_text("direction"), of_text("soon")
+    ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
+    """
+    found = _SHORT.fullmatch(text.strip().replace("+-", "±"))
+    if found is None:
+        return None
+    return {"question": found[2]} if found[2] else {"question": "interval", "within": float(found[1])}
+
+
+def in_order(prompts: list[Any], options: Stop) -> list[Any]:
+    """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
+
+    Each level (`probes.config.checks.levels`) has its proportion of any beginning, as far as whole prompts go.
+
+    Examples
+    --------
+    >>> prompts = ["a {person}", "a tall {person}", "a {person} in a hat", "a {person} on a bike"]
+    >>> drawn = in_order(prompts, Stop(seed=3))
+    >>> sorted(drawn) == sorted(prompts), in_order(drawn, Stop(seed=3)) == drawn
+    (True, True)
+    """
+    if options.order == "listed":
+        return prompts
+    groups: dict[str, list[tuple[int, Any]]] = {}
+    for prompt in prompts:
+        stratum = prompt.get("levels") if isinstance(prompt, Mapping) else None
+        number = _drawn_number(json.dumps(prompt, sort_keys=True), options.seed)
+        groups.setdefault(json.dumps(stratum, sort_keys=True), []).append((number, prompt))
+    placed = []
+    for stratum, members in groups.items():
+        offset = _drawn_number(stratum, options.seed) / 2**64
+        for place, (number, prompt) in enumerate(sorted(members, key=lambda member: member[0])):
+            placed.append(((place + offset) / len(members), number, prompt))
+    return [prompt for *_, prompt in sorted(placed, key=lambda one: one[:2])]
+
+
+def _drawn_number(text: str, seed: int) -> int:
+    return int.from_bytes(sha256(f"stop\n{seed}\n{text}".encode()).digest()[:8], "big")

@@ -1,0 +1,167 @@
+"""What is asked is registered, and answered by the interval alone."""
+
+import dataclasses
+import math
+
+import pytest
+
+from analysis.methods.stopping.columns import looks_table
+from analysis.methods.stopping.expected import expected_prompts
+from analysis.methods.stopping.gaps import SequentialGap
+from analysis.methods.stopping.looks import prompts_at_looks, registered
+from analysis.methods.stopping.question import StopQuestion
+from analysis.methods.stopping.wording import answer_text, question_text
+from analysis.metrics.registry import definition
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.runs.store import Run
+
+PROMPTS = [f"a {{person}} number {number}" for number in range(40)]
+
+
+def config(**stop):
+    return Config(prompts=PROMPTS, stop=stop)
+
+
+def look(low, high, n=24):
+    gap = (low + high) / 2 if math.isfinite(low + high) else 0.0
+    return SequentialGap(n, gap, low, high, low, high, math.nan, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "low", "high", "answer"),
+    [
+        ("gap", 0.01, 0.2, "first"),
+        ("gap", -0.2, -0.01, "second"),
+        ("gap", -0.01, 0.04, "equivalence"),
+        ("gap", -0.06, 0.04, ""),
+        ("direction", -0.01, 0.04, ""),
+        ("direction", 0.01, 0.04, "first"),
+        ("equivalence", 0.01, 0.04, "equivalence"),
+        ("equivalence", 0.01, 0.06, ""),
+        ("interval", 0.3, 0.39, "interval"),
+        ("interval", 0.3, 0.41, ""),
+        ("gap", -math.inf, math.inf, ""),
+    ],
+)
+def test_an_answer_is_what_the_interval_says(question, low, high, answer):
+    asked_for = StopQuestion.of(config(question=question, within=0.05))
+    assert asked_for.answer(look(low, high)) == answer
+    assert asked_for.answer(look(low, high, n=11)) == ""  # fewer than `fewest`
+
+
+def test_what_would_matter_is_the_run_s_own():
+    assert StopQuestion.of(config()).within == definition("cosine").least_delta
+    stated = Config(prompts=PROMPTS, stop={}, measure={"equivalence": {"cosine": 0.07}})
+    assert StopQuestion.of(stated).within == 0.07
+    words = Config(prompts=PROMPTS, stop={}, measure={"primary": "t", "text_readout": "eos"})
+    assert StopQuestion.of(words).metric == "cosine_eos"
+
+
+def test_a_measure_that_is_not_there_while_images_are_drawn_is_refused():
+    with pytest.raises(UserError, match=r"stop: expected a primary measure .* got `clip`"):
+        StopQuestion.of(Config(prompts=PROMPTS, stop={}, measure={"primary": "clip"}))
+
+
+def test_another_question_is_another_run(tmp_path):
+    first = config(question="direction")
+    run = Run(tmp_path, {"stopping": StopQuestion.of(first).record()})
+    assert registered(run, first) == StopQuestion.of(first)
+    assert StopQuestion.stored(run.meta["stopping"]) == StopQuestion.of(first)
+    with pytest.raises(
+        UserError, match=r"holds another run: the registered question's measure is 'z0' there"
+    ):
+        registered(run, Config(prompts=PROMPTS, stop={"question": "direction"}, measure={"primary": "ssim"}))
+
+
+def test_it_is_known_by_its_hash():
+    records = [StopQuestion.of(config(within=within)).record() for within in (0.05, 0.05, 0.06)]
+    assert records[0] == records[1]
+    assert records[0]["sha256"] != records[2]["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "part", "every", "expected"),
+    [
+        ([0], 8, None, [0, 16, 24, 32, 40]),
+        ([0, 1, 2], 24, None, [0, 16, 24, 32, 40]),
+        ([0, 1], 9, None, [0, 0, 13, 18, 22, 27, 31, 36, 40]),  # a part may end within a prompt
+        ([0], 8, 16, [0, 16, 0, 32, 40]),  # the last look is made in any case
+    ],
+)
+def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
+    one = Config(
+        prompts=PROMPTS, seeds=seeds, generate={"part_triplets": part}, stop={"every": every} if every else {}
+    )
+    assert prompts_at_looks(one, StopQuestion.of(one)) == expected
+
+
+def test_the_table_and_the_words_say_the_same():
+    question = StopQuestion.of(config(question="direction"))
+    table = looks_table(question, [look(-math.inf, math.inf, 16), look(0.01, 0.21)])
+    assert table["answer"].tolist() == ["", "masculine"]
+    assert table["reason"].tolist() == ["too few prompts to rule anything out", ""]
+    assert table["low"].isna().tolist() == [True, False]
+    assert table["p_anytime"].tolist() == [0.5, 0.5]
+    metric = definition("cosine")
+    assert answer_text(question, table, "neutral", metric) == (
+        "Answered after 24 prompts of at most 40: final latents generated from neutral prompts are nearer to those of"
+        " masculine than of feminine prompts (of these words alone). The gap is +0.110 [0.010, 0.210]."
+    )
+    still_open = answer_text(question, table.iloc[:1], "neutral", metric)
+    assert still_open.startswith("Not answered by 16 prompts of at most 40: the gap is")
+    interval = dataclasses.replace(question, question="interval", within=0.05)
+    assert question_text(interval, "neutral", metric).endswith("to within ±0.050?")
+
+
+def test_a_small_gap_takes_more_prompts():
+    needed = [expected_prompts(effect) for effect in (2, 1, 0.5, 0.25)]
+    assert needed == sorted(needed)
+    assert expected_prompts(0.5, level=0.99) > expected_prompts(0.5)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"sampler": {"noise": "shared"}},
+            "expected prompts that are independent, got `sampler.noise: shared`",
+        ),
+        ({"cluster": {"address": "auto"}}, "expected the processes of one machine, got a cluster"),
+        ({"limit": 8}, r"expected at least `fewest` \(12\) prompts, got 8"),
+        (
+            {"indicators": {"neutral": "person", "feminine": "woman"}},
+            "expected words that are compared, got no contrast",
+        ),
+        ({"stop": {"within": 0}}, "stop.within"),
+        ({"stop": {"question": "soon"}}, "stop.question"),
+        ({"stop": {"fewest": 5}}, "stop.fewest"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(more, said):
+    with pytest.raises(UserError, match=said) as error:
+        Config(**{"prompts": PROMPTS, "stop": {}, **more})
+    assert "\n" not in str(error.value)
+
+
+def test_prompts_are_drawn_in_an_order_that_is_a_function_of_their_set():
+    drawn = config(seed=1).prompts
+    assert sorted(drawn) == sorted(PROMPTS)
+    assert drawn != PROMPTS
+    assert Config(prompts=PROMPTS[::-1], stop={"seed": 1}).prompts == drawn
+    assert Config(prompts=drawn, stop={"seed": 1}).prompts == drawn
+    assert config(seed=2).prompts != drawn
+    assert config(order="listed").prompts == PROMPTS
+    limited = Config(prompts=PROMPTS, limit=20, stop={}).prompts
+    assert set(limited[:20]) == set(PROMPTS[:20])
+
+
+def test_each_level_has_its_share_of_any_beginning():
+    prompts = [
+        {"text": f"a {{person}} {number}", "levels": {"place": "rare" if number % 4 == 0 else "usual"}}
+        for number in range(80)
+    ]
+    drawn = Config(prompts=prompts, stop={}).prompts
+    for n in range(4, 81):
+        rare = sum(prompt["levels"]["place"] == "rare" for prompt in drawn[:n])
+        assert abs(rare - n / 4) <= 1, n

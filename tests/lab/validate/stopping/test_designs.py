@@ -1,0 +1,115 @@
+"""Where audits stop: the fast way of many audits at once, beside what a run asks at every look."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.methods.stopping.gaps import MEASURE, RUN
+from analysis.methods.stopping.question import EQUIVALENCE, FIRST, OPEN, SECOND
+from analysis.stats.confidence_sequences import log_capital
+from lab.validate.statistics.words import WordWorld, draw_words
+from lab.validate.stopping import designs
+from lab.validate.stopping.audits import PromptAudits, WordAudits, log_capitals
+from lab.validate.stopping.designs import (
+    DESIGNS,
+    GROUPS,
+    PEEKING,
+    STOPS,
+    Stopped,
+    by_itself,
+    decided,
+    question,
+    rows,
+)
+
+LOOKS, AUDITS = (12, 28, 60), 8
+
+
+def prompt_audits():
+    rng = np.random.default_rng(3)
+    leans = np.array([0, 0, 0, 0, 0.3, -0.6, 0.9, 2.0])
+    return PromptAudits(np.clip(rng.standard_normal((60, AUDITS)) + leans, -4, 4), 4.0)
+
+
+def word_audits():
+    rng, near = np.random.default_rng(4), WordWorld("", 0.6, 0.02, 0.1, lean=0.5)
+    drawn = draw_words(near, (3, 3, 0), 60, AUDITS, rng, references=3)
+    return WordAudits((drawn.sides[0], drawn.sides[1]), (drawn.within[0], drawn.within[1]))
+
+
+def near_audits():
+    """Of words that mean nearly the same, so that a gap can be told to be small."""
+    rng, near = np.random.default_rng(5), WordWorld("", 0.0, 0.0, 0.1, reference=0.0)
+    drawn = draw_words(near, (3, 3, 0), 60, AUDITS, rng, references=3)
+    return WordAudits((drawn.sides[0], drawn.sides[1]), (drawn.within[0], drawn.within[1]))
+
+
+@pytest.mark.parametrize("reach", [RUN, MEASURE])
+def test_capital_of_many_audits_is_that_of_each(reach):
+    for audits in (prompt_audits(), word_audits()):
+        points, known = np.array([0.0, -0.1, 0.4]), audits.reach(reach)
+        found = log_capitals(audits.values, points, known, np.array(LOOKS))
+        for place, n in enumerate(LOOKS):
+            for audit in range(AUDITS):
+                own = None if known is None else np.broadcast_to(known, audits.values.shape)[:n, audit]
+                expected = log_capital(audits.values[:n, audit], points, reach=own)
+                np.testing.assert_allclose(found[place, audit], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(("made", "within"), [(prompt_audits, 0.6), (word_audits, 0.02), (near_audits, 0.05)])
+@pytest.mark.parametrize("reach", [RUN, MEASURE])
+@pytest.mark.parametrize("truth", [0.0, 0.35])
+def test_audits_stop_where_a_run_does_that_asks_at_every_look(made, within, reach, truth):
+    audits, asked = made(), question(within, 60)
+    seen = {n: audits.usual(n, asked.level, np.arange(AUDITS)) for n in LOOKS}
+    found = by_itself(audits, asked, reach, truth, seen)
+    for audit in range(AUDITS):
+        for n in LOOKS:
+            look = audits.after(audit, n, asked.level, reach)
+            if asked.answer(look) != OPEN:
+                break
+        assert (found.prompts[audit], found.answer[audit]) == (n, asked.answer(look))
+        assert found.covered[audit] == (look.low <= truth <= look.high)
+
+
+def test_the_audits_above_end_in_every_way():
+    asked, seen = question(0.05, 60), set()
+    for audits in (word_audits(), near_audits()):
+        usual = {n: audits.usual(n, asked.level, np.arange(AUDITS)) for n in LOOKS}
+        seen |= set(by_itself(audits, asked, RUN, 0.0, usual).answer)
+    assert seen >= {FIRST, EQUIVALENCE}
+
+
+def test_an_answer_that_no_run_gives_is_an_error(monkeypatch):
+    audits, asked = prompt_audits(), question(0.6, 60)
+    seen = {n: audits.usual(n, asked.level, np.arange(AUDITS)) for n in LOOKS}
+    monkeypatch.setattr(designs, "log_capitals", lambda *_: np.full((len(LOOKS), AUDITS, 4), np.inf))
+    with pytest.raises(ArithmeticError, match="as a run answers"):
+        by_itself(audits, asked, RUN, 0.0, seen)
+
+
+def test_peeking_is_a_t_test_at_every_look():
+    rng = np.random.default_rng(6)
+    audits = PromptAudits(rng.standard_normal((60, 40)))
+    found = dict(decided(audits, 0.001, 0.0, bounded=False, most=60))
+    looks = [*range(12, 60, 8), 60]
+    p = np.array([stats.ttest_1samp(audits.values[:n], 0).pvalue for n in looks])
+    ever = (p < 0.05).any(axis=0)
+    assert (np.isin(found[PEEKING].answer, [FIRST, SECOND]) == ever).all()
+    np.testing.assert_array_equal(
+        found[PEEKING].prompts, np.where(ever, np.array(looks)[(p < 0.05).argmax(axis=0)], 60)
+    )
+    assert list(found) == [name for name in DESIGNS if name != designs.STOPS_BOUNDED]
+    assert found[GROUPS].covered.sum() >= found[PEEKING].covered.sum()
+
+
+def test_rows_count_what_is_wrong():
+    def some(*answers):
+        return Stopped(np.array([12, 20, 60]), np.array(answers), np.array([True, True, False]))
+
+    parts = [[(STOPS, some(FIRST, SECOND, OPEN))], [(STOPS, some(EQUIVALENCE, FIRST, OPEN))]]
+    null, at_delta, leaning = (rows(parts, truth, 0.5)[STOPS] for truth in (0.0, 0.5, 0.2))
+    assert (null["wrong"], at_delta["wrong"], leaning["wrong"]) == (3, 2, 1)
+    assert null | {"wrong": 0} == {
+        "audits": 6, "wrong": 0, "covered": 4, "leans": 3, "small": 1, "mean": 30.7, "q80": 60
+    }  # fmt: skip
