@@ -154,8 +154,10 @@ def test_the_certificate_is_of_these_weights_and_says_what_the_truth_says():
     assert 0.5 * total < head < total
     assert effect["values"][model.chooses] == effect["outputs"][model.chooses] == head
     assert effect["showing place"][f"{model.sites[0]}.text"] == pytest.approx(head, abs=0.1 * total)
-    (others,) = effect["text keys and values, other blocks"].values()
-    assert abs(others) < 0.1 * total
+    # the text of later blocks has read the image, and carries some of it
+    (others,) = stored["swaps"]["text keys and values, other blocks"].values()
+    (shown,) = stored["swaps"]["showing place"].values()
+    assert others["mean"] + 3 * others["se"] < shown["mean"] - 3 * shown["se"]
     assert stored["swaps"]["text keys and values"]["dit.block.0.joint.text"]["bit_identical"]
 
 
