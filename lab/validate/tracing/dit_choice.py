@@ -1,7 +1,7 @@
 """Hold swaps between noises against `toyworld-dit-choice`: ``python -m lab.validate.tracing.dit_choice``.
 
 As of the U-Net's choice (`lab.validate.tracing.choice`): pairs of noises of one neutral prompt that chose differently
-at every step, activations exchanged between them both ways. What it finds is the model's certificate.
+at every step, activations patched between them both ways. What it finds is the model's certificate.
 """
 
 from __future__ import annotations

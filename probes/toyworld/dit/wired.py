@@ -281,7 +281,7 @@ class WiredPipeline(ToyTransformerPipeline):
     def _unseen(
         self, prompts: Sequence[str], group: str, settings: Mapping[str, Any]
     ) -> tuple[Tensor, Tensor]:
-        """States and pooled text of prompts with the words of a group, a row an image."""
+        """States and pooled text of prompts with the words of a group, one row per image."""
         texts = [reworded(text, group) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
         kept = ("device", "clip_skip", "max_sequence_length")
