@@ -10,7 +10,7 @@ from triptych.options import options, parser
 LINE = (
     "triplets.yaml --model toyworld --seeds 4 5 --limit 3 --steps 2 --guidance-scale 7 --scheduler ddim"
     " --negative-prompt hat --height 64 --width 32 --out o --device cpu --dtype float32 --batch-triplets auto"
-    " --workers 2 --cluster local"
+    " --workers 2 --cluster local --until gap"
 )
 OF_THE_COMMAND = {"config", "stage", "shard", "dry_run", "samples", "overwrite", "quiet", "schema", "help"}
 
@@ -32,6 +32,7 @@ def test_each_flag_comes_to_its_field():
     assert given["seeds",] == ("--seeds", [4, 5])
     assert given["sampler", "guidance_scale"] == ("--guidance-scale", 7.0)
     assert given["generate", "batch_triplets"] == ("--batch-triplets", "auto")
+    assert given["stop", "question"] == ("--until", "gap")
     assert given["cluster", "address"] == ("--cluster", "local")
 
 

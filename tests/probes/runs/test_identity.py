@@ -99,9 +99,9 @@ def test_every_field_is_tried():
     """A field that is new to the schema needs a case: does it alter what is drawn?"""
     sections = {"sampler": Sampler, "capture": Capture, "generate": Generate}
     # what says where the weights come from, or which other fields are meant, alters nothing by itself: see test_hub
-    # images of another program: see test_foreign
-    by_content = ("model", "revision", "variant", "preset", "images")
-    names = {name for name in Config.model_fields if name not in (*sections, *by_content)}
+    # images of another program: see test_foreign; a question takes more prompts: see test_stopping
+    elsewhere = ("model", "revision", "variant", "preset", "images", "stop")
+    names = {name for name in Config.model_fields if name not in (*sections, *elsewhere)}
     names |= {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
     names |= {f"indicators.{name}" for name in Indicator.model_fields}
     assert names == set(CHANGES)
