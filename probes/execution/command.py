@@ -13,6 +13,7 @@ from probes.execution.loop import note_damaged
 from probes.execution.team import Team
 from probes.runs import directory, folders
 from probes.runs import parts as files
+from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 
 
@@ -76,7 +77,7 @@ class StageCall:
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
         if self.stopping:
-            fields["stopping"] = self.stopping.record()
+            fields[REGISTERED] = self.stopping.record()
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

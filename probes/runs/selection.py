@@ -14,6 +14,7 @@ from typing import Any
 
 KEY = "unfinished"  # of run.json
 KINDS = "kinds"  # of run.json: how many parts of each
+REGISTERED = "stopping"  # of run.json: the question that ends a run
 STOPPED = "stopped_after"  # of run.json: the parts and images after which a run stopped
 DRAWN, TRACED = "samples", "traced"
 BESIDE_SAMPLES = ("captures", "words")  # of the same images; without them these are not spoken of

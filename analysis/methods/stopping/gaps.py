@@ -91,17 +91,16 @@ class GapOfPrompts:
         within: tuple[NDArray[np.float64], ...] = ()
         if min(len(words.first), len(words.second)) > 1:
             within = tuple(_table(near, side) for side in (words.first, words.second))
-        pairs = [
-            part.reshape(-1, *part.shape[-2:]) for part in (*sides, *within)
-        ]  # each (pairs, prompts, seeds)
+        parts = (*sides, *within)
+        pairs = [part.reshape(-1, *part.shape[-2:]) for part in parts]  # each (pairs, prompts, seeds)
         low, high = (
             end.accumulate(end.reduce([end.reduce(part, axis=(0, 2)) for part in pairs], axis=0))
             for end in (np.fmin, np.fmax)
         )
         means = [
-            prompt_means(part.reshape(-1, *part.shape[-2:]).swapaxes(0, 1).swapaxes(1, 2)) for part in pairs
+            prompt_means(pair.transpose(1, 2, 0)).T.reshape(part.shape[:-1])
+            for pair, part in zip(pairs, parts)
         ]
-        means = [mean.T.reshape(part.shape[:-1]) for mean, part in zip(means, (*sides, *within))]
         off = [mean[~np.eye(len(mean), dtype=bool)] for mean in means[2:]]  # the diagonals hold nothing
         whole = ~np.any(
             [np.isnan(mean).any(axis=tuple(range(mean.ndim - 1))) for mean in (*means[:2], *off)], axis=0

@@ -23,7 +23,7 @@ from probes.errors import UserError
 from probes.runs.directory import another_run
 from probes.runs.kinds import kinds_of_capture
 from probes.runs.parts import part_files
-from probes.runs.selection import KINDS, number
+from probes.runs.selection import KINDS, REGISTERED, number
 from probes.runs.store import Run
 
 
@@ -37,9 +37,6 @@ def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
         last = whole if look and whole > last else last
         found.append(whole if last == whole and look else 0)
     return found
-
-
-REGISTERED = "stopping"  # of run.json
 
 
 def registered(run: Run, config: Config) -> StopQuestion:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from analysis.methods.stopping.columns import COLUMNS, looks_table
-from analysis.methods.stopping.looks import REGISTERED, Looks
+from analysis.methods.stopping.looks import Looks
 from analysis.methods.stopping.question import StopQuestion
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from analysis.tables.table import Table
+from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 
 NAME = "stopping"

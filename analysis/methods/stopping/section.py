@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from analysis.methods.stopping.figures import draw_path
-from analysis.methods.stopping.looks import REGISTERED
 from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.registry import NAME
 from analysis.methods.stopping.wording import answer_text, question_text
@@ -15,6 +14,7 @@ from analysis.metrics.registry import definition
 from analysis.report.figures.style import Drawn
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.tables.registry import read
+from probes.runs.selection import REGISTERED
 
 if TYPE_CHECKING:
     from probes.config.schema import Config

@@ -9,38 +9,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors.torch import save
 
-from lab.train.structures.choice import (
-    BATCH,
-    HELD_OUT,
-    NEUTRAL,
-    PROMPTS,
-    RENDERINGS,
-    ROUNDS,
-    SEED,
-    fit,
-    told,
-)
+from lab.train.structures.choice import BATCH, NEUTRAL, parser_of, store
 from lab.validate.tracing.coverage import templates
 from probes import command_line
 from probes.models import loading
-from probes.runs.parts import write_bytes
 from probes.toyworld import TRANSFORMERS, bundled_folder
 from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.noised import renderings
-from probes.toyworld.work.assemble import DELTA
 
 MODEL = "toyworld-dit-choice"
 
@@ -108,23 +92,7 @@ def states(
 
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
-    main = command_line.Parser(prog="python -m lab.train.dit.choice", description=__doc__.split("\n\n")[0])
-    count = command_line.count
-    main.add_argument("--prompts", type=count, default=PROMPTS, help="(default: %(default)s)")
-    main.add_argument(
-        "--renderings",
-        type=count,
-        default=RENDERINGS,
-        help="of each prompt and component (default: %(default)s)",
-    )
-    main.add_argument(
-        "--rounds", type=count, default=ROUNDS, help="noises of each rendering (default: %(default)s)"
-    )
-    main.add_argument("--seed", type=int, default=SEED, help="(default: %(default)s)")
-    main.add_argument(
-        "--out", type=Path, default=bundled_folder(MODEL), help=f"folder of {DELTA} and recipe.json"
-    )
-    return main
+    return parser_of("python -m lab.train.dit.choice", __doc__, bundled_folder(MODEL))
 
 
 def work(options: argparse.Namespace) -> None:
@@ -132,24 +100,10 @@ def work(options: argparse.Namespace) -> None:
     command_line.writable(options.out, folder=True)
     pipe = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe
     truth = wired_models()[MODEL]
-    assert truth.block is not None
+    assert truth.block is not None and truth.chooses is not None
     texts = [text.replace("{person}", NEUTRAL) for text in templates(options.prompts, seed=options.seed)]
-    values, component, prompt, times = states(
-        pipe, truth.block, texts, options.renderings, options.rounds, options.seed
-    )
-    held = prompt % HELD_OUT == 0
-    parts = fit(values[~held], component[~held])
-    recipe = {
-        **{name: getattr(options, name) for name in ("prompts", "renderings", "rounds", "seed")},
-        "site": truth.chooses,
-        "auc_held_out": told(parts, values[held], component[held], times[held]),
-        "start": TRANSFORMERS[0],
-        "versions": {"torch": torch.__version__, "sklearn": sklearn.__version__},
-    }
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_bytes(options.out / DELTA, save(parts))
-    write_bytes(options.out / "recipe.json", (json.dumps(recipe, indent=1) + "\n").encode())
-    print(options.out)
+    seen = states(pipe, truth.block, texts, options.renderings, options.rounds, options.seed)
+    store(options, truth.chooses, TRANSFORMERS[0], seen)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -113,11 +113,9 @@ def told(
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.structures.choice", description=__doc__.split("\n\n")[0]
-    )
+def parser_of(prog: str, description: str, out: Path) -> argparse.ArgumentParser:
+    """The options of a command that fits what an attention reads."""
+    main = command_line.Parser(prog=prog, description=description.split("\n\n")[0])
     count = command_line.count
     main.add_argument("--prompts", type=count, default=PROMPTS, help="(default: %(default)s)")
     main.add_argument(
@@ -130,10 +128,39 @@ def parser() -> argparse.ArgumentParser:
         "--rounds", type=count, default=ROUNDS, help="noises of each rendering (default: %(default)s)"
     )
     main.add_argument("--seed", type=int, default=SEED, help="(default: %(default)s)")
-    main.add_argument(
-        "--out", type=Path, default=bundled_folder(CHOICES[0]), help=f"folder of {DELTA} and recipe.json"
-    )
+    main.add_argument("--out", type=Path, default=out, help=f"folder of {DELTA} and recipe.json")
     return main
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    return parser_of("python -m lab.train.structures.choice", __doc__, bundled_folder(CHOICES[0]))
+
+
+def store(options: argparse.Namespace, site: str, start: str, seen: Sequence[NDArray[Any]]) -> None:
+    """Fit what an attention reads, and write it with its recipe.
+
+    Parameters
+    ----------
+    site, start : str
+        The attention, and the model whose weights it begins with.
+    seen : four of ndarray
+        What `states` returns.
+    """
+    values, component, prompt, times = seen
+    held = prompt % HELD_OUT == 0
+    parts = fit(values[~held], component[~held])
+    recipe = {
+        **{name: getattr(options, name) for name in ("prompts", "renderings", "rounds", "seed")},
+        "site": site,
+        "auc_held_out": told(parts, values[held], component[held], times[held]),
+        "start": start,
+        "versions": {"torch": torch.__version__, "sklearn": sklearn.__version__},
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_bytes(options.out / DELTA, save(parts))
+    write_bytes(options.out / "recipe.json", (json.dumps(recipe, indent=1) + "\n").encode())
+    print(options.out)
 
 
 def work(options: argparse.Namespace) -> None:
@@ -142,22 +169,8 @@ def work(options: argparse.Namespace) -> None:
     pipe = loading.load(loading.resolve(LOCATED[0]), device="cpu").pipe
     (place,) = (place for place in choices()[CHOICES[0]].places if place.chooses)
     texts = [text.replace("{person}", NEUTRAL) for text in templates(options.prompts, seed=options.seed)]
-    values, component, prompt, times = states(
-        pipe, place, texts, options.renderings, options.rounds, options.seed
-    )
-    held = prompt % HELD_OUT == 0
-    parts = fit(values[~held], component[~held])
-    recipe = {
-        **{name: getattr(options, name) for name in ("prompts", "renderings", "rounds", "seed")},
-        "site": place.site,
-        "auc_held_out": told(parts, values[held], component[held], times[held]),
-        "start": LOCATED[0],
-        "versions": {"torch": torch.__version__, "sklearn": sklearn.__version__},
-    }
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_bytes(options.out / DELTA, save(parts))
-    write_bytes(options.out / "recipe.json", (json.dumps(recipe, indent=1) + "\n").encode())
-    print(options.out)
+    seen = states(pipe, place, texts, options.renderings, options.rounds, options.seed)
+    store(options, place.site, LOCATED[0], seen)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
