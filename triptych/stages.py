@@ -265,15 +265,22 @@ class _Work:
 
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
+            if looks:
+                looks.end()
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def looks(self) -> Looks:
         """Who looks at the run after each part, with its question."""
         from analysis.methods.stopping.looks import Looks, registered
+        from analysis.observe.early import EarlyObserver, required
 
+        config = self.plan.config
         before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        return Looks(self.run, self.plan.config, registered(before, self.plan.config))
+        question = registered(before, config)
+        if name := question.observer:
+            required(config, name)
+        return Looks(self.run, config, question, EarlyObserver(self.run, name) if name else None)
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""

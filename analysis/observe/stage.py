@@ -50,8 +50,12 @@ class Looking:
     def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.deterministic(self.threads):
-            self.observer.load()
-            yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
+            yield self.loaded()
+
+    def loaded(self) -> Callable[[RowRange, Tick], Piece]:
+        """As `opened`, for who sees to the threads."""
+        self.observer.load()
+        return partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
 
 def observe(
@@ -87,7 +91,7 @@ def observe(
         return ""
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
-            _note_kinds(run, observer)
+            note_kinds(run, observer)
             if cluster:
                 _observe_on_cluster(run, observer, cluster)
             else:
@@ -101,7 +105,7 @@ def observe(
     return "" if chosen else "; ".join(why_not(missing))
 
 
-def _note_kinds(run: Run, observer: Observer) -> None:
+def note_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
         noted = kinds.with_kinds(run, observer.schemas, count)
@@ -152,7 +156,7 @@ def planned(run: Run, observer: Observer) -> tuple[list[Part], list[Part], list[
     fields = observer.fields()
     all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
-    return all_parts, loop.pending(all_parts, _refused, damaged.append), damaged
+    return all_parts, loop.pending(all_parts, refused, damaged.append), damaged
 
 
 def threads_of(observer: Observer) -> int:
@@ -205,7 +209,8 @@ def _whole(draws: pa.Table, batch: int) -> list[int]:
     return starts
 
 
-def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+def refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+    """Return the error for a part that was observed otherwise."""
     return UserError(
         f"{path}: was made with {field} {_short(old)}, expected {_short(new)}: use"
         " --stage observe --overwrite to observe the images anew, or another --out"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from analysis.methods.stopping.question import OPEN, StopQuestion
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
 from analysis.tables.similarities.control_columns import words_of
-from analysis.tables.similarities.pictures import image_similarities
+from analysis.tables.similarities.pictures import feature_similarities, image_similarities, part_names
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -25,6 +25,9 @@ from probes.runs.kinds import kinds_of_capture
 from probes.runs.parts import part_files
 from probes.runs.selection import KINDS, REGISTERED, number
 from probes.runs.store import Run
+
+if TYPE_CHECKING:
+    from analysis.observe.early import EarlyObserver
 
 
 def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
@@ -65,14 +68,18 @@ class Looks:
     config : Config
         As the run draws it.
     question : StopQuestion
+    early : EarlyObserver or None
+        Who looks at the images before they are asked about, while they are drawn.
     """
 
     run: Run
     config: Config
     question: StopQuestion
+    early: EarlyObserver | None = None
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
+    _features: list[pd.DataFrame] = field(default_factory=list)  # part by part
     _looked: int = 0  # parts that `parts_needed` has looked at
     _needed: int | None = None
 
@@ -82,15 +89,27 @@ class Looks:
 
     def parts_needed(self) -> int | None:
         """Return how many parts, whoever made them and as far as none is missing, answer it; None while none do."""
+        if self.early:
+            self.early.look()
         there = self._there()
         while self._looked < there and self._needed is None:
             self._looked += 1
-            if self.is_answered(self._looked):
+            if self._answered(self._looked):
                 self._needed = self._looked
         return self._needed
 
     def is_answered(self, parts: int) -> bool:
         """Return whether the first so many parts answer the question."""
+        if self.early:
+            self.early.look(parts)
+        return self._answered(parts)
+
+    def end(self) -> None:
+        """Record, when no more is drawn, who has looked."""
+        if self.early:
+            self.early.end()
+
+    def _answered(self, parts: int) -> bool:
         if parts == 1:
             self._require_captured()
         look = self.at(parts)
@@ -116,9 +135,13 @@ class Looks:
 
     def _there(self) -> int:
         """How many parts there are, from the first to the first that is missing."""
-        kinds = [part_files(self.run.path / kind) for kind in kinds_of_capture(self.config.capture)]
+        kinds = [part_files(self.run.path / kind) for kind in self._kinds]
         there = set.intersection(*({number(file) for file in files} for files in kinds))
         return next(part for part in count() if part not in there)
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        return *kinds_of_capture(self.config.capture), *self.question.observed
 
     @property
     def _captured(self) -> bool:
@@ -126,8 +149,7 @@ class Looks:
 
     def _of_parts(self, parts: int) -> Run:
         """The run as if it had these parts and no others; it has read none yet."""
-        kinds = {kind: parts for kind in kinds_of_capture(self.config.capture)}
-        return Run(self.run.path, {**self.run.meta, KINDS: kinds})
+        return Run(self.run.path, {**self.run.meta, KINDS: dict.fromkeys(self._kinds, parts)})
 
     def _require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
@@ -158,7 +180,12 @@ class Looks:
         return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
 
     def _compared(self, run: Run, samples: pd.DataFrame, names: list[str], metric: Metric) -> pd.DataFrame:
-        """Similarities of pictures, where the question is of these; those of a former look are kept."""
+        """Similarities of pictures or features, where the question is of these; those of a former look are kept."""
+        if metric.needs == "features":
+            files = part_names(run, metric.metric)
+            for file in files[len(self._features) :]:
+                self._features.append(feature_similarities(run, metric.metric, file, names))
+            return pd.concat(self._features, ignore_index=True).assign(reason="")
         before = self._pictures
         wanted = (metric.metric,) if metric.needs == "pictures" else ()
         new = samples if wanted else samples.iloc[:0]

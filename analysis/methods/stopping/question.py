@@ -9,10 +9,9 @@ from hashlib import sha256
 from typing import Any
 
 from analysis.methods.stopping.gaps import SequentialGap
-from analysis.metrics.registry import headline_metrics, require_primary
+from analysis.metrics.registry import definition, headline_metrics, require_primary
 from analysis.study import contrasts
 from probes.config.schema import Config
-from probes.errors import UserError
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
 OPEN = ""
@@ -55,17 +54,12 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none that can be looked at while images are drawn.
+            Its primary measure is none of a run.
         """
         assert config.stop is not None
         require_primary(config.measure.primary, "measure.primary")
         rows = {row.key: row for row in headline_metrics(config.measure.text_readout)}
         metric = rows[config.measure.primary]
-        if metric.needs not in ("captures", "pictures"):
-            raise UserError(
-                "stop: expected a primary measure of the model or of pairs of pictures (t, z0, ssim, diff_pix), got"
-                f" `{config.measure.primary}`: set measure.primary, or leave `stop` out"
-            )
         within, most = config.stop.within, len(config.prompts[: config.limit])
         if within is None:
             within = config.measure.equivalence.get(metric.metric, metric.least_delta)
@@ -87,6 +81,16 @@ class StopQuestion:
         """Return the question that a run's record holds."""
         values = {name: registered[name] for name in cls.__dataclass_fields__}
         return cls(**{**values, "contrast": tuple(values["contrast"])})
+
+    @property
+    def observer(self) -> str:
+        """Who has to look at the images before it can be asked; empty where nobody has to."""
+        return self.metric if definition(self.metric).needs == "features" else ""
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """The kinds of parts that the observer stores."""
+        return (f"features/{self.observer}",) if self.observer else ()
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps: the question, and the hash by which it is known."""

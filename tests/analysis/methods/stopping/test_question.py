@@ -58,9 +58,13 @@ def test_what_would_matter_is_the_run_s_own():
     assert StopQuestion.of(words).metric == "cosine_eos"
 
 
-def test_a_measure_that_is_not_there_while_images_are_drawn_is_refused():
-    with pytest.raises(UserError, match=r"stop: expected a primary measure .* got `clip`"):
-        StopQuestion.of(Config(prompts=PROMPTS, stop={}, measure={"primary": "clip"}))
+@pytest.mark.parametrize(
+    ("primary", "observer", "kinds"),
+    [("z0", "", ()), ("ssim", "", ()), ("clip", "clip", ("features/clip",))],
+)
+def test_a_measure_of_features_needs_an_observer(primary, observer, kinds):
+    asked = StopQuestion.of(Config(prompts=PROMPTS, stop={}, measure={"primary": primary}))
+    assert (asked.observer, asked.observed) == (observer, kinds)
 
 
 def test_another_question_is_another_run(tmp_path):

@@ -1,0 +1,142 @@
+"""Runs that stop by what an observer sees: it looks while they are drawn, and stores what the observe stage would."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from tests.faults import Death, dying
+from tests.probes.conftest import stored
+from tests.test_stopping import CONFIG, EACH, MOST, drawn
+from tests.tiny_runs import record, run_here, saved_yaml, shards_started
+
+CLIP = {
+    "stop": {"question": "interval", "within": 0.1, "fewest": 6},
+    "measure": {**CONFIG["measure"], "primary": "clip"},
+    "observe": {"objects": False, "features": ["clip"], "feature_weights": {"clip": "toyworld"}},
+}
+ASKED = {"clip": CLIP}
+KINDS = {"clip": ("features/clip",)}
+
+
+@pytest.fixture(scope="module", params=ASKED)
+def asked(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def yaml_file(asked, tmp_path_factory):
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), {**CONFIG, **ASKED[asked]})
+
+
+@pytest.fixture(scope="module")
+def stopped(yaml_file, tmp_path_factory):
+    """A run that was drawn by one process without disturbance, up to its tables."""
+    path = tmp_path_factory.mktemp("runs") / "stopped"
+    for stage in ("generate", "measure"):
+        assert run_here(yaml_file, path, "--stage", stage, "--workers", 1) == 0
+    return path
+
+
+def parts(path, kind):
+    return sorted(file.name for file in (path / kind).glob("part-*"))
+
+
+def test_it_stops_where_what_was_seen_answers(asked, stopped):
+    table = pd.read_csv(stopped / "tables" / "stopping.csv", keep_default_na=False)
+    assert table["answer"].tolist() == [*[""] * (len(table) - 1), "interval"]
+    prompts = int(table["n_prompts"].iloc[-1])
+    assert 6 < prompts < MOST
+    for kind in ("samples", *KINDS[asked]):
+        assert len(parts(stopped, kind)) == record(stopped)["kinds"][kind] == prompts // EACH
+
+
+def test_its_gap_is_that_of_the_fixed_design(asked, stopped):
+    table = pd.read_csv(stopped / "tables" / "stopping.csv")
+    gap = pd.read_csv(stopped / "tables" / "gap.csv")
+    row = gap[gap["metric"] == asked].iloc[0]
+    assert row["word_gap"] == pytest.approx(table["gap"].iloc[-1], abs=1e-9)
+    assert row["n_prompts"] == table["n_prompts"].iloc[-1]
+
+
+def test_the_observe_stage_finds_done_what_it_would_have_made(asked, yaml_file, stopped, tmp_path):
+    config = json.loads(yaml_file.read_text())
+    stop = config.pop("stop")
+    config["limit"] = int(pd.read_csv(stopped / "tables" / "stopping.csv")["n_prompts"].iloc[-1])
+    config["prompts"] = record(stopped)["config"]["resolved"]["prompts"]
+    (tmp_path / "all.yaml").write_text(json.dumps(config))
+    for stage in ("generate", "observe"):
+        assert run_here(tmp_path / "all.yaml", tmp_path / "all", "--stage", stage) == 0
+    assert stop
+    assert stored(tmp_path / "all") == drawn(stopped)
+    there, here = record(tmp_path / "all"), record(stopped)
+    assert {name: there.get(name) for name in KINDS[asked]} == {name: here.get(name) for name in KINDS[asked]}
+
+
+def test_what_is_there_is_neither_drawn_nor_looked_at_again(yaml_file, stopped, monkeypatch):
+    before = stored(stopped)
+    monkeypatch.setattr("analysis.observe.stage.Looking.loaded", None)
+    for stage in ("generate", "observe"):
+        assert run_here(yaml_file, stopped, "--stage", stage) == 0
+    assert stored(stopped) == before
+
+
+def test_it_can_be_begun_anew(yaml_file, stopped, tmp_path):
+    line = ("--stage", "generate", "--workers", 1)
+    assert run_here(yaml_file, tmp_path / "run", "--limit", 8, *line) == 0
+    assert run_here(yaml_file, tmp_path / "run", "--overwrite", *line) == 0
+    assert stored(tmp_path / "run") == drawn(stopped)
+
+
+@pytest.mark.parametrize(
+    "share", [0.75, *(pytest.param(n / 16, marks=pytest.mark.slow) for n in range(1, 16))]
+)
+def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, stopped, tmp_path):
+    line = ("--stage", "generate", "--workers", 1)
+    with dying() as counter:
+        assert run_here(yaml_file, tmp_path / "whole", *line) == 0
+    with dying(int(counter.seen * share)), pytest.raises(Death):
+        run_here(yaml_file, tmp_path / "run", *line)
+    assert run_here(yaml_file, tmp_path / "run", *line) == 0
+    assert stored(tmp_path / "run") == stored(tmp_path / "whole") == drawn(stopped)
+    for name in ("images", "parts", "kinds", "stopping"):
+        assert record(tmp_path / "run")[name] == record(stopped)[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 3])
+def test_more_processes_draw_and_see_the_same(workers, yaml_file, stopped, tmp_path):
+    assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--workers", workers) == 0
+    assert stored(tmp_path / "run") == drawn(stopped)
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
+def test_shards_one_after_another_stop_where_one_process_does(order, asked, yaml_file, stopped, tmp_path):
+    for shard in order:
+        assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--shard", f"{shard}/3") == 0
+        numbers = {int(name[5:10]) for kind in KINDS[asked] for name in parts(tmp_path / "run", kind)}
+        assert shard in {number % 3 for number in numbers}  # each has looked at its own
+    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
+    assert drawn(tmp_path / "run") == drawn(stopped)
+    for name in ("images", "parts", "stopping", "stopped_after", "kinds"):
+        assert record(tmp_path / "run")[name] == record(stopped)[name]
+
+
+@pytest.mark.slow
+def test_shards_at_once_stop_where_one_process_does(yaml_file, stopped, tmp_path):
+    for shard in shards_started(yaml_file, tmp_path / "run", 3, "--stage", "generate"):
+        said = shard.communicate(timeout=900)
+        assert shard.returncode == 0, said
+    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
+    assert drawn(tmp_path / "run") == drawn(stopped)
+
+
+def test_an_observer_that_is_not_asked_for_is_missed_before_the_first_image(yaml_file, tmp_path, capsys):
+    config = json.loads(yaml_file.read_text())
+    config["observe"] = {"objects": False, "features": []}
+    (tmp_path / "without.yaml").write_text(json.dumps(config))
+    assert run_here(tmp_path / "without.yaml", tmp_path / "run", "--stage", "generate") == 2
+    error = capsys.readouterr().err.strip()
+    assert "observe" in error
+    assert error.count("\n") == 0
+    assert not (tmp_path / "run" / "samples").exists()
