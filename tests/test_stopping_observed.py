@@ -5,18 +5,29 @@ import json
 import pandas as pd
 import pytest
 
+from probes.runs.store import Run
+from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
 from tests.test_stopping import CONFIG, EACH, MOST, drawn
 from tests.tiny_runs import record, run_here, saved_yaml, shards_started
 
+DOING = ("sitting", "running", "with a dog", "with a cat", "with a bag", "reading a book")
+PLACES = ("park", "office", "kitchen", "garden", "street")
 CLIP = {
     "stop": {"question": "interval", "within": 0.1, "fewest": 6},
     "measure": {**CONFIG["measure"], "primary": "clip"},
     "observe": {"objects": False, "features": ["clip"], "feature_weights": {"clip": "toyworld"}},
 }
-ASKED = {"clip": CLIP}
-KINDS = {"clip": ("features/clip",)}
+OBJECT = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": [f"a {{person}} {doing} in the {place}" for doing in DOING for place in PLACES],
+    "stop": {"question": "direction", "of": {"object": "slacks"}, "fewest": 6},
+    "observe": {"engine": "toyworld-checker", "features": []},
+}
+ASKED = {"clip": CLIP, "object": OBJECT}
+KINDS = {"clip": ("features/clip",), "object": ("objects", "observed")}
+ANSWER = {"clip": "interval", "object": "masculine"}
 
 
 @pytest.fixture(scope="module", params=ASKED)
@@ -26,7 +37,8 @@ def asked(request):
 
 @pytest.fixture(scope="module")
 def yaml_file(asked, tmp_path_factory):
-    return saved_yaml(tmp_path_factory.mktemp("yaml"), {**CONFIG, **ASKED[asked]})
+    over = {"model": "toyworld"} if asked == "object" else {}
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), {**CONFIG, **ASKED[asked]}, **over)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +56,8 @@ def parts(path, kind):
 
 def test_it_stops_where_what_was_seen_answers(asked, stopped):
     table = pd.read_csv(stopped / "tables" / "stopping.csv", keep_default_na=False)
-    assert table["answer"].tolist() == [*[""] * (len(table) - 1), "interval"]
+    assert table["answer"].tolist() == [*[""] * (len(table) - 1), ANSWER[asked]]
+    assert [line for line in misdescribed(Run.open(stopped))[0] if line.startswith("stopping")] == []
     prompts = int(table["n_prompts"].iloc[-1])
     assert 6 < prompts < MOST
     for kind in ("samples", *KINDS[asked]):
@@ -52,25 +65,44 @@ def test_it_stops_where_what_was_seen_answers(asked, stopped):
 
 
 def test_its_gap_is_that_of_the_fixed_design(asked, stopped):
-    table = pd.read_csv(stopped / "tables" / "stopping.csv")
-    gap = pd.read_csv(stopped / "tables" / "gap.csv")
-    row = gap[gap["metric"] == asked].iloc[0]
-    assert row["word_gap"] == pytest.approx(table["gap"].iloc[-1], abs=1e-9)
-    assert row["n_prompts"] == table["n_prompts"].iloc[-1]
+    last = pd.read_csv(stopped / "tables" / "stopping.csv").iloc[-1]
+    if asked == "object":
+        claims = pd.read_csv(stopped / "tables" / "object_claims.csv")
+        pair = (claims["first"] == "feminine") & (claims["second"] == "masculine")
+        row = claims[pair & (claims["object"] == "slacks")].iloc[0]
+        assert row["difference_words"] == pytest.approx(last["gap"])
+    else:
+        gap = pd.read_csv(stopped / "tables" / "gap.csv")
+        row = gap[gap["metric"] == asked].iloc[0]
+        assert row["word_gap"] == pytest.approx(last["gap"], abs=1e-9)
+    assert row["n_prompts"] == last["n_prompts"]
+
+
+def test_the_share_is_counted_by_hand(asked, stopped):
+    if asked != "object":
+        pytest.skip("of objects alone")
+    run, last = Run.open(stopped), pd.read_csv(stopped / "tables" / "stopping.csv").iloc[-1]
+    found = run.objects()
+    images = run.samples(["sample_id", "indicator"])
+    images["there"] = images["sample_id"].isin(found.loc[found["label"] == "slacks", "sample_id"])
+    share = images.groupby("indicator")["there"].mean()
+    assert last["gap"] == pytest.approx(share["masculine"] - share["feminine"])
+    assert (last["measure"], last["metric"], last["n_left_out"]) == ("object", "slacks", 0)
+    assert run.meta["stopping"]["observer"] == "objects"
+    assert run.meta["stopping"]["within"] == 0.1
 
 
 def test_the_observe_stage_finds_done_what_it_would_have_made(asked, yaml_file, stopped, tmp_path):
     config = json.loads(yaml_file.read_text())
-    stop = config.pop("stop")
+    del config["stop"]
     config["limit"] = int(pd.read_csv(stopped / "tables" / "stopping.csv")["n_prompts"].iloc[-1])
     config["prompts"] = record(stopped)["config"]["resolved"]["prompts"]
     (tmp_path / "all.yaml").write_text(json.dumps(config))
     for stage in ("generate", "observe"):
         assert run_here(tmp_path / "all.yaml", tmp_path / "all", "--stage", stage) == 0
-    assert stop
     assert stored(tmp_path / "all") == drawn(stopped)
-    there, here = record(tmp_path / "all"), record(stopped)
-    assert {name: there.get(name) for name in KINDS[asked]} == {name: here.get(name) for name in KINDS[asked]}
+    noted = {"clip": "features/clip", "object": "observer"}[asked]
+    assert record(tmp_path / "all")[noted] == record(stopped)[noted]
 
 
 def test_what_is_there_is_neither_drawn_nor_looked_at_again(yaml_file, stopped, monkeypatch):
@@ -139,4 +171,25 @@ def test_an_observer_that_is_not_asked_for_is_missed_before_the_first_image(yaml
     error = capsys.readouterr().err.strip()
     assert "observe" in error
     assert error.count("\n") == 0
+    assert not (tmp_path / "run" / "samples").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("slakcs", "stop.of.object: expected an object that is looked for in every image"),
+        ("women", "stop.of.object: expected a thing, got 'women', a word for persons"),
+    ],
+)
+def test_an_object_that_cannot_be_asked_about_is_one_line(name, said, asked, yaml_file, tmp_path, capsys):
+    if asked != "object":
+        pytest.skip("of objects alone")
+    config = json.loads(yaml_file.read_text())
+    config["stop"]["of"] = {"object": name}
+    (tmp_path / "other.yaml").write_text(json.dumps(config))
+    for more in (("--stage", "generate"), ("--dry-run",)):
+        assert run_here(tmp_path / "other.yaml", tmp_path / "run", *more) == 2
+        error = capsys.readouterr().err.strip()
+        assert said in error
+        assert error.count("\n") == 0
     assert not (tmp_path / "run" / "samples").exists()

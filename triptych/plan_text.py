@@ -141,7 +141,6 @@ def stopping_lines(config: Config) -> list[str]:
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
     from analysis.methods.stopping.question import INTERVAL, StopQuestion
     from analysis.methods.stopping.wording import question_text
-    from analysis.metrics.registry import definition
 
     question = StopQuestion.of(config)
     each = len(config.seeds) * len(config.indicators)
@@ -153,7 +152,7 @@ def stopping_lines(config: Config) -> list[str]:
     off = "`within` is" if question.question == INTERVAL else "the gap is off 0, or off `within`, by"
     return [
         printable(
-            f"stops when this is answered: {question_text(question, config.reference, definition(question.metric))}"
+            f"stops when this is answered: {question_text(question, config.reference, question.shown)}"
         ),
         f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
         f"  answered, in standard deviations between prompts, where {off}",

@@ -11,9 +11,23 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from probes.config.checks import FEWEST
-from probes.config.types import Positive, Section, Seed, option
+from probes.config.types import Positive, Section, Seed, Word, option
 
+WITHIN_SHARES = 0.1  # difference of shares of images that would matter, where none is stated
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
+
+
+class StopOf(Section):
+    """What of single images a run that stops is asked about, in place of its primary measure."""
+
+    object: Annotated[
+        Word,
+        option(
+            "An object that is looked for in every image. The gap is the share of images of the first side of the first"
+            " contrast in which it is detected, less that of the second.",
+            example="skirt",
+        ),
+    ]
 
 
 class Stop(Section):
@@ -32,12 +46,20 @@ class Stop(Section):
             example="direction",
         ),
     ] = "gap"
+    of: Annotated[
+        StopOf | None,
+        option(
+            "What of the images is asked about, in place of the primary measure.",
+            null="`measure.primary`",
+            example={"object": "skirt"},
+        ),
+    ] = None
     within: Annotated[
         Annotated[float, Field(gt=0)] | None,
         option(
             "The gap that would matter, or half the width of the interval that is wanted.",
-            unit="of the primary measure",
-            null="`measure.equivalence` of the primary measure, else the least gap that matters of it",
+            unit="of the measure, or a share",
+            null="`measure.equivalence` of the primary measure, else the least gap that matters of it; of shares 0.1",
             example=0.05,
         ),
     ] = None

@@ -13,7 +13,7 @@ from analysis.methods.stopping.question import StopQuestion
 VERSION = "stopping/1"
 NOT_YET = "too few prompts to rule anything out"
 COLUMNS = (
-    *("look", "n_prompts", "measure", "metric", "contrast", "gap", "low", "high", "level"),
+    *("look", "n_prompts", "n_left_out", "measure", "metric", "contrast", "gap", "low", "high", "level"),
     *(
         "prompts_low",
         "prompts_high",
@@ -46,6 +46,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
             {
                 "look": number,
                 "n_prompts": look.n_prompts,
+                "n_left_out": look.n_left_out,
                 "measure": question.measure,
                 "metric": question.metric,
                 "contrast": "-".join(question.contrast),

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.confidence_sequences import sequence_interval
+from analysis.stats.confidence_sequences import SequenceInterval, sequence_interval
 from analysis.stats.effects import prompt_means
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
@@ -44,6 +44,8 @@ class SequentialGap:
         Half the interval for other words; NaN with one word a side.
     e_value : float
         Evidence against a gap of 0 of these words; 1 / e_value is a p-value that holds wherever the run stops.
+    n_left_out : int
+        Prompts that were drawn and lack a value.
     """
 
     n_prompts: int
@@ -54,6 +56,20 @@ class SequentialGap:
     prompts_high: float
     words_half: float
     e_value: float
+    n_left_out: int = 0
+
+    @classmethod
+    def joined(cls, found: SequenceInterval, half: float, drawn: int) -> SequentialGap:
+        """Return the gap of so many prompts, with the interval of the prompts and half that of the words as one.
+
+        At either end the root of the sum of both squares (Banerjee 1960).
+        """
+        low, high = found.low, found.high
+        if np.isfinite(half):
+            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
+            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
+        ends = float(low), float(high), found.low, found.high
+        return cls(found.n, found.mean, *ends, half, found.e_value, drawn - found.n)
 
 
 @dataclass(frozen=True)
@@ -138,13 +154,7 @@ class GapOfPrompts:
         half = np.nan
         if min(self.first.shape[1], self.second.shape[1]) > 1 and n > 1:
             half = float(word_test(first, second, within=within, level=level).words_half[0])
-        low, high = found.low, found.high
-        if np.isfinite(half):
-            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
-            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
-        return SequentialGap(
-            n, found.mean, float(low), float(high), found.low, found.high, half, found.e_value
-        )
+        return SequentialGap.joined(found, half, drawn)
 
 
 def _table(near: Near, side: Sequence[str]) -> NDArray[np.float64]:

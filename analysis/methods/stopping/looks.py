@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import OPEN, StopQuestion
+from analysis.methods.stopping.seen import object_values
+from analysis.methods.stopping.shares import SharesOfPrompts
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
 from analysis.tables.similarities.control_columns import words_of
@@ -76,7 +78,7 @@ class Looks:
     config: Config
     question: StopQuestion
     early: EarlyObserver | None = None
-    _gap: GapOfPrompts | None = None
+    _gap: GapOfPrompts | SharesOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
     _features: list[pd.DataFrame] = field(default_factory=list)  # part by part
@@ -122,6 +124,8 @@ class Looks:
             return None
         if self._gap is None or self._read < parts:
             self._gap, self._read = self._gathered(parts), parts
+        if isinstance(self._gap, SharesOfPrompts):
+            return self._gap.after(prompts, level=self.question.level)
         return self._gap.after(prompts, level=self.question.level, reach=self.question.reach)
 
     def path(self) -> Iterator[SequentialGap]:
@@ -145,7 +149,7 @@ class Looks:
 
     @property
     def _captured(self) -> bool:
-        return definition(self.question.metric).needs == "captures"
+        return self.question.shown.needs == "captures"
 
     def _of_parts(self, parts: int) -> Run:
         """The run as if it had these parts and no others; it has read none yet."""
@@ -153,7 +157,7 @@ class Looks:
 
     def _require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
-        metric = definition(self.question.metric)
+        metric = self.question.shown
         column = f"{metric.site}:{metric.metric}"
         if self._captured and column not in self._of_parts(1).columns("captures"):
             raise UserError(
@@ -161,11 +165,15 @@ class Looks:
                 " or leave `stop` out"
             )
 
-    def _gathered(self, parts: int) -> GapOfPrompts:
+    def _gathered(self, parts: int) -> GapOfPrompts | SharesOfPrompts:
         """Read the first so many parts."""
         run = self._of_parts(parts)
         members = indicators(self.config)
         names = [member.name for member in members]
+        controls = {member.name: member.control for member in members if member.control}
+        words = words_of(self.question.contrast, self.config.reference, controls)
+        if self.question.of_images:
+            return SharesOfPrompts.of(object_values(run, self.question.metric), words, names)
         metric = definition(self.question.metric)
         samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
         pairs = StoredSimilarities(run, self._compared(run, samples, names, metric), samples)
@@ -175,8 +183,6 @@ class Looks:
         def near(one: str, other: str) -> NDArray[np.float64]:
             return metric.sign * family.pair(one, other, names)[..., 0]
 
-        controls = {member.name: member.control for member in members if member.control}
-        words = words_of(self.question.contrast, self.config.reference, controls)
         return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
 
     def _compared(self, run: Run, samples: pd.DataFrame, names: list[str], metric: Metric) -> pd.DataFrame:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from analysis.methods.stopping.gaps import SequentialGap
-from analysis.metrics.registry import definition, headline_metrics, require_primary
+from analysis.methods.stopping.gaps import MEASURE, SequentialGap
+from analysis.methods.stopping.seen import OBJECT, OBJECTS, object_asked
+from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
 from probes.config.schema import Config
+from probes.config.stop_options import WITHIN_SHARES, StopOf
+from probes.runs.selection import OBJECTS as OBJECT_KINDS
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
 OPEN = ""
@@ -26,7 +29,7 @@ class StopQuestion:
     ----------
     question : {"gap", "direction", "equivalence", "interval"}
     measure : str
-        As in ``measure.primary``; ``metric`` is its name in tables.
+        As in ``measure.primary``, with ``metric``, its name in tables; or ``object``, with the name of one.
     contrast : tuple of (str, str)
     within : float
         The gap that would matter, or half the width that is wanted.
@@ -34,6 +37,8 @@ class StopQuestion:
     fewest, every, most : int
         Prompts before the first look, from look to look at least, and in all.
     reach : {"run", "measure"}
+    observer : str
+        Who has to look at the images before it can be asked; empty where nobody has to.
     """
 
     question: str
@@ -46,6 +51,7 @@ class StopQuestion:
     every: int
     most: int
     reach: str
+    observer: str = ""
 
     @classmethod
     def of(cls, config: Config) -> StopQuestion:
@@ -54,42 +60,50 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none of a run.
+            Its primary measure is none of a run, or its object is not looked for.
         """
-        assert config.stop is not None
-        require_primary(config.measure.primary, "measure.primary")
-        rows = {row.key: row for row in headline_metrics(config.measure.text_readout)}
-        metric = rows[config.measure.primary]
-        within, most = config.stop.within, len(config.prompts[: config.limit])
-        if within is None:
-            within = config.measure.equivalence.get(metric.metric, metric.least_delta)
+        stop, most = config.stop, len(config.prompts[: config.limit])
+        assert stop is not None
+        measure, metric, within, observer = _measure(config) if stop.of is None else _seen(config, stop.of)
         return cls(
-            config.stop.question,
-            metric.key,
-            metric.metric,
+            stop.question,
+            measure,
+            metric,
             contrasts(config)[0],
-            within,
+            within if stop.within is None else stop.within,
             config.measure.level,
-            min(config.stop.fewest, most),
-            config.stop.every or 1,
+            min(stop.fewest, most),
+            stop.every or 1,
             most,
-            config.stop.reach,
+            MEASURE if stop.of else stop.reach,
+            observer,
         )
 
     @classmethod
     def stored(cls, registered: Mapping[str, Any]) -> StopQuestion:
         """Return the question that a run's record holds."""
-        values = {name: registered[name] for name in cls.__dataclass_fields__}
+        values = {name: registered[name] for name in cls.__dataclass_fields__ if name in registered}
         return cls(**{**values, "contrast": tuple(values["contrast"])})
 
     @property
-    def observer(self) -> str:
-        """Who has to look at the images before it can be asked; empty where nobody has to."""
-        return self.metric if definition(self.metric).needs == "features" else ""
+    def of_images(self) -> bool:
+        """Whether it is about what single images show, not how near two are."""
+        return self.measure == OBJECT
+
+    @property
+    def shown(self) -> Metric:
+        """How its gap is written."""
+        if self.of_images:
+            return replace(
+                definition("cooccurrence"), metric=self.metric, symbol=f"share with “{self.metric}”"
+            )
+        return definition(self.metric)
 
     @property
     def observed(self) -> tuple[str, ...]:
         """The kinds of parts that the observer stores."""
+        if self.of_images:
+            return OBJECT_KINDS
         return (f"features/{self.observer}",) if self.observer else ()
 
     def record(self) -> dict[str, Any]:
@@ -113,3 +127,17 @@ class StopQuestion:
             return FIRST if found.low > 0 else SECOND
         small = -self.within < found.low and found.high < self.within
         return EQUIVALENCE if self.question in (GAP, EQUIVALENCE) and small else OPEN
+
+
+def _measure(config: Config) -> tuple[str, str, float, str]:
+    """The primary measure: its key, its name, the gap of it that would matter, and who observes it."""
+    require_primary(config.measure.primary, "measure.primary")
+    rows = {row.key: row for row in headline_metrics(config.measure.text_readout)}
+    metric = rows[config.measure.primary]
+    within = config.measure.equivalence.get(metric.metric, metric.least_delta)
+    return metric.key, metric.metric, within, metric.metric if metric.needs == "features" else ""
+
+
+def _seen(config: Config, of: StopOf) -> tuple[str, str, float, str]:
+    """What of images is asked about: its kind, its name, the difference that would matter, and who observes it."""
+    return OBJECT, object_asked(config, of.object), WITHIN_SHARES, OBJECTS

@@ -10,7 +10,6 @@ from analysis.methods.stopping.figures import draw_path
 from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.registry import NAME
 from analysis.methods.stopping.wording import answer_text, question_text
-from analysis.metrics.registry import definition
 from analysis.report.figures.style import Drawn
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.tables.registry import read
@@ -44,7 +43,7 @@ def read_stopping(run: Run) -> StoppedRun | None:
 
 def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
     """Lay the section out."""
-    metric = definition(stopped.question.metric)
+    metric = stopped.question.shown
     rows = stopped.table.to_dict("records")
     return {
         "hash": stopped.sha256[:12],
@@ -53,18 +52,20 @@ def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
         "images": stopped.images,
         "words": bool(pd.notna(stopped.table["words_half"]).any()),
         "reach": stopped.question.reach,
+        "of_images": stopped.question.of_images,
+        "left_out": int(stopped.table["n_left_out"].iloc[-1]),
     }
 
 
 def draw(stopped: StoppedRun, config: Config) -> dict[str, Drawn]:
     """Return the figure of the path."""
-    symbol = definition(stopped.question.metric).symbol
+    symbol = stopped.question.shown.symbol
     return {"stopping-path": draw_path(stopped.table, stopped.question.most, symbol, stopped.question.level)}
 
 
 def lead(stopped: StoppedRun, config: Config) -> Lead:
     """Return the first screen: the question, and where it was answered."""
-    metric = definition(stopped.question.metric)
+    metric = stopped.question.shown
     return Lead(
         question=question_text(stopped.question, config.reference, metric),
         answer=answer_text(stopped.question, stopped.table, config.reference, metric),

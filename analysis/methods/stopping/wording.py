@@ -20,8 +20,17 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
     'Are final latents generated from n prompts nearer to those of m or of f prompts?'
     """
     first, second = question.contrast
-    nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
     within = amount(question.within, metric)
+    if question.of_images:
+        often = f"“{question.metric}” detected in more images of {first} or of {second} prompts"
+        both = f"shares of images of {first} and of {second} prompts in which “{question.metric}” is detected"
+        return {
+            DIRECTION: f"Is {often}?",
+            GAP: f"Is {often}, or is the difference of both shares smaller than {within}?",
+            EQUIVALENCE: f"Do the {both} differ by less than {within}?",
+            INTERVAL: f"How much do the {both} differ, to within ±{within}?",
+        }[question.question]
+    nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
     return {
         DIRECTION: f"A{nearer}?",
         GAP: f"A{nearer}, or is the gap between both smaller than {within}?",
@@ -38,16 +47,19 @@ def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, met
     first, second = question.contrast
     so_many = f"{counted(int(last['n_prompts']), 'prompt')} of at most {question.most:,}"
     gap = with_interval(last["gap"], last["low"], last["high"], metric.digits, True)
+    name = "difference of shares" if question.of_images else "gap"
     if last["answer"] in question.contrast:
-        far = second if last["answer"] == first else first
+        near, far = last["answer"], second if last["answer"] == first else first
         what = (
-            f"{metric.noun} {reference} prompts are nearer to those of {last['answer']} than of {far} prompts"
+            f"“{question.metric}” is detected in more images of {near} than of {far} prompts"
+            if question.of_images
+            else f"{metric.noun} {reference} prompts are nearer to those of {near} than of {far} prompts"
         )
     elif last["answer"] == EQUIVALENCE:
-        what = f"the gap is smaller than {amount(question.within, metric)}, either way"
+        what = f"the {name} is smaller than {amount(question.within, metric)}, either way"
     elif last["answer"] == INTERVAL:
-        what = f"the gap is known to within ±{amount(question.within, metric)}"
+        what = f"the {name} is known to within ±{amount(question.within, metric)}"
     else:
-        return f"Not answered by {so_many}: the gap is {gap}."
+        return f"Not answered by {so_many}: the {name} is {gap}."
     alone = "" if pd.notna(last["words_half"]) else " (of these words alone)"
-    return f"Answered after {so_many}: {what}{alone}. The gap is {gap}."
+    return f"Answered after {so_many}: {what}{alone}. The {name} is {gap}."

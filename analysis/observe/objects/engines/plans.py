@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -66,6 +66,11 @@ class ObservationPlan:
         return {**self.settings.model_dump(mode="json"), "engine": self.name}
 
     @property
+    def everywhere(self) -> Sequence[str]:
+        """Tags that each image is searched for, or may be by what its tagger says, whatever its prompt."""
+        return ()
+
+    @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
         libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
@@ -104,6 +109,13 @@ class CheckerPlan(ObservationPlan):
 
         return f"{CHECKER}, {len(TAGS)} things by their palette colours, no vision model"
 
+    @property
+    def everywhere(self) -> Sequence[str]:
+        """What the palette shows."""
+        from analysis.observe.objects.models.toyworld_checker import TAGS
+
+        return TAGS
+
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {"observe.engine": self.name, "observe.detector": self.detector}
@@ -123,9 +135,7 @@ class CheckerPlan(ObservationPlan):
 
     def tags(self) -> Tags:
         """Return the tags to look for in each image."""
-        from analysis.observe.objects.models.toyworld_checker import TAGS
-
-        return fixed(TAGS, "checker")
+        return fixed(self.everywhere, "checker")
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps about the observer."""
@@ -155,11 +165,12 @@ class ScenesPlan(CheckerPlan):
 
         return ToyworldScenes()
 
-    def tags(self) -> Tags:
-        """Return the tags to look for in each image."""
+    @property
+    def everywhere(self) -> Sequence[str]:
+        """Every object of the scenes."""
         from probes.toyworld.skills import objects
 
-        return fixed(objects(), "checker")
+        return objects()
 
     @property
     def detector(self) -> str:

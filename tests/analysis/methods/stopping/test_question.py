@@ -67,6 +67,58 @@ def test_a_measure_of_features_needs_an_observer(primary, observer, kinds):
     assert (asked.observer, asked.observed) == (observer, kinds)
 
 
+CHECKED = {"engine": "toyworld-checker", "features": []}
+
+
+def test_an_object_is_asked_about_by_its_name_in_tables():
+    one = Config(prompts=PROMPTS, stop={"of": {"object": "Skirts"}}, observe=CHECKED)
+    asked = StopQuestion.of(one)
+    assert (asked.measure, asked.metric, asked.within, asked.reach) == ("object", "skirt", 0.1, "measure")
+    assert (asked.observer, asked.observed) == ("objects", ("objects", "observed"))
+    words = [
+        question_text(dataclasses.replace(asked, question=name), "neutral", asked.shown)
+        for name in ("direction", "gap", "equivalence", "interval")
+    ]
+    assert words[0] == "Is “skirt” detected in more images of masculine or of feminine prompts?"
+    assert words[1].endswith(", or is the difference of both shares smaller than 0.100?")
+    assert words[2].endswith("in which “skirt” is detected differ by less than 0.100?")
+    assert words[3].endswith("differ, to within ±0.100?")
+    table = looks_table(asked, [look(-0.4, -0.2)])
+    assert answer_text(asked, table, "neutral", asked.shown) == (
+        "Answered after 24 prompts of at most 40: “skirt” is detected in more images of feminine than of masculine"
+        " prompts (of these words alone). The difference of shares is −0.300 [−0.400, −0.200]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("observe", "name", "said"),
+    [
+        (
+            CHECKED,
+            "skrit",
+            r"looked for in every image, such as person, boot, slipper, got 'skrit': did you mean skirt",
+        ),
+        (CHECKED, "women", r"stop.of.object: expected a thing, got 'women', a word for persons"),
+        (
+            {"objects": False},
+            "skirt",
+            r"stop: expected images that objects looks at, got none \(`observe.objects`",
+        ),
+        ({"tags": ["prompt"]}, "skirt", r"looked for in every image, got 'skirt', and no list of any"),
+    ],
+)
+def test_an_object_that_nobody_looks_for_is_refused_in_one_line(observe, name, said):
+    with pytest.raises(UserError, match=said) as error:
+        StopQuestion.of(Config(prompts=PROMPTS, stop={"of": {"object": name}}, observe=observe))
+    assert "\n" not in str(error.value)
+
+
+def test_a_question_that_was_registered_without_an_observer_is_read():
+    asked = StopQuestion.of(config())
+    former = {name: value for name, value in asked.record().items() if name != "observer"}
+    assert StopQuestion.stored(former) == asked
+
+
 def test_another_question_is_another_run(tmp_path):
     first = config(question="direction")
     run = Run(tmp_path, {"stopping": StopQuestion.of(first).record()})
