@@ -67,10 +67,15 @@ class SharesOfPrompts:
         sides = [side[:, :n] for side in (self.first, self.second)]
         values = sides[0].mean(axis=0) - sides[1].mean(axis=0)
         found = sequence_interval(values, level=level, reach=REACH)
-        half = _words_half(*(side.mean(axis=1) for side in sides), level)
+        half = _words_half(sides[0].mean(axis=1), sides[1].mean(axis=1), level)
         gap = SequentialGap.joined(found, half, drawn)
-        ends = ("low", "high", "prompts_low", "prompts_high")
-        return replace(gap, **{name: float(np.clip(getattr(gap, name), -REACH, REACH)) for name in ends})
+        return replace(
+            gap,
+            low=max(gap.low, -REACH),
+            high=min(gap.high, REACH),
+            prompts_low=max(gap.prompts_low, -REACH),
+            prompts_high=min(gap.prompts_high, REACH),
+        )
 
 
 def _words_half(first: NDArray[np.float64], second: NDArray[np.float64], level: float) -> float:
