@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import MEASURE, GapOfPrompts, SequentialGap
-from analysis.stats.confidence_sequences import BETS, FEWEST, sequence_interval
+from analysis.stats.confidence_sequences import BETS, CAPS, FEWEST, sequence_interval
 from analysis.stats.effects import student_interval
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
@@ -140,8 +140,8 @@ def log_capitals(values: Array, means: Array, reach: Array | None, looks: NDArra
     least = 0.0 if reach is None else reach[FEWEST:, :, None] + np.abs(means)
     logs = []
     with np.errstate(divide="ignore", invalid="ignore"):
-        for bet in BETS:
-            won = off[FEWEST:] / np.maximum(scale / bet, least)
+        for bet, cap in zip(BETS, CAPS):
+            won = off[FEWEST:] / np.maximum(scale / bet, least / cap)
             won = np.clip(np.nan_to_num(won, nan=0.0), -1, 1)
             logs += [np.cumsum(np.log1p(sign * won), axis=0)[looks - FEWEST - 1] for sign in (1, -1)]
     return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
