@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from analysis.methods.stopping.gaps import MEASURE, RUN
-from analysis.methods.stopping.question import EQUIVALENCE, FIRST, OPEN, SECOND
+from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, FIRST, GAP, INTERVAL, OPEN, SECOND
 from analysis.stats.confidence_sequences import log_capital
 from lab.validate.statistics.words import WordWorld, draw_words
 from lab.validate.stopping import designs
@@ -58,9 +58,9 @@ def test_capital_of_many_audits_is_that_of_each(reach):
 
 @pytest.mark.parametrize(("made", "within"), [(prompt_audits, 0.6), (word_audits, 0.02), (near_audits, 0.05)])
 @pytest.mark.parametrize("reach", [RUN, MEASURE])
-@pytest.mark.parametrize("truth", [0.0, 0.35])
-def test_audits_stop_where_a_run_does_that_asks_at_every_look(made, within, reach, truth):
-    audits, asked = made(), question(within, 60)
+@pytest.mark.parametrize(("truth", "kind"), [(0.0, GAP), (0.35, GAP), (0.0, DIRECTION), (0.0, INTERVAL)])
+def test_audits_stop_where_a_run_does_that_asks_at_every_look(made, within, reach, truth, kind):
+    audits, asked = made(), question(3 * within if kind == INTERVAL else within, 60, kind)
     seen = {n: audits.usual(n, asked.level, np.arange(AUDITS)) for n in LOOKS}
     found = by_itself(audits, asked, reach, truth, seen)
     for audit in range(AUDITS):
