@@ -129,7 +129,11 @@ def by_itself(
     """
     count, delta, looks = audits.values.shape[1], asked.within, tuple(seen)
     prompts, answer = np.full(count, looks[-1]), np.full(count, OPEN, dtype="U16")
-    points, bound, known = np.array([0.0, -delta, delta, truth]), -np.log(1 - asked.level), audits.reach(reach)
+    points, bound, known = (
+        np.array([0.0, -delta, delta, truth]),
+        -np.log(1 - asked.level),
+        audits.reach(reach),
+    )
     out = log_capitals(audits.values, points, known, np.array(looks), stakes) >= bound
 
     def left_out(n: int, of: NDArray, means: NDArray[np.float64]) -> NDArray[np.bool_]:
