@@ -13,8 +13,8 @@ reaches 1/α at some time in at most a share α of audits (Ville). The interval 
 
 The stake is :math:`\lambda_t = \min(b / s_{t-1}(m),\, c / (R_t + |m|))`, with s the root mean square of the values
 before around m and R their reach, and the capital is spread evenly over the shares b in `BETS` and over both signs.
-Where few values differ from m, s is small, and all but the smallest stake are the whole capital (c = 1): one value at its
-reach may end them. The smallest leaves a part of it (c in `CAPS`), and so goes on.
+Where few values differ from m, s is small, and all but the smallest stake are the whole capital (c = 1): one value at
+its reach may end them. The smallest leaves a part of it (c in `CAPS`), and so goes on.
 
 - Where no value is larger than its reach the clipping does nothing, and the level holds whatever the distribution.
 - Where the values are symmetric about their mean it holds whatever their reach.

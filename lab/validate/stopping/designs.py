@@ -20,7 +20,7 @@ from analysis.methods.stopping.question import (
     SECOND,
     StopQuestion,
 )
-from lab.validate.stopping.audits import OWN, Audits, Stakes, Usual, log_capitals
+from lab.validate.stopping.audits import OWN, Audits, PromptAudits, Stakes, Usual, log_capitals
 from lab.validate.stopping.boundaries import nominal_levels
 
 FEWEST, EVERY, MOST, LEVEL = 12, 8, 240, 0.95
@@ -104,12 +104,13 @@ def by_itself(
     reach: str,
     truth: float,
     seen: Mapping[int, Usual],
-    stakes: Stakes = OWN,
+    stakes: Stakes | None = None,
 ) -> StoppedAudits:
     """Return where audits stop by themselves.
 
     An interval ends where the capital reaches its bound. Whether it leaves out a point is asked of the capital at that
-    point, which is faster than to find the ends. One audit in `CHECKED` is asked as a run is, where it stopped.
+    point, which is faster than to find the ends. Rarely a point farther off is inside again: differences of prompts are
+    asked as a run is before they stop, and of words one audit in `CHECKED` where it stopped.
 
     Parameters
     ----------
@@ -120,26 +121,26 @@ def by_itself(
     seen : mapping of int to Usual
         What `audits.usual` returns at each look, of which the means and the words' halves are read.
     stakes : Stakes
-        Others than a run's are not checked.
+        Where given, nothing is asked as a run is.
 
     Raises
     ------
     ArithmeticError
         A run would have answered otherwise.
     """
-    count, delta, looks = audits.values.shape[1], asked.within, tuple(seen)
+    count, delta, looks, used = audits.values.shape[1], asked.within, tuple(seen), stakes or OWN
     prompts, answer = np.full(count, looks[-1]), np.full(count, OPEN, dtype="U16")
     points, bound, known = (
         np.array([0.0, -delta, delta, truth]),
         -np.log(1 - asked.level),
         audits.reach(reach),
     )
-    out = log_capitals(audits.values, points, known, np.array(looks), stakes) >= bound
+    out = log_capitals(audits.values, points, known, np.array(looks), used) >= bound
 
     def left_out(n: int, of: NDArray, means: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the prompts' interval of some audits leaves out points of their own, shape (n_audits, k)."""
         bounds = None if known is None else np.broadcast_to(known, audits.values.shape)[:n, of]
-        return log_capitals(audits.values[:n, of], means, bounds, np.array([n]), stakes)[0] >= bound
+        return log_capitals(audits.values[:n, of], means, bounds, np.array([n]), used)[0] >= bound
 
     covered, still = np.ones(count, bool), np.ones(count, bool)
     for place, n in enumerate(looks):
@@ -159,12 +160,18 @@ def by_itself(
         if asked.question == INTERVAL and len(tried := np.flatnonzero(still & (half < delta))):
             room = np.sqrt(delta**2 - half[tried] ** 2)[:, None] * [-1, 1]
             narrow[tried] = left_out(n, tried, mean[tried, None] + room).all(axis=1)
+        if stakes is None and isinstance(audits, PromptAudits):
+            for audit in np.flatnonzero(leans | small | narrow):
+                found = audits.after(audit, n, asked.level, reach)
+                beyond[audit, 3] = not found.low <= truth <= found.high
+                if asked.answer(found) == OPEN:
+                    leans[audit] = small[audit] = narrow[audit] = False
         answer[leans] = np.where(mean[leans] > 0, FIRST, SECOND)
         answer[small], answer[narrow] = EQUIVALENCE, INTERVAL
         ended = leans | small | narrow | (still if n == looks[-1] else False)
         prompts[ended], covered[ended] = n, ~beyond[ended, 3]
         still &= ~ended
-    for audit in range(0, count, CHECKED) if stakes == OWN else ():
+    for audit in range(0, count, CHECKED) if stakes is None else ():
         found = audits.after(audit, prompts[audit], asked.level, reach)
         told, holds = asked.answer(found), found.low <= truth <= found.high
         if (told, holds) != (answer[audit], covered[audit]):
