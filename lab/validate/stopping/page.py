@@ -90,7 +90,10 @@ def bars(result: Result) -> dict[str, Any]:
     return {
         **{
             name: (min(some), max(some))
-            for name, some in (("leaning", own), ("few", few), ("found", found), ("whole", whole))
+            for name, some in (
+                *(("leaning", own), ("few", few), ("found", found), ("whole", whole)),
+                ("wald", [fastest(row["d_z"]) for row in leaning]),
+            )
         },
         "shared": _small([row for row in nulls if result["pools"][row["world"]]["noise"] != INDEPENDENT]),
         "independent": _small(
@@ -136,7 +139,6 @@ def page(result: Result) -> str:
         },
         compared=[row for row in result["rows"] if row["part"] == "stakes"],
         stakes=STAKES,
-        fastest=fastest,
         noises=noises(),
         few=FEW,
         widths={"words": WORDS_WIDTH, "objects": OBJECTS_DELTA, "stakes": PAIRS_DELTA},

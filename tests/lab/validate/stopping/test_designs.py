@@ -9,7 +9,7 @@ from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, FIRST, GA
 from analysis.stats.confidence_sequences import log_capital
 from lab.validate.statistics.words import WordWorld, draw_words
 from lab.validate.stopping import designs
-from lab.validate.stopping.audits import PromptAudits, WordAudits, log_capitals
+from lab.validate.stopping.audits import PromptAudits, Stakes, WordAudits, log_capitals
 from lab.validate.stopping.designs import (
     DESIGNS,
     GROUPS,
@@ -54,6 +54,27 @@ def test_capital_of_many_audits_is_that_of_each(reach):
                 own = None if known is None else np.broadcast_to(known, audits.values.shape)[:n, audit]
                 expected = log_capital(audits.values[:n, audit], points, reach=own)
                 np.testing.assert_allclose(found[place, audit], expected, atol=1e-10)
+
+
+def test_other_stakes_and_means_of_each_audit():
+    """Value by value: one gambler for each stake and sign, whose first scale counts values at the reach."""
+    stakes = Stakes((0.2, 0.7), (0.5, 1.0), fewest=2, shrink=0.5)
+    values, reach = np.random.default_rng(1).uniform(-1, 1, (9, 2)), 1.5
+    means = np.array([[0.1], [-0.3]])
+    found = log_capitals(values, means, np.full((9, 1), reach), np.array([5, 9]), stakes)
+    for audit, mean in enumerate(means[:, 0]):
+        off, most, capital = values[:, audit] - mean, reach + abs(mean), []
+        for bet, cap in zip(stakes.bets, stakes.caps):
+            for sign in (1, -1):
+                money, path = 1.0, []
+                for t in range(9):
+                    if t >= 2:
+                        scale = np.sqrt((sum(off[:t] ** 2) + 0.5 * most**2) / (t + 0.5))
+                        money *= 1 + sign * min(bet / scale, cap / most) * off[t]
+                    path.append(money)
+                capital.append(path)
+        expected = np.log(np.mean(capital, axis=0))
+        np.testing.assert_allclose(found[:, audit, 0], expected[[4, 8]], atol=1e-12)
 
 
 @pytest.mark.parametrize(("made", "within"), [(prompt_audits, 0.6), (word_audits, 0.02), (near_audits, 0.05)])
