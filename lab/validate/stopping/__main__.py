@@ -1,9 +1,11 @@
-"""Do audits that stop by themselves keep their promises? ``python -m lab.validate.stopping prompts words runs``.
+"""Do audits that stop by themselves keep their promises? ``python -m lab.validate.stopping prompts words …``.
 
 Audits look at their images again and again and stop once the question is answered. They are compared with fixed
 designs, with a group-sequential one and with naive peeking, on the same data: in worlds of differences of prompts
-(``prompts``), in worlds of vectors of words (``words``), and in long runs of benchmark models whose prompts come in
-random orders (``runs``). With no part named only the page and the figure are written anew from ``stopping.json``.
+(``prompts``) and of several seeds a prompt (``seeds``), of vectors of words (``words``), of paired presence of objects
+(``objects``), under other questions (``questions``), and in long runs of benchmark models whose prompts come in random
+orders (``runs``). ``stakes`` compares other stakes with the project's own. With no part named only the page and the
+figure are written anew from ``stopping.json``.
 """
 
 from __future__ import annotations
@@ -18,24 +20,31 @@ from typing import Any
 import yaml
 
 from analysis.methods.stopping.gaps import SequentialGap
-from analysis.methods.stopping.question import OPEN
+from analysis.methods.stopping.question import DIRECTION, INTERVAL, OPEN
 from analysis.report.figures import files
 from lab.validate.stopping.designs import question
+from lab.validate.stopping.objects import PAIR_WORLDS
 from lab.validate.stopping.page import FIGURE, draw_stopping, page
 from lab.validate.stopping.pools import MEASURES, ORDERS, configurations, path_of, replayed, stored_pool
 from lab.validate.stopping.simulation import (
+    ASKED_WORDS,
     PROMPT_WORLDS,
+    SEED_WORLDS,
     WORD_LEANING,
     WORD_WORLDS,
     WORDS_DELTA,
+    of_pairs,
     of_prompts,
+    of_question,
+    of_seeds,
     of_words,
 )
+from lab.validate.stopping.stakes import of_stakes
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-PARTS = ("prompts", "words", "runs")
+PARTS = ("prompts", "seeds", "words", "questions", "objects", "runs", "stakes")
 SHOWN = ("toyworld-dit", "toyworld-dit-null")  # pools of which the figure shows an audit
 Result = dict[str, Any]
 
@@ -45,6 +54,18 @@ def measured(part: str, result: Result, audits: int, orders: int) -> Iterator[di
     if part == "prompts":
         for prompt_world in PROMPT_WORLDS.values():
             yield of_prompts(prompt_world, audits)
+    elif part == "seeds":
+        for seed_world in SEED_WORLDS.values():
+            yield of_seeds(seed_world, audits)
+    elif part == "objects":
+        for pair_world in PAIR_WORLDS.values():
+            yield of_pairs(pair_world, audits)
+    elif part == "questions":
+        for kind in (DIRECTION, INTERVAL):
+            for name in (*PROMPT_WORLDS, *ASKED_WORDS):
+                yield of_question(name, kind, audits if name in PROMPT_WORLDS else audits // 5)
+    elif part == "stakes":
+        yield from of_stakes(result["pools"])
     elif part == "words":
         for world in WORD_WORLDS.values():  # half as many where something leans, which takes longer
             yield of_words(world, audits // 2 if world in WORD_LEANING else audits)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import MEASURE, GapOfPrompts, SequentialGap
-from analysis.stats.confidence_sequences import BETS, FEWEST, sequence_interval
+from analysis.stats.confidence_sequences import BETS, CAPS, FEWEST, sequence_interval
 from analysis.stats.effects import student_interval
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
@@ -17,6 +17,28 @@ from analysis.tables.similarities.control_columns import SideWords
 
 Array = NDArray[np.float64]
 Usual = tuple[Array, Array, Array, Array]  # mean, both ends and the words' half, each of shape (n_audits,)
+
+
+@dataclass(frozen=True)
+class Stakes:
+    """How a gambler stakes (`analysis.stats.confidence_sequences`); the project's own by default.
+
+    Attributes
+    ----------
+    bets, caps : tuple of float
+    fewest : int
+        Values on which nothing is staked.
+    shrink : float
+        So many values at the reach are counted into the first scale (Waudby-Smith and Ramdas 2024, Section 3.3).
+    """
+
+    bets: tuple[float, ...] = BETS
+    caps: tuple[float, ...] = CAPS
+    fewest: int = FEWEST
+    shrink: float = 0.0
+
+
+OWN = Stakes()
 
 
 @dataclass(frozen=True)
@@ -119,29 +141,34 @@ class WordAudits:
 Audits = PromptAudits | WordAudits
 
 
-def log_capitals(values: Array, means: Array, reach: Array | None, looks: NDArray[np.int64]) -> Array:
+def log_capitals(
+    values: Array, means: Array, reach: Array | None, looks: NDArray[np.int64], stakes: Stakes = OWN
+) -> Array:
     """Return `analysis.stats.confidence_sequences.log_capital` of many audits at once, after each of some numbers.
 
     Parameters
     ----------
     values : ndarray, shape (n_values, n_audits)
-    means : ndarray, shape (k,)
+    means : ndarray, shape (k,) or (n_audits, k)
     reach : ndarray, shape (n_values, n_audits) or (n_values, 1), or None
     looks : ndarray of int, shape (n_looks,)
-        Each more than `FEWEST`.
+        Each more than what nothing is staked on.
+    stakes : Stakes
 
     Returns
     -------
     ndarray, shape (n_looks, n_audits, k)
     """
-    off = values[..., None] - means
-    number = np.arange(1, len(values) + 1)[:, None, None]
-    scale = np.sqrt(np.cumsum(off**2, axis=0) / number)[FEWEST - 1 : -1]
-    least = 0.0 if reach is None else reach[FEWEST:, :, None] + np.abs(means)
-    logs = []
+    first, off = stakes.fewest, values[..., None] - means
+    squares, number = np.cumsum(off**2, axis=0)[first - 1 : -1], np.arange(first, len(values))[:, None, None]
+    least: Array | float = 0.0
+    if reach is not None:
+        least = reach[first:, :, None] + np.abs(means)
+        squares, number = squares + stakes.shrink * least**2, number + stakes.shrink
+    scale, staked, logs = np.sqrt(squares / number), off[first:], []
     with np.errstate(divide="ignore", invalid="ignore"):
-        for bet in BETS:
-            won = off[FEWEST:] / np.maximum(scale / bet, least)
+        for bet, cap in zip(stakes.bets, stakes.caps):
+            won = staked / np.maximum(scale / bet, least / cap)
             won = np.clip(np.nan_to_num(won, nan=0.0), -1, 1)
-            logs += [np.cumsum(np.log1p(sign * won), axis=0)[looks - FEWEST - 1] for sign in (1, -1)]
+            logs += [np.cumsum(np.log1p(sign * won), axis=0)[looks - first - 1] for sign in (1, -1)]
     return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))

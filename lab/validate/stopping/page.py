@@ -22,11 +22,16 @@ from lab.validate.stopping.designs import (
     STOPS,
     STOPS_BOUNDED,
 )
-from lab.validate.stopping.simulation import WORDS_DELTA
-from lab.validate.stopping.worlds import DELTA, REACH
+from lab.validate.stopping.objects import DELTA as OBJECTS_DELTA
+from lab.validate.stopping.simulation import WORDS_DELTA, WORDS_WIDTH
+from lab.validate.stopping.stakes import FEW, PAIRS_DELTA, STAKES
+from lab.validate.stopping.worlds import DELTA, REACH, SEEDS
+from lab.validate.tracing.coverage import templates
+from probes.prompts.plan import noise_seed
 
 FIGURE = "stopping"
 TYPE_I, COVERAGE = 0.055, 0.945  # what is missed is bold
+ERROR = 0.05
 INDEPENDENT = "independent"
 APART = 4  # Monte Carlo errors of the mean gap of a world in which nothing leans, beyond which it is told
 SHORT = {
@@ -50,7 +55,7 @@ def rate(row: Mapping[str, int], name: str) -> dict[str, float | bool]:
 
 def label_of(row: Mapping[str, Any]) -> str:
     """Return the name of a world, with the measure where it has several."""
-    return ", ".join(str(row[key]) for key in ("world", "measure") if key in row)
+    return ", ".join(str(row[key]) for key in ("world", "measure", "question") if key in row)
 
 
 def chosen(result: Result, part: str, *, leaning: bool) -> list[dict[str, Any]]:
@@ -61,6 +66,8 @@ def chosen(result: Result, part: str, *, leaning: bool) -> list[dict[str, Any]]:
 def misses(result: Result) -> Iterator[dict[str, Any]]:
     """Yield each world in which audits that stop themselves are wrong, or do not cover, more often than promised."""
     for row in result["rows"]:
+        if row["part"] == "stakes" or row.get("refused"):
+            continue
         for design in (STOPS, STOPS_BOUNDED):
             for name in ("wrong", "covered"):
                 if design in row["designs"]:
@@ -83,7 +90,10 @@ def bars(result: Result) -> dict[str, Any]:
     return {
         **{
             name: (min(some), max(some))
-            for name, some in (("leaning", own), ("few", few), ("found", found), ("whole", whole))
+            for name, some in (
+                *(("leaning", own), ("few", few), ("found", found), ("whole", whole)),
+                ("wald", [fastest(row["d_z"]) for row in leaning]),
+            )
         },
         "shared": _small([row for row in nulls if result["pools"][row["world"]]["noise"] != INDEPENDENT]),
         "independent": _small(
@@ -102,6 +112,17 @@ def _small(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def fastest(d_z: float) -> float:
+    """Return the mean prompts of Wald's sequential test of a direction, which knows effect and spread beforehand."""
+    return float(2 * np.log(2 / ERROR) / d_z**2)
+
+
+def noises() -> tuple[int, int]:
+    """Return how many images of a word the longest run draws with the most seeds, and how many noises they have."""
+    drawn = [(prompt, seed) for prompt in templates(MOST) for seed in range(max(SEEDS))]
+    return len(drawn), len({noise_seed(*one) for one in drawn})
+
+
 def page(result: Result) -> str:
     """Return the page."""
     some = next(row for row in result["rows"] if row["part"] == "prompts")
@@ -109,13 +130,24 @@ def page(result: Result) -> str:
         "stopping",
         parts={
             (part, leaning): chosen(result, part, leaning=leaning)
-            for part in ("prompts", "words", "runs")
+            for part in ("prompts", "seeds", "words", "objects", "runs")
             for leaning in (False, True)
         },
+        asked={
+            kind: [row for row in result["rows"] if row.get("question") == kind]
+            for kind in ("direction", "interval")
+        },
+        compared=[row for row in result["rows"] if row["part"] == "stakes"],
+        stakes=STAKES,
+        noises=noises(),
+        few=FEW,
+        widths={"words": WORDS_WIDTH, "objects": OBJECTS_DELTA, "stakes": PAIRS_DELTA},
         designs=DESIGNS,
         short=SHORT,
         stops=(STOPS, STOPS_BOUNDED),
         looking=(STOPS, STOPS_BOUNDED, GROUPS, PEEKING),
+        seeded=[name for name in DESIGNS if name != STOPS_BOUNDED],
+        seeded_looking=(STOPS, GROUPS, PEEKING),
         rate=rate,
         label_of=label_of,
         misses=list(misses(result)),
@@ -134,7 +166,7 @@ def draw_stopping(result: Result) -> Drawn:
         paths, errors, prompts = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
         _paths(paths, result["paths"])
         _errors(errors, result["rows"])
-        _prompts(prompts, {row["world"]: row for row in result["rows"]})
+        _prompts(prompts, {row["world"]: row for row in result["rows"] if row["part"] == "prompts"})
     caption = (
         "Left: the interval of one audit of each of two models at each look; a dot where it stopped. Middle: how often"
         " a direction is claimed in worlds in which nothing leans, a dot a world. Right: prompts that are expected, by"
@@ -165,7 +197,9 @@ def _errors(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         shares = sorted(
             100 * rate(row["designs"][design], "wrong")["share"]
             for row in rows
-            if row["truth"] == 0 and design in row["designs"] and row["part"] != "runs"
+            if row["truth"] == 0
+            and design in row["designs"]
+            and row["part"] in ("prompts", "words", "objects")
         )
         lift = np.linspace(-0.22, 0.22, 5)[np.arange(len(shares)) % 5]
         axes.plot(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.validate.statistics.rare import NOISE, draw_design
+from analysis.stats.effects import prompt_means
+from lab.validate.statistics.rare import NOISE, draw_design, draw_shared
 from lab.validate.statistics.worlds import GAP_WORLDS, draw_gaps
 
 Draw = Callable[[int, int, np.random.Generator], NDArray[np.float64]]
@@ -33,6 +34,8 @@ class PromptWorld:
         What is added to the values.
     reach : float, optional
         No value is larger, where such a bound is known.
+    seeds : int
+        Images of a prompt and word, over which a value is the mean.
     """
 
     name: str
@@ -40,6 +43,7 @@ class PromptWorld:
     sd: float = 1.0
     mean: float = 0.0
     reach: float | None = None
+    seeds: int = 1
 
     @property
     def delta(self) -> float:
@@ -98,4 +102,36 @@ LEANING = (
     PromptWorld("lognormal, d_z 0.5", _design("lognormal"), _LOGNORMAL, 0.5 * _LOGNORMAL),
     PromptWorld("lognormal, d_z -0.5", _design("lognormal"), _LOGNORMAL, -0.5 * _LOGNORMAL),
     PromptWorld("5 % change by 1", _design("5 % change, one way"), _ONE_WAY, CHANGED, REACH),
+)
+
+SEEDS, SHARES = (1, 2, 4, 8), (0.1, 0.3, 0.5)
+SEED_EFFECTS = (0.0, DELTA, 0.5)  # in standard deviations of one image's difference
+
+
+def _seeded(seeds: int, share: float, mean: float, name: str) -> PromptWorld:
+    """Prompts have .3 of the variance of one image's difference; what all prompts of a seed share has `share`."""
+
+    def draw(n: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return prompt_means(draw_shared(share, n, seeds, audits, rng))
+
+    return PromptWorld(f"{name}, {seeds} {'seed' if seeds == 1 else 'seeds'}", draw, 1.0, mean, seeds=seeds)
+
+
+def _skewed_seeds(seeds: int) -> PromptWorld:
+    def draw(n: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return prompt_means(draw_gaps(GAP_WORLDS[2], n, audits, rng, n_seeds=seeds))
+
+    return PromptWorld(f"skewed prompts, {seeds} seeds", draw, _SKEWED, seeds=seeds)
+
+
+NESTED = (
+    *(
+        _seeded(seeds, 0.0, mean, {0.0: "no lean", DELTA: "at δ"}.get(mean, f"lean {mean:g}"))
+        for mean in SEED_EFFECTS
+        for seeds in SEEDS
+    ),
+    *(_skewed_seeds(seeds) for seeds in SEEDS[1:]),
+)
+CROSSED = tuple(
+    _seeded(seeds, share, 0.0, f"seeds share {share:g}") for share in SHARES for seeds in SEEDS[1:]
 )

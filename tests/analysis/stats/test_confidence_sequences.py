@@ -6,25 +6,25 @@ import math
 import numpy as np
 import pytest
 
-from analysis.stats.confidence_sequences import BETS, FEWEST, log_capital, sequence_interval
+from analysis.stats.confidence_sequences import BETS, CAPS, FEWEST, log_capital, sequence_interval
 
 ALPHA = 0.05
 
 
 def capital_by_hand(values, mean, reach=None):
     """The capital after each value: one gambler for each stake and sign, each with an equal share."""
-    gamblers = {(bet, sign): 1.0 for bet in BETS for sign in (1, -1)}
+    gamblers = {(bet, cap, sign): 1.0 for bet, cap in zip(BETS, CAPS) for sign in (1, -1)}
     path = []
     for t, value in enumerate(values):
         if t >= FEWEST:
             before = [one - mean for one in values[:t]]
             scale = math.sqrt(sum(one * one for one in before) / t)
-            for bet, sign in gamblers:
-                limits = [scale / bet] + ([] if reach is None else [reach + abs(mean)])
+            for bet, cap, sign in gamblers:
+                limits = [scale / bet] + ([] if reach is None else [(reach + abs(mean)) / cap])
                 stake = 1 / max(limits) if max(limits) > 0 else math.inf
                 off = value - mean
                 won = 0.0 if off == 0 else max(-1.0, min(1.0, sign * stake * off))
-                gamblers[bet, sign] *= 1 + won
+                gamblers[bet, cap, sign] *= 1 + won
         path.append(sum(gamblers.values()) / len(gamblers))
     return path
 
@@ -53,6 +53,14 @@ def test_over_all_sequences_of_a_bounded_mean_the_capital_is_a_fair_game(support
         crossed += chance * (max(path) >= 1 / ALPHA)
     assert expected == pytest.approx(1)
     assert crossed <= ALPHA
+
+
+def test_one_value_against_it_does_not_end_the_capital():
+    """Of rare values of either sign, the first of which is of the rarer one."""
+    values = np.zeros(400)
+    values[[60, *range(80, 400, 20)]] = [-1, *[1] * 16]
+    assert log_capital(values[:61], [0.0], reach=1.0)[0] > -math.inf
+    assert np.exp(log_capital(values, [0.0], reach=1.0)[0]) > 1 / ALPHA
 
 
 def test_symmetric_values_are_a_fair_game_without_any_reach():

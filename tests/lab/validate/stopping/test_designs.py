@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from analysis.methods.stopping.gaps import MEASURE, RUN
-from analysis.methods.stopping.question import EQUIVALENCE, FIRST, OPEN, SECOND
+from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, FIRST, GAP, INTERVAL, OPEN, SECOND
 from analysis.stats.confidence_sequences import log_capital
 from lab.validate.statistics.words import WordWorld, draw_words
 from lab.validate.stopping import designs
-from lab.validate.stopping.audits import PromptAudits, WordAudits, log_capitals
+from lab.validate.stopping.audits import PromptAudits, Stakes, WordAudits, log_capitals
 from lab.validate.stopping.designs import (
     DESIGNS,
     GROUPS,
@@ -56,11 +56,32 @@ def test_capital_of_many_audits_is_that_of_each(reach):
                 np.testing.assert_allclose(found[place, audit], expected, atol=1e-10)
 
 
+def test_other_stakes_and_means_of_each_audit():
+    """Value by value: one gambler for each stake and sign, whose first scale counts values at the reach."""
+    stakes = Stakes((0.2, 0.7), (0.5, 1.0), fewest=2, shrink=0.5)
+    values, reach = np.random.default_rng(1).uniform(-1, 1, (9, 2)), 1.5
+    means = np.array([[0.1], [-0.3]])
+    found = log_capitals(values, means, np.full((9, 1), reach), np.array([5, 9]), stakes)
+    for audit, mean in enumerate(means[:, 0]):
+        off, most, capital = values[:, audit] - mean, reach + abs(mean), []
+        for bet, cap in zip(stakes.bets, stakes.caps):
+            for sign in (1, -1):
+                money, path = 1.0, []
+                for t in range(9):
+                    if t >= 2:
+                        scale = np.sqrt((sum(off[:t] ** 2) + 0.5 * most**2) / (t + 0.5))
+                        money *= 1 + sign * min(bet / scale, cap / most) * off[t]
+                    path.append(money)
+                capital.append(path)
+        expected = np.log(np.mean(capital, axis=0))
+        np.testing.assert_allclose(found[:, audit, 0], expected[[4, 8]], atol=1e-12)
+
+
 @pytest.mark.parametrize(("made", "within"), [(prompt_audits, 0.6), (word_audits, 0.02), (near_audits, 0.05)])
 @pytest.mark.parametrize("reach", [RUN, MEASURE])
-@pytest.mark.parametrize("truth", [0.0, 0.35])
-def test_audits_stop_where_a_run_does_that_asks_at_every_look(made, within, reach, truth):
-    audits, asked = made(), question(within, 60)
+@pytest.mark.parametrize(("truth", "kind"), [(0.0, GAP), (0.35, GAP), (0.0, DIRECTION), (0.0, INTERVAL)])
+def test_audits_stop_where_a_run_does_that_asks_at_every_look(made, within, reach, truth, kind):
+    audits, asked = made(), question(3 * within if kind == INTERVAL else within, 60, kind)
     seen = {n: audits.usual(n, asked.level, np.arange(AUDITS)) for n in LOOKS}
     found = by_itself(audits, asked, reach, truth, seen)
     for audit in range(AUDITS):
