@@ -23,6 +23,7 @@ from tests.forked import ROOT
 from tests.probes.conftest import stored
 from tests.probes.execution.cluster import light_stage
 from tests.test_kills import CONFIG
+from tests.test_stopping import CONFIG as STOPS
 from tests.tiny_runs import saved_yaml
 from triptych.cli.run import main
 
@@ -187,6 +188,22 @@ class Kills:
         if time.monotonic() >= self.due:
             self.strike()
             self.due = time.monotonic() + self.draw.uniform(*between)
+
+
+@on_ray
+@pytest.mark.slow
+def test_a_run_that_stops_makes_the_same_decision(tmp_path):
+    yaml_file = saved_yaml(tmp_path, STOPS)
+    options = ["--quiet", "--workers", "1", "--stage", "generate"]
+    assert main([str(yaml_file), "--out", str(tmp_path / "one"), *options]) == 0
+    said = tmp_path / "said"
+    process = start(yaml_file, tmp_path / "run", said, "--quiet", "--cluster", "local")
+    assert process.wait(PATIENCE) == 0, said.read_text()
+    assert stored(tmp_path / "run") == stored(tmp_path / "one")
+    one, run = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("one", "run"))
+    for key in ("images", "parts", "stopped_after", "stopping"):
+        assert run[key] == one[key], key
+    assert 0 < run["parts"] < len(STOPS["prompts"]) // 2
 
 
 @on_ray

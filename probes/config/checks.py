@@ -240,7 +240,5 @@ def check_stop(config: Any) -> None:
             "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out",
             at=at,
         )
-    if config.clustered:
-        raise fail("expected the processes of one machine, got a cluster: leave one of both out", at=at)
     if (prompts := len(config.prompts[: config.limit])) < FEWEST:
         raise fail(f"expected at least {FEWEST} prompts, got {prompts}: give more, or leave it out", at=at)

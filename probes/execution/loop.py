@@ -143,7 +143,7 @@ def make(
     UserError
         The disk is full, a worker has ended, or what the work raises.
     """
-    there = _Prefix(parts, todo, is_last)
+    there = Prefix(parts, todo, is_last)
     if there.advanced() or not todo:
         return there.count
     total, left = (sum(part.images for part in some) for some in (parts, todo))
@@ -173,13 +173,18 @@ def make(
     return there.count
 
 
-class _Prefix:
+class Prefix:
     """How many parts there are from the first on, and which may be written: where somebody asks, the next alone."""
 
     def __init__(self, parts: Sequence[Part], todo: Sequence[Part], is_last: IsLast | None) -> None:
         self._parts, self._is_last = list(parts), is_last
         self._due = {id(part): part for part in todo}
+        self._ended = False
         self.count = 0
+
+    def written(self, number: int) -> None:
+        """Note that the part of a number is there, which somebody else has written."""
+        self._due = {key: part for key, part in self._due.items() if part.identity["part"] != number}
 
     def to_write(self, finished: Collection[int]) -> Iterator[Part]:
         """Yield the parts that are finished and may be written, until none is."""
@@ -194,11 +199,12 @@ class _Prefix:
 
     def advanced(self) -> bool:
         """Go on to the first part that is missing; return whether no more are wanted."""
-        while self.count < len(self._parts) and id(self._parts[self.count]) not in self._due:
+        while (
+            not self._ended and self.count < len(self._parts) and id(self._parts[self.count]) not in self._due
+        ):
             self.count += 1
-            if self._is_last is not None and self._is_last(self.count):
-                return True
-        return False
+            self._ended = self._is_last is not None and self._is_last(self.count)
+        return self._ended
 
 
 def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:

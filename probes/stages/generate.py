@@ -94,7 +94,7 @@ def generate(
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
-    wanted = len(parts)
+    wanted, is_last = len(parts), _is_last(run, command)
     with command.helpers() as team:
 
         def draw() -> None:
@@ -107,7 +107,9 @@ def generate(
                     "sizes": sizes,
                 }
                 job = Job.of(run, config, source, device=config.generate.device, **summary)
-                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples))
+                there = loop.Prefix(parts, todo, is_last) if is_last else None
+                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples), there)
+                wanted = there.count if there else wanted
             else:
                 wanted = loop.make(
                     "generate",
@@ -117,7 +119,7 @@ def generate(
                     team,
                     processes=count,
                     progress=command.progress,
-                    is_last=_is_last(run, command),
+                    is_last=is_last,
                 )
 
         while not batches.fits_on_device(draw):

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from probes import command_line
 from probes.config.cluster_options import Cluster
+from probes.execution.cluster.pending import PartTask
 from probes.execution.cluster.pool import Pool
 from probes.execution.cluster.worker import libraries
 from tests.probes.execution.cluster import light_stage
@@ -34,7 +35,7 @@ def timed(shards: int, seconds: float, workers: int) -> dict[str, float]:
     kind, _ = on_ray.actors(Cluster(workers=workers), on_cpu=True)
     pool = Pool(on_ray.ray, kind, workers, workers, versions=libraries())
     moments: list[tuple[float, int]] = []  # with all workers ready: when, and how many parts were there
-    made: list[int] = []
+    made: list[PartTask] = []
 
     def looked() -> None:
         if pool.ready == workers and len(made) < shards - 2 * workers:

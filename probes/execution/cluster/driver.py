@@ -16,7 +16,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop
 from probes.execution.cluster.job import Job
-from probes.execution.cluster.pool import PartTask, Pool
+from probes.execution.cluster.pending import PartTask
+from probes.execution.cluster.pool import Pool
 from probes.execution.cluster.worker import PATIENCE, libraries
 from probes.execution.part import Part
 from probes.runs.parts import clean
@@ -94,7 +95,14 @@ class ClusterWorkers:
         return self.pool.ask(function, job, parts)
 
     def make(
-        self, run: Run, stage: str, function: str, job: Job, tasks: Sequence[PartTask], images: int
+        self,
+        run: Run,
+        stage: str,
+        function: str,
+        job: Job,
+        tasks: Sequence[PartTask],
+        images: int,
+        there: loop.Prefix | None = None,
     ) -> None:
         """Have parts made, and record by whom.
 
@@ -110,29 +118,41 @@ class ClusterWorkers:
             Those that are due.
         images
             Of all parts of the stage.
+        there
+            Which of them are there. It is told of each that is written, and asked whether more are wanted.
 
         Raises
         ------
         UserError
-            What the user can mend; parts that failed three times, once all others are there.
+            What the user can mend; parts that failed three times, once all others are there, or those under way where
+            more may not be wanted.
         MemoryError
             A device has no room for a batch.
         """
-        if not tasks:
+        if not tasks or (there and there.advanced()):
             return
-        try:
-            with loop.bar_of(
-                stage, images, sum(task.images for task in tasks), progress=self._progress
-            ) as bar:
-                failed = self.pool.make(function, job, tasks, bar.update, self._shown(bar, stage))
-        finally:
-            if self.pool.lost.workers:
-                _clear(tasks)
-        made = [task for task in tasks if task.number not in failed]
-        _require_seen(path for task in made for path in task.paths)
+        written: list[PartTask] = []
+        with loop.bar_of(stage, images, sum(task.images for task in tasks), progress=self._progress) as bar:
+
+            def made(task: PartTask) -> bool:
+                written.append(task)
+                bar.update(task.images)
+                if there is None:
+                    return False
+                _require_seen(task.paths)  # it is read to find out whether more are wanted
+                there.written(task.number)
+                return there.advanced()
+
+            try:
+                shown = self._shown(bar, stage)
+                failed = self.pool.make(function, job, tasks, made, shown, in_order=there is not None)
+            finally:
+                if self.pool.lost.workers:
+                    _clear(tasks)
+        _require_seen(path for task in written for path in task.paths)
         self._record(run, stage)
         if failed:
-            raise _failed(stage, failed)
+            raise _failed(stage, failed, "all before it" if there else "all others")
 
     def _shown(self, bar: tqdm, stage: str) -> Callable[[], None]:
         """Say beside the bar how many workers there are and what was lost, where it is something else than before."""
@@ -190,7 +210,7 @@ def _require_seen(paths: Iterable[Path]) -> None:
         time.sleep(0.5)
 
 
-def _failed(stage: str, failed: dict[int, str]) -> UserError:
+def _failed(stage: str, failed: dict[int, str], others: str) -> UserError:
     """The line about parts that could not be made, after the traceback of the first."""
     numbers = sorted(failed)
     print(failed[numbers[0]], file=sys.stderr)
@@ -198,6 +218,6 @@ def _failed(stage: str, failed: dict[int, str]) -> UserError:
     named = f"{', '.join(map(str, numbers[:NAMED]))}{more}"
     last = failed[numbers[0]].strip().splitlines()[-1]
     return UserError(
-        f"{stage}: expected every part, could not make {named} ({last:.160}): all others are there, run the same"
+        f"{stage}: expected every part, could not make {named} ({last:.160}): {others} are there, run the same"
         " command again to try these once more"
     )

@@ -17,28 +17,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from probes.errors import UserError
 from probes.execution.cluster.job import Job
+from probes.execution.cluster.pending import AHEAD, PartTask, StageParts
 
 FAILURES = 3  # after which a part is named, and the rest goes on
 LOSSES = 8  # of workers at a part, or of workers before they were ready: most say nothing about the part
 PATIENCE = 60.0  # seconds without any worker, after which it is said what is waited for
 _PAUSE = 1.0  # seconds until the driver looks around though nothing was answered
-_AHEAD = 2  # parts that a worker has, the one it is at included
-
-
-@dataclass(frozen=True)
-class PartTask:
-    """A part of a run as the driver knows it: its number, the hash of its identity, its images and its files."""
-
-    number: int
-    identity: str
-    images: int
-    paths: tuple[Path, ...] = ()
 
 
 @dataclass
@@ -70,20 +59,6 @@ class _Worker:
 class _Call(NamedTuple):
     worker: _Worker
     name: str
-
-
-@dataclass
-class _Stage:
-    """The parts of a stage that are still to be made, and what befell some of them."""
-
-    function: str
-    job: Any
-    todo: deque[PartTask]
-    made: Callable[[int], None]
-    failures: Counter[int] = field(default_factory=Counter)
-    losses: Counter[int] = field(default_factory=Counter)
-    failed: dict[int, str] = field(default_factory=dict)
-    memory: MemoryError | None = None
 
 
 class Pool:
@@ -183,10 +158,12 @@ class Pool:
         function: str,
         job: Job,
         tasks: Sequence[PartTask],
-        made: Callable[[int], None] = lambda images: None,
+        made: Callable[[PartTask], bool | None] = lambda task: None,
         report: Callable[[], None] = lambda: None,
+        *,
+        in_order: bool = False,
     ) -> dict[int, str]:
-        """Have all parts made.
+        """Have all parts made, or as many as it takes.
 
         Parameters
         ----------
@@ -195,8 +172,11 @@ class Pool:
         tasks
             The parts.
         made
-            Told the images of each part that is there.
-        looked
+            Told each part that is there. Once it returns True no other is handed out, and those under way are the last.
+        in_order
+            Hand parts out in the order given, one a worker, none further than two a worker from the first that is
+            missing; also those of workers that are lost. Nothing is handed out after a part that could not be made.
+        report
             Called whenever the driver looked around, at least every second.
 
         Returns
@@ -212,17 +192,18 @@ class Pool:
             A device has no room for a batch; no part is under way any more.
         """
         gc.freeze()  # this process is asked for collections, too, see `probes.execution.cluster.garbage`
-        stage = _Stage(function, self._ray.put(job), deque(tasks), made)
+        places = {task.number: place for place, task in enumerate(tasks)} if in_order else None
+        stage = StageParts(function, self._ray.put(job), deque(tasks), made, places)
         for worker in self._workers:
             worker.ready = False
             if worker.host:
                 self._open(worker, stage)
-        while left := len(stage.todo) + sum(len(worker.parts) for worker in self._workers):
-            if stage.memory is None:
+        while left := stage.left(self._workers):
+            if stage.memory is not None and left == len(stage.todo):
+                raise stage.memory
+            if stage.memory is None and not stage.ended:
                 self._hire(left)
                 self._give(stage)
-            elif left == len(stage.todo):
-                raise stage.memory
             for call, answer in self._answers(stage):
                 self._made(call.worker, answer, stage)
             report()
@@ -244,15 +225,16 @@ class Pool:
             self._workers.append(worker)
             self._call(worker, "describe")
 
-    def _open(self, worker: _Worker, stage: _Stage) -> None:
+    def _open(self, worker: _Worker, stage: StageParts) -> None:
         worker.opening = self._call(worker, "open_stage", stage.function, stage.job)
 
-    def _give(self, stage: _Stage) -> None:
+    def _give(self, stage: StageParts) -> None:
         ready = [worker for worker in self._workers if worker.ready]
-        for parts in range(1, _AHEAD + 1):  # to each its first before any is given one ahead
+        most = AHEAD if stage.places is None else 1
+        for parts in range(1, most + 1):  # to each its first before any is given one ahead
             for worker in ready:
-                enough = stage.todo if parts == 1 else len(stage.todo) >= len(ready)
-                if enough and len(worker.parts) < parts:
+                enough = parts == 1 or len(stage.todo) >= len(ready)
+                if enough and len(worker.parts) < parts and stage.has_next(self._workers):
                     task = stage.todo.popleft()
                     worker.parts.append(task)
                     self._call(worker, "make_part", task.number, task.identity)
@@ -269,7 +251,7 @@ class Pool:
 
     # What is answered
 
-    def _answers(self, stage: _Stage | None) -> list[tuple[_Call, Any]]:
+    def _answers(self, stage: StageParts | None) -> list[tuple[_Call, Any]]:
         """Answers to ``answer`` and ``make_part``; workers that are placed, opened or lost are seen to."""
         ready, _ = self._ray.wait([*self._calls], num_returns=1, timeout=_PAUSE)
         if ready and len(self._calls) > 1:
@@ -295,7 +277,7 @@ class Pool:
         self._say_waiting()
         return [(call, answer) for call, answer in others if call.worker in self._workers]
 
-    def _placed(self, worker: _Worker, answer: Mapping[str, Any], stage: _Stage | None) -> None:
+    def _placed(self, worker: _Worker, answer: Mapping[str, Any], stage: StageParts | None) -> None:
         worker.host, worker.node = answer["host"], answer["node"]
         self._nodes.add(answer["node"])
         self.most = max(self.most, sum(bool(other.host) for other in self._workers))
@@ -323,7 +305,7 @@ class Pool:
         if device not in self.devices:
             self.devices.append(device)
 
-    def _made(self, worker: _Worker, answer: Any, stage: _Stage) -> None:
+    def _made(self, worker: _Worker, answer: Any, stage: StageParts) -> None:
         task = worker.parts.popleft()
         if isinstance(answer, MemoryError):
             stage.memory = answer
@@ -334,9 +316,9 @@ class Pool:
             self._again(task, stage, stage.failures, FAILURES, str(answer))
         else:
             _checked(answer, worker.host)
-            stage.made(task.images)
+            stage.ended = bool(stage.made(task)) or stage.ended
 
-    def _lose(self, worker: _Worker, reason: str, stage: _Stage | None) -> None:
+    def _lose(self, worker: _Worker, reason: str, stage: StageParts | None) -> None:
         self._end(worker)  # of one that cannot be reached the process may still be there
         self.lost.workers += 1
         node = worker.node if worker.node in self._lost_nodes() else None
@@ -360,13 +342,16 @@ class Pool:
             said = f"{LOSSES} workers were lost at it, the last: {reason}"
             self._again(at, stage, stage.losses, LOSSES, said)
 
-    def _again(self, task: PartTask, stage: _Stage, counts: Counter[int], most: int, why: str) -> None:
+    def _again(self, task: PartTask, stage: StageParts, counts: Counter[int], most: int, why: str) -> None:
         """Put a part that came to nothing at the end of the queue; name it after so many times."""
+        if stage.ended:
+            return
         counts[task.number] += 1
         if counts[task.number] < most:
             stage.todo.append(task)
         else:
             stage.failed[task.number] = why
+            stage.ended = stage.places is not None
 
     def _say_waiting(self) -> None:
         """Say once what is waited for where no worker is to be had."""

@@ -190,7 +190,6 @@ def test_a_small_gap_takes_more_prompts():
             {"sampler": {"noise": "shared"}},
             "expected prompts that are independent, got `sampler.noise: shared`",
         ),
-        ({"cluster": {"address": "auto"}}, "expected the processes of one machine, got a cluster"),
         ({"limit": 5}, "expected at least 6 prompts, got 5"),
         (
             {"indicators": {"neutral": "person", "feminine": "woman"}},

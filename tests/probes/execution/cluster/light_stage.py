@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from probes.execution.cluster.job import Job
-from probes.execution.cluster.pool import PartTask
+from probes.execution.cluster.pending import PartTask
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part, RowsOfKind
 from probes.runs import parts

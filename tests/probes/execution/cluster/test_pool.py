@@ -6,7 +6,8 @@ import pytest
 
 from probes.errors import UserError
 from probes.execution.cluster import pool as pool_module
-from probes.execution.cluster.pool import FAILURES, LOSSES, Lost, PartTask, Pool
+from probes.execution.cluster.pending import PartTask
+from probes.execution.cluster.pool import FAILURES, LOSSES, Lost, Pool
 from tests.probes.execution.cluster.fake_ray import VERSIONS, Killed, bug, played
 
 
@@ -23,7 +24,7 @@ def made(ray, count=20, expected=2, limit=None, **options):
     """What became of so many parts: the pool, how many images it told of, and the parts that failed."""
     pool, told = pool_on(ray, expected, limit, **options), []
     failed = pool.make("module:opened", "{}", tasks(count), told.append)
-    return pool, sum(told), failed
+    return pool, sum(task.images for task in told), failed
 
 
 def all_of(what, *parts):
@@ -241,3 +242,52 @@ def test_the_workers_of_one_stage_serve_the_next():
     assert ray.started == 3 and len(ray.made) == 40
     pool.close()
     assert ray.actors == {}
+
+
+def made_in_order(ray, wanted, count=40, expected=3):
+    """Parts in their order until the first so many are there: how many there were after each, and those that failed."""
+    there, ends = set(), []
+
+    def told(task):
+        there.add(task.number)
+        ends.append(next(number for number in range(count + 1) if number not in there))
+        return ends[-1] >= wanted
+
+    failed = pool_on(ray, expected).make("module:opened", "{}", tasks(count), told, in_order=True)
+    return ends, failed
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_order_no_more_is_handed_out_than_it_takes(seed):
+    ray = played({"a": 2, "b": 1}, seed=seed)
+    ends, failed = made_in_order(ray, 17)
+    assert failed == {} and ends[-1] >= 17
+    assert [number for _, number in ray.sent] == sorted(number for _, number in ray.sent)
+    assert max(ray.made) < 17 + 2 * 3 and ray.most_at_once == 1
+    before = [0, *ends]
+    assert all(number <= end + 2 * 3 for number, end in zip(ray.made, before))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_order_parts_of_workers_that_are_lost_come_first(seed):
+    def loses(ray):
+        if ray.draw.random() < 0.1 and ray.place:
+            ray.lose(ray.draw.choice([*ray.place]))
+
+    ray = played({"a": 2, "b": 2}, seed=seed, loses=loses)
+    ends, failed = made_in_order(ray, 17, expected=4)
+    assert failed == {} and ends[-1] >= 17
+    assert max(number for _, number in ray.sent) < 17 + 2 * 5  # of the one that stands by, too
+
+
+def test_in_order_nothing_is_handed_out_after_a_part_that_cannot_be_made():
+    ray = played({"a": 2}, lambda part, worker: bug() if part == 7 else None)
+    _, failed = made_in_order(ray, 17, expected=2)
+    assert list(failed) == [7]
+    assert {*range(7)} <= {*ray.made} and max(ray.made) <= 7 + 2 * 3
+
+
+def test_where_all_are_wanted_all_are_made_in_order():
+    ray = played({"a": 2})
+    ends, failed = made_in_order(ray, 100, count=12, expected=2)
+    assert (ends[-1], failed) == (12, {})
