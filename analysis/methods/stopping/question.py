@@ -13,6 +13,7 @@ from analysis.methods.stopping.seen import OBJECT, OBJECTS, object_asked
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
 from probes.config.schema import Config
+from probes.errors import UserError
 from probes.config.stop_options import WITHIN_SHARES, StopOf
 from probes.runs.selection import OBJECTS as OBJECT_KINDS
 
@@ -60,11 +61,16 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none of a run, or its object is not looked for.
+            Its primary measure is none of a run, its object is not looked for, or it is observed on a cluster.
         """
         stop, most = config.stop, len(config.prompts[: config.limit])
         assert stop is not None
         measure, metric, within, observer = _measure(config) if stop.of is None else _seen(config, stop.of)
+        if observer and config.clustered:
+            raise UserError(
+                f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave one of"
+                " both out"
+            )
         return cls(
             stop.question,
             measure,

@@ -227,3 +227,11 @@ def test_each_level_has_its_share_of_any_beginning():
     for n in range(4, 81):
         rare = sum(prompt["levels"]["place"] == "rare" for prompt in drawn[:n])
         assert abs(rare - n / 4) <= 1, n
+
+
+def test_what_is_observed_cannot_be_asked_about_on_a_cluster():
+    observed = Config(
+        prompts=PROMPTS, stop={"of": {"object": "skirt"}}, observe=CHECKED, cluster={"address": "local"}
+    )
+    with pytest.raises(UserError, match=r"stop: expected a question that needs no observer on a cluster"):
+        StopQuestion.of(observed)
