@@ -13,8 +13,8 @@ from analysis.methods.stopping.seen import OBJECT, OBJECTS, object_asked
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
 from probes.config.schema import Config
-from probes.errors import UserError
 from probes.config.stop_options import WITHIN_SHARES, StopOf
+from probes.errors import UserError
 from probes.runs.selection import OBJECTS as OBJECT_KINDS
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
