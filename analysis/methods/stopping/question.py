@@ -68,8 +68,8 @@ class StopQuestion:
         measure, metric, within, observer = _measure(config) if stop.of is None else _seen(config, stop.of)
         if observer and config.clustered:
             raise UserError(
-                f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave one of"
-                " both out"
+                f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave out"
+                " one of the two"
             )
         return cls(
             stop.question,

@@ -18,7 +18,6 @@ from probes.runs.store import Run
 
 OBJECT = "object"
 OBJECTS = "objects"  # the observer
-_AT = "stop.of.object"
 
 
 def object_asked(config: Config, name: str) -> str:
@@ -34,12 +33,14 @@ def object_asked(config: Config, name: str) -> str:
     asked, chosen = lemma(name, backend=config.measure.nouns), comparison(config)
     if asked in chosen.individuals:
         raise UserError(
-            f"{_AT}: expected a thing, got {name!r:.60}, a word for persons, which tests of objects leave out: name"
-            " another"
+            f"stop.of.object: expected a thing, got {name!r:.60}, a word for persons, which tests of objects leave out:"
+            " name another"
         )
     known = list(dict.fromkeys(lemma(tag, backend=config.measure.nouns) for tag in observer.plan.everywhere))
     if asked not in known:
-        raise UserError(f"{_AT}: expected an object that is looked for in every image, {_got(name, known)}")
+        raise UserError(
+            f"stop.of.object: expected an object that is looked for in every image, {_got(name, known)}"
+        )
     return asked
 
 

@@ -4,9 +4,9 @@ The gap is the share of images of the first side in which it was found less that
 over seeds and over the words of a side, then the mean over prompts, as in `analysis.tables.objects.claims`. A draw (a
 prompt and seed) counts where the images of all indicators could be observed.
 
-Of a prompt it lies between -1 and 1 whatever it is, so that the confidence sequence of that reach takes nothing of its
-distribution. Words are chosen before the first image and no more of them are drawn: their part is that of Welch's t of
-the words' own shares, and both are joined as in `analysis.methods.stopping.gaps`. What varies with the prompts is in
+Of a prompt it lies between -1 and 1 whatever it is, so that the confidence sequence of that reach assumes nothing about
+its distribution. Words are chosen before the first image and no more of them are drawn: their part is that of Welch's t
+of the words' own shares, and both are joined as in `analysis.methods.stopping.gaps`. What varies with the prompts is in
 both parts, so the interval is rather too wide.
 """
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-AHEAD = (
-    2  # parts that a worker has, the one it is at included; of those in order, how far a worker leads at most
-)
+# Parts that a worker has, the one it is at included; where parts are made in order, how far a worker leads at most.
+AHEAD = 2
 
 
 @dataclass(frozen=True)
