@@ -12,8 +12,8 @@ HEAD = """# What word maps cost, and how near they are to DAAM's
 
 - **What it shows.** What the probe and its word maps cost in time and memory beside the bare pipeline, and how near the
   maps are to those of the package daam.
-- **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4, 2.1, XL and 3 and of FLUX.1 with random weights; ratios
-  within one run on one machine.
+- **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4, 2.1, XL and 3 and of FLUX.1 with random
+  weights; ratios within one run on one machine.
 - **Made by** this command:
 
 ```bash
