@@ -46,6 +46,16 @@ class Stop(Section):
             example="direction",
         ),
     ] = "gap"
+    over: Annotated[
+        Literal["prompts", "seeds"] | None,
+        option(
+            "What is drawn until the question is answered. `prompts`: prompt after prompt, each with all seeds; the"
+            " answer is about other prompts. `seeds`: seed after seed, each under all prompts; the answer is about"
+            " these prompts and other seeds.",
+            null="the seeds of a run of one prompt, else prompts",
+            example="seeds",
+        ),
+    ] = None
     of: Annotated[
         StopOf | None,
         option(
@@ -65,12 +75,14 @@ class Stop(Section):
     ] = None
     fewest: Annotated[
         Annotated[int, Field(ge=FEWEST)],
-        option("Prompts before the first look, or all where there are fewer.", unit="prompts", example=24),
+        option(
+            "Prompts, or seeds, before the first look; all where there are fewer.", unit="prompts", example=24
+        ),
     ] = 12
     every: Annotated[
         Positive | None,
         option(
-            "Prompts from one look to the next.",
+            "Prompts, or seeds, from one look to the next.",
             unit="prompts",
             null="one part (`generate.part_triplets`)",
             example=24,
@@ -80,7 +92,8 @@ class Stop(Section):
         Literal["random", "listed"],
         option(
             "The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and of"
-            " each level in its proportion; `listed` only where the list is in random order already.",
+            " each level in its proportion; `listed` only where the list is in random order already. Seeds are"
+            " drawn as they are listed.",
             example="listed",
         ),
     ] = "random"

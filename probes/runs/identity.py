@@ -105,6 +105,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in fields.items() if not name.startswith(("edit.", "stop."))}
     # as a whole: without one, and with one, are two models, or two audits
     fields |= {name: config.get(name) for name in ("edit", "stop")}
+    if isinstance(stop := fields["stop"], Mapping):  # earlier versions did not know all that may be left open
+        fields["stop"] = {name: value for name, value in stop.items() if value is not None}
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") in ("own", "independent")):
         fields.pop("reference", None)

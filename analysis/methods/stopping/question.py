@@ -12,6 +12,7 @@ from analysis.methods.stopping.gaps import MEASURE, SequentialGap
 from analysis.methods.stopping.seen import OBJECT, OBJECTS, object_asked
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
+from analysis.tables.similarities.families import PROMPT_SPACE
 from probes.config.schema import Config
 from probes.config.stop_options import WITHIN_SHARES, StopOf
 from probes.errors import UserError
@@ -36,10 +37,13 @@ class StopQuestion:
         The gap that would matter, or half the width that is wanted.
     level : float
     fewest, every, most : int
-        Prompts before the first look, from look to look at least, and in all.
+        Prompts, or seeds, before the first look, from look to look at least, and in all.
     reach : {"run", "measure"}
     observer : str
         Who has to look at the images before it can be asked; empty where nobody has to.
+    given : int
+        Prompts whose seeds are drawn one after another: the answer is about these prompts alone. 0: prompts are drawn
+        one after another.
     """
 
     question: str
@@ -53,6 +57,7 @@ class StopQuestion:
     most: int
     reach: str
     observer: str = ""
+    given: int = 0
 
     @classmethod
     def of(cls, config: Config) -> StopQuestion:
@@ -61,11 +66,19 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none of a run, its object is not looked for, or it is observed on a cluster.
+            Its primary measure is none of a run, or no seed alters it, its object is not looked for, or it is observed
+            on a cluster.
         """
-        stop, most = config.stop, len(config.prompts[: config.limit])
+        stop, prompts = config.stop, len(config.prompts[: config.limit])
         assert stop is not None
+        given = prompts if config.stops_over == "seeds" else 0
+        most = len(config.seeds) if given else prompts
         measure, metric, within, observer = _measure(config) if stop.of is None else _seen(config, stop.of)
+        if given and stop.of is None and definition(metric).space == PROMPT_SPACE:
+            raise UserError(
+                f"stop: expected a measure that seeds alter, got measure.primary `{measure}`, of the prompt alone: take"
+                " another, or draw prompts (`over: prompts`)"
+            )
         if observer and config.clustered:
             raise UserError(
                 f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave out"
@@ -83,6 +96,7 @@ class StopQuestion:
             most,
             MEASURE if stop.of else stop.reach,
             observer,
+            given,
         )
 
     @classmethod
@@ -95,6 +109,11 @@ class StopQuestion:
     def of_images(self) -> bool:
         """Whether it is about what single images show, not how near two are."""
         return self.measure == OBJECT
+
+    @property
+    def unit(self) -> str:
+        """What is drawn one after another, and counted: ``prompt`` or ``seed``."""
+        return "seed" if self.given else "prompt"
 
     @property
     def shown(self) -> Metric:

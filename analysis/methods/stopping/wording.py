@@ -41,11 +41,23 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
     }[question.question]
 
 
+def given_text(question: StopQuestion) -> str:
+    """Return which prompts the answer of a run that stops over seeds is about.
+
+    Examples
+    --------
+    >>> one = StopQuestion("gap", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run", given=1)
+    >>> given_text(one)
+    'this prompt'
+    """
+    return "this prompt" if question.given == 1 else f"these {question.given:,} prompts"
+
+
 def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, metric: Metric) -> str:
     """Return where a run stopped and what it found, in words."""
     last = table.iloc[-1]
     first, second = question.contrast
-    so_many = f"{counted(int(last['n_prompts']), 'prompt')} of at most {question.most:,}"
+    so_many = f"{counted(int(last['n_prompts']), question.unit)} of at most {question.most:,}"
     gap = with_interval(last["gap"], last["low"], last["high"], metric.digits, True)
     name = "difference of shares" if question.of_images else "gap"
     if last["answer"] in question.contrast:
@@ -61,5 +73,7 @@ def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, met
         what = f"the {name} is known to within ±{amount(question.within, metric)}"
     else:
         return f"Not answered by {so_many}: the {name} is {gap}."
-    alone = "" if pd.notna(last["words_half"]) else " (of these words alone)"
+    these = [] if pd.notna(last["words_half"]) else ["these words"]
+    these += [given_text(question)] if question.given else []
+    alone = f" (of {' and '.join(these)} alone)" if these else ""
     return f"Answered after {so_many}: {what}{alone}. The {name} is {gap}."

@@ -152,6 +152,57 @@ def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
     assert prompts_at_looks(one, StopQuestion.of(one)) == expected
 
 
+@pytest.mark.parametrize(
+    ("prompts", "seeds", "part", "expected"),
+    [(1, 20, 5, [0, 0, 15, 20]), (3, 14, 12, [0, 0, 12, 14]), (3, 14, 13, [0, 0, 13, 14])],
+)
+def test_over_seeds_it_is_asked_after_whole_seeds(prompts, seeds, part, expected):
+    one = Config(
+        prompts=PROMPTS[:prompts],
+        seeds=[*range(seeds)],
+        generate={"part_triplets": part},
+        stop={"over": "seeds"},
+    )
+    question = StopQuestion.of(one)
+    assert (question.given, question.unit, question.most) == (prompts, "seed", seeds)
+    assert prompts_at_looks(one, question) == expected
+
+
+def test_a_run_of_one_prompt_stops_over_its_seeds_and_others_over_prompts():
+    one = Config(prompts=PROMPTS[:1], seeds=[*range(20)], stop={})
+    assert (one.stops_over, StopQuestion.of(one).given) == ("seeds", 1)
+    several = Config(prompts=PROMPTS, seeds=[*range(20)], stop={})
+    assert (several.stops_over, StopQuestion.of(several).given) == ("prompts", 0)
+    assert Config(prompts=PROMPTS[:1], seeds=[*range(20)]).stops_over == "prompts"  # nothing stops it
+
+
+def test_over_seeds_noise_may_be_shared_and_prompts_keep_their_order():
+    one = Config(prompts=PROMPTS, seeds=[*range(6)], stop={"over": "seeds"}, sampler={"noise": "shared"})
+    assert one.prompts == PROMPTS
+
+
+def test_what_no_seed_alters_is_refused_over_seeds():
+    text = {"measure": {"primary": "t"}, "seeds": [*range(20)], "prompts": PROMPTS}
+    assert StopQuestion.of(Config(**text, stop={})).metric.startswith("cosine_")
+    with pytest.raises(
+        UserError, match=r"stop: expected a measure that seeds alter, got measure.primary `t`"
+    ):
+        StopQuestion.of(Config(**text, stop={"over": "seeds"}))
+
+
+def test_an_answer_over_seeds_is_about_these_prompts():
+    one = Config(prompts=PROMPTS[:3], seeds=[*range(40)], stop={"question": "direction", "over": "seeds"})
+    question = StopQuestion.of(one)
+    table = looks_table(question, [look(-math.inf, math.inf, 16), look(0.01, 0.21)])
+    assert table["unit"].tolist() == ["seed", "seed"]
+    assert table["reason"].iloc[0] == "too few seeds to rule anything out"
+    assert answer_text(question, table, "neutral", definition("cosine")) == (
+        "Answered after 24 seeds of at most 40: final latents generated from neutral prompts are nearer to those of"
+        " masculine than of feminine prompts (of these words and these 3 prompts alone). The gap is +0.110 [0.010,"
+        " 0.210]."
+    )
+
+
 def test_of_few_prompts_the_one_look_is_at_the_end():
     few = Config(prompts=PROMPTS[:8], stop={}, generate={"part_triplets": 3})
     question = StopQuestion.of(few)
@@ -188,8 +239,10 @@ def test_a_small_gap_takes_more_prompts():
     [
         (
             {"sampler": {"noise": "shared"}},
-            "expected prompts that are independent, got `sampler.noise: shared`",
+            "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or `over: seeds`",
         ),
+        ({"seeds": [0, 1], "stop": {"over": "seeds"}}, "expected at least 6 seeds, got 2"),
+        ({"stop": {"over": "words"}}, "stop.over"),
         ({"limit": 5}, "expected at least 6 prompts, got 5"),
         (
             {"indicators": {"neutral": "person", "feminine": "woman"}},
