@@ -61,7 +61,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
                 "n_prompts": look.n_prompts,
                 "n_left_out": look.n_left_out,
                 "measure": question.measure,
-                "metric": question.metric,
+                "metric": ": ".join(filter(None, (question.metric, question.reading))),
                 "contrast": "-".join(question.contrast),
                 "gap": look.gap,
                 **{name: value if np.isfinite(value) else np.nan for name, value in ends.items()},

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import OPEN, StopQuestion
-from analysis.methods.stopping.seen import object_values
 from analysis.methods.stopping.shares import SharesOfPrompts
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
@@ -144,6 +143,8 @@ class Looks:
     def _answered(self, parts: int) -> bool:
         if parts == 1:
             self._require_captured()
+            if self.question.seen:
+                self.question.seen.require(self._of_parts(1))
         look = self.at(parts)
         return look is not None and self.question.answer(look) != OPEN
 
@@ -203,8 +204,8 @@ class Looks:
         controls = {member.name: member.control for member in members if member.control}
         words = words_of(self.question.contrast, self.config.reference, controls)
         given = self.question.given
-        if self.question.of_images:
-            values = object_values(run, self.question.metric)
+        if self.question.seen:
+            values = self.question.seen.values(run)
             if given:
                 values = values.assign(triplet=values["seed"].map(self._seeds), seed=values["triplet"])
             return SharesOfPrompts.of(values, words, names, given or 1)

@@ -52,7 +52,7 @@ def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
         "images": stopped.images,
         "words": bool(pd.notna(stopped.table["words_half"]).any()),
         "reach": stopped.question.reach,
-        "of_images": stopped.question.of_images,
+        "said": stopped.question.seen and stopped.question.seen.wording,
         "unit": stopped.question.unit,
         "others": config.unit,
         "given": given_text(stopped.question) if stopped.question.given else "",

@@ -21,12 +21,13 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
     """
     first, second = question.contrast
     within = amount(question.within, metric)
-    if question.of_images:
-        often = f"“{question.metric}” detected in more images of {first} or of {second} prompts"
-        both = f"shares of images of {first} and of {second} prompts in which “{question.metric}” is detected"
+    if question.seen:
+        said = question.seen.wording
+        often = f"{said.subject} {said.more} {first} or of {second} prompts"
+        both = f"{said.averages} {first} and of {second} prompts {said.counted}".rstrip()
         return {
             DIRECTION: f"Is {often}?",
-            GAP: f"Is {often}, or is the difference of both shares smaller than {within}?",
+            GAP: f"Is {often}, or is the {said.gap.replace(' of ', ' of both ')} smaller than {within}?",
             EQUIVALENCE: f"Do the {both} differ by less than {within}?",
             INTERVAL: f"How much do the {both} differ, to within ±{within}?",
         }[question.question]
@@ -59,12 +60,13 @@ def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, met
     first, second = question.contrast
     so_many = f"{counted(int(last['n_prompts']), question.unit)} of at most {question.most:,}"
     gap = with_interval(last["gap"], last["low"], last["high"], metric.digits, True)
-    name = "difference of shares" if question.of_images else "gap"
+    said = question.seen and question.seen.wording
+    name = said.gap if said else "gap"
     if last["answer"] in question.contrast:
         near, far = last["answer"], second if last["answer"] == first else first
         what = (
-            f"“{question.metric}” is detected in more images of {near} than of {far} prompts"
-            if question.of_images
+            f"{said.subject} is {said.more} {near} than of {far} prompts"
+            if said
             else f"{metric.noun} {reference} prompts are nearer to those of {near} than of {far} prompts"
         )
     elif last["answer"] == EQUIVALENCE:

@@ -126,6 +126,8 @@ def test_of_a_question_what_is_left_open_is_as_if_it_were_not_there():
     former = drawn_fields({"stop": stop})
     assert drawn_fields({"stop": {**stop, "over": None, "of": None}}) == former
     assert drawn_fields({"stop": {**stop, "over": "seeds"}}) != former
+    of = drawn_fields({"stop": {**stop, "of": {"object": "skirt"}}})
+    assert drawn_fields({"stop": {**stop, "of": {"object": "skirt", "attribute": None}}}) == of != former
 
 
 def test_the_default_of_word_maps_is_what_former_versions_named(saved, started, whole):
