@@ -280,7 +280,11 @@ class _Work:
         question = registered(before, config)
         if name := question.observer:
             required(config, name)
-        return Looks(self.run, config, question, EarlyObserver(self.run, name) if name else None)
+        early = None
+        if name:
+            sentences = question.seen is not None and question.seen.embeds_sentences
+            early = EarlyObserver(self.run, name, sentences=sentences)
+        return Looks(self.run, config, question, early)
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""

@@ -31,10 +31,12 @@ class EarlyObserver:
         Held by `probes.storage.claim.claim`; of one that is shared, parts of its shard alone are looked at.
     name : str
         Of the observer, in `analysis.observe.registry.OBSERVERS`.
+    sentences : bool
+        Whether it embeds the sentences of an audit, too, before it looks.
     """
 
-    def __init__(self, run: Run, name: str):
-        self.run, self.name = run, name
+    def __init__(self, run: Run, name: str, *, sentences: bool = False):
+        self.run, self.name, self.sentences = run, name, sentences
         self._seen: set[int] = set()
 
     def look(self, most: int | None = None) -> None:
@@ -54,6 +56,10 @@ class EarlyObserver:
     def _observer(self) -> Observer:
         observer = required(self.run.config, self.name)
         note_kinds(self.run, observer)
+        if self.sentences:
+            from analysis.observe.features.texts import embed_texts
+
+            embed_texts(self.run, [observer])
         return observer
 
     @cached_property

@@ -32,6 +32,7 @@ PROMPTS = [
     )
 ]
 SEEDS = [0]
+STOPPED_SEEDS = [*range(6)]  # of a run of one prompt that stops over them, as few as it may have
 # Published models, and the tiny pipeline of the same classes with random weights that stands for each.
 MODELS = {
     "stable-diffusion-v1-5/stable-diffusion-v1-5": "sd1",
@@ -104,7 +105,7 @@ def settings(text: str, models: Mapping[str, str], base: Mapping[str, Any] | Non
     own["model"] = models.get(own.get("model", ""), own.get("model", "toyworld"))
     if isinstance(own["prompts"], list) and len(own["prompts"]) > len(PROMPTS):
         own["prompts"] = PROMPTS
-    own["seeds"] = SEEDS
+    own["seeds"] = STOPPED_SEEDS if "stop" in own and len(own["prompts"]) == 1 else SEEDS
     observe = SETTINGS["observe"] if own["model"].startswith("toyworld") else {"features": []}
     for name, value in {**SETTINGS, "observe": {**observe, **own.get("observe", {})}}.items():
         own[name] = {**value, **own.get(name, {}), **value} if isinstance(value, dict) else value

@@ -25,6 +25,7 @@ from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.objects.human_answers import LABELS, human_answers
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
+from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 
 FOLDER = "attributes"
@@ -208,7 +209,10 @@ class _Layout:
         samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
         of_triplet = {place.triplet: place.profession for place in places(config)}
         samples = samples[samples["triplet"].isin(list(of_triplet))]
-        draws = _draws(of_triplet, config.seeds if config.images is None else None, samples)
+        planned = (
+            config.images is None and REGISTERED not in run.meta
+        )  # one that stops draws as many as it takes
+        draws = _draws(of_triplet, config.seeds if planned else None, samples)
         width = max((len(one) for one in draws.values()), default=0)
         shape = (len(self.professions), len(self.words), width)
         self.planned = np.full(shape, "", dtype=object)

@@ -1,4 +1,8 @@
-"""The looks of a run that stops: at which prompts it is asked, what each found, and which of them ended it."""
+"""The looks of a run that stops: at which prompts it is asked, what each found, and which of them ended it.
+
+A run that stops over seeds is asked in the same way, with a seed in the place of a prompt, and the prompts in the place
+of its seeds: the value of a seed is the mean over all prompts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import OPEN, StopQuestion
-from analysis.methods.stopping.seen import object_values
 from analysis.methods.stopping.shares import SharesOfPrompts
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
@@ -33,8 +36,11 @@ if TYPE_CHECKING:
 
 
 def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
-    """Return after how many whole prompts the run is asked, by its parts: 0 where a part ends without a look."""
-    each, last, found = len(config.seeds), 0, []
+    """Return after how many whole prompts, or seeds, the run is asked, by its parts: 0 where none is looked at.
+
+    A prompt is whole with all its seeds, a seed with all its prompts.
+    """
+    each, last, found = question.given or len(config.seeds), 0, []
     draws = question.most * each
     for start in range(0, draws, config.generate.part_triplets):
         whole = min(start + config.generate.part_triplets, draws) // each
@@ -55,9 +61,32 @@ def registered(run: Run, config: Config) -> StopQuestion:
     question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
-        if name := next((name for name in now if now[name] != there[name]), None):
+        if name := next((name for name in now if name in before and now[name] != there[name]), None):
             raise another_run(run, f"the registered question's {name}", there[name], now[name])
     return question
+
+
+def of_seeds(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return values with seeds in the place of prompts; a seed that lacks a prompt has none.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_prompts, n_seeds)
+        NaN where there is none.
+    places : ndarray of int, shape (n_seeds,)
+        By which the seeds are put in order.
+
+    Returns
+    -------
+    ndarray, shape (n_seeds, n_prompts)
+
+    Examples
+    --------
+    >>> of_seeds(np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([1, 0])).tolist()
+    [[nan, nan], [1.0, 3.0]]
+    """
+    turned = values.T[np.argsort(places)]
+    return np.where(np.isnan(turned).any(axis=1, keepdims=True), np.nan, turned)
 
 
 @dataclass
@@ -114,6 +143,8 @@ class Looks:
     def _answered(self, parts: int) -> bool:
         if parts == 1:
             self._require_captured()
+            if self.question.seen:
+                self.question.seen.require(self._of_parts(1))
         look = self.at(parts)
         return look is not None and self.question.answer(look) != OPEN
 
@@ -172,18 +203,31 @@ class Looks:
         names = [member.name for member in members]
         controls = {member.name: member.control for member in members if member.control}
         words = words_of(self.question.contrast, self.config.reference, controls)
-        if self.question.of_images:
-            return SharesOfPrompts.of(object_values(run, self.question.metric), words, names)
+        given = self.question.given
+        if self.question.seen:
+            values = self.question.seen.values(run)
+            if given:
+                values = values.assign(triplet=values["seed"].map(self._seeds), seed=values["triplet"])
+            return SharesOfPrompts.of(values, words, names, given or 1)
         metric = definition(self.question.metric)
         samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
         pairs = StoredSimilarities(run, self._compared(run, samples, names, metric), samples)
         family = pairs.family(*metric.place)
         assert family is not None
 
-        def near(one: str, other: str) -> NDArray[np.float64]:
-            return metric.sign * family.pair(one, other, names)[..., 0]
+        seeds = np.array([self._seeds[seed] for seed in pairs.only({metric.place}).seeds])
 
-        return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
+        def near(one: str, other: str) -> NDArray[np.float64]:
+            values = metric.sign * family.pair(one, other, names)[..., 0]
+            return of_seeds(values, seeds) if given else values
+
+        units = np.sort(seeds) if given else family.prompts
+        return GapOfPrompts.of(near, words, units, metric.high - metric.low)
+
+    @property
+    def _seeds(self) -> dict[int, int]:
+        """The place of each seed in the order in which they are drawn."""
+        return {seed: place for place, seed in enumerate(self.config.seeds)}
 
     def _compared(self, run: Run, samples: pd.DataFrame, names: list[str], metric: Metric) -> pd.DataFrame:
         """Similarities of pictures or features, where the question is of these; those of a former look are kept."""

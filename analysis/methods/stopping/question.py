@@ -9,13 +9,13 @@ from hashlib import sha256
 from typing import Any
 
 from analysis.methods.stopping.gaps import MEASURE, SequentialGap
-from analysis.methods.stopping.seen import OBJECT, OBJECTS, object_asked
+from analysis.methods.stopping.seen import KINDS, ImageQuestion, seen_of
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
+from analysis.tables.similarities.families import PROMPT_SPACE
 from probes.config.schema import Config
-from probes.config.stop_options import WITHIN_SHARES, StopOf
+from probes.config.stop_options import WITHIN_SHARES
 from probes.errors import UserError
-from probes.runs.selection import OBJECTS as OBJECT_KINDS
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
 OPEN = ""
@@ -30,16 +30,22 @@ class StopQuestion:
     ----------
     question : {"gap", "direction", "equivalence", "interval"}
     measure : str
-        As in ``measure.primary``, with ``metric``, its name in tables; or ``object``, with the name of one.
+        As in ``measure.primary``, with ``metric``, its name in tables; or ``object``, ``attribute`` or ``question``,
+        with the name of one.
     contrast : tuple of (str, str)
     within : float
         The gap that would matter, or half the width that is wanted.
     level : float
     fewest, every, most : int
-        Prompts before the first look, from look to look at least, and in all.
+        Prompts, or seeds, before the first look, from look to look at least, and in all.
     reach : {"run", "measure"}
     observer : str
         Who has to look at the images before it can be asked; empty where nobody has to.
+    given : int
+        Prompts whose seeds are drawn one after another: the answer is about these prompts alone. 0: prompts are drawn
+        one after another.
+    reading : str
+        Of a question to images the answer that is counted.
     """
 
     question: str
@@ -53,6 +59,8 @@ class StopQuestion:
     most: int
     reach: str
     observer: str = ""
+    given: int = 0
+    reading: str = ""
 
     @classmethod
     def of(cls, config: Config) -> StopQuestion:
@@ -61,11 +69,22 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none of a run, its object is not looked for, or it is observed on a cluster.
+            Its primary measure is none of a run, or no seed alters it, what it asks of images is not known of all, or
+            it is observed on a cluster.
         """
-        stop, most = config.stop, len(config.prompts[: config.limit])
+        stop, prompts = config.stop, len(config.prompts[: config.limit])
         assert stop is not None
-        measure, metric, within, observer = _measure(config) if stop.of is None else _seen(config, stop.of)
+        given = prompts if config.stops_over == "seeds" else 0
+        most = len(config.seeds) if given else prompts
+        if stop.of is None:
+            (measure, metric, within, observer), reading = _measure(config), ""
+        else:
+            (measure, metric, observer, reading), within = seen_of(config, stop.of), WITHIN_SHARES
+        if given and stop.of is None and definition(metric).space == PROMPT_SPACE:
+            raise UserError(
+                f"stop: expected a measure that seeds alter, got measure.primary `{measure}`, of the prompt alone: take"
+                " another, or draw prompts (`over: prompts`)"
+            )
         if observer and config.clustered:
             raise UserError(
                 f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave out"
@@ -83,6 +102,8 @@ class StopQuestion:
             most,
             MEASURE if stop.of else stop.reach,
             observer,
+            given,
+            reading,
         )
 
     @classmethod
@@ -92,24 +113,33 @@ class StopQuestion:
         return cls(**{**values, "contrast": tuple(values["contrast"])})
 
     @property
+    def unit(self) -> str:
+        """What is drawn one after another, and counted: ``prompt`` or ``seed``."""
+        return "seed" if self.given else "prompt"
+
+    @property
+    def seen(self) -> ImageQuestion | None:
+        """What of single images it is about; None where it is about how near two are."""
+        kind = KINDS.get(self.measure)
+        return kind(self.metric, self.observer, self.reading) if kind else None
+
+    @property
     def of_images(self) -> bool:
         """Whether it is about what single images show, not how near two are."""
-        return self.measure == OBJECT
+        return self.seen is not None
 
     @property
     def shown(self) -> Metric:
         """How its gap is written."""
-        if self.of_images:
-            return replace(
-                definition("cooccurrence"), metric=self.metric, symbol=f"share with “{self.metric}”"
-            )
+        if self.seen:
+            return replace(definition("cooccurrence"), metric=self.metric, symbol=self.seen.wording.symbol)
         return definition(self.metric)
 
     @property
     def observed(self) -> tuple[str, ...]:
         """The kinds of parts that the observer stores."""
-        if self.of_images:
-            return OBJECT_KINDS
+        if self.seen:
+            return self.seen.stored
         return (f"features/{self.observer}",) if self.observer else ()
 
     def record(self) -> dict[str, Any]:
@@ -142,8 +172,3 @@ def _measure(config: Config) -> tuple[str, str, float, str]:
     metric = rows[config.measure.primary]
     within = config.measure.equivalence.get(metric.metric, metric.least_delta)
     return metric.key, metric.metric, within, metric.metric if metric.needs == "features" else ""
-
-
-def _seen(config: Config, of: StopOf) -> tuple[str, str, float, str]:
-    """What of images is asked about: its kind, its name, the difference that would matter, and who observes it."""
-    return OBJECT, object_asked(config, of.object), WITHIN_SHARES, OBJECTS

@@ -43,7 +43,9 @@ class SharesOfPrompts:
     prompts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, values: pd.DataFrame, words: SideWords, indicators: list[str]) -> SharesOfPrompts:
+    def of(
+        cls, values: pd.DataFrame, words: SideWords, indicators: list[str], fewest: int = 1
+    ) -> SharesOfPrompts:
         """Gather the values of single images.
 
         Parameters
@@ -53,9 +55,12 @@ class SharesOfPrompts:
         words : SideWords
         indicators : list of str
             All that a draw must have values of.
+        fewest : int
+            Draws that count which a prompt must have, or it is left out.
         """
         wide = values.pivot(index=["triplet", "seed"], columns="indicator", values="value")
-        means = wide.reindex(columns=indicators).dropna().groupby(level="triplet").mean()
+        draws = wide.reindex(columns=indicators).dropna().groupby(level="triplet")
+        means = draws.mean()[draws.size() >= fewest]
         first, second = (means[side].to_numpy(np.float64).T for side in (words.first, words.second))
         return cls(first, second, means.index.to_numpy(np.int64))
 

@@ -21,12 +21,13 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
     """
     first, second = question.contrast
     within = amount(question.within, metric)
-    if question.of_images:
-        often = f"“{question.metric}” detected in more images of {first} or of {second} prompts"
-        both = f"shares of images of {first} and of {second} prompts in which “{question.metric}” is detected"
+    if question.seen:
+        said = question.seen.wording
+        often = f"{said.subject} {said.more} {first} or of {second} prompts"
+        both = f"{said.averages} {first} and of {second} prompts {said.counted}".rstrip()
         return {
             DIRECTION: f"Is {often}?",
-            GAP: f"Is {often}, or is the difference of both shares smaller than {within}?",
+            GAP: f"Is {often}, or is the {said.gap.replace(' of ', ' of both ')} smaller than {within}?",
             EQUIVALENCE: f"Do the {both} differ by less than {within}?",
             INTERVAL: f"How much do the {both} differ, to within ±{within}?",
         }[question.question]
@@ -41,18 +42,31 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
     }[question.question]
 
 
+def given_text(question: StopQuestion) -> str:
+    """Return which prompts the answer of a run that stops over seeds is about.
+
+    Examples
+    --------
+    >>> one = StopQuestion("gap", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run", given=1)
+    >>> given_text(one)
+    'this prompt'
+    """
+    return "this prompt" if question.given == 1 else f"these {question.given:,} prompts"
+
+
 def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, metric: Metric) -> str:
     """Return where a run stopped and what it found, in words."""
     last = table.iloc[-1]
     first, second = question.contrast
-    so_many = f"{counted(int(last['n_prompts']), 'prompt')} of at most {question.most:,}"
+    so_many = f"{counted(int(last['n_prompts']), question.unit)} of at most {question.most:,}"
     gap = with_interval(last["gap"], last["low"], last["high"], metric.digits, True)
-    name = "difference of shares" if question.of_images else "gap"
+    said = question.seen and question.seen.wording
+    name = said.gap if said else "gap"
     if last["answer"] in question.contrast:
         near, far = last["answer"], second if last["answer"] == first else first
         what = (
-            f"“{question.metric}” is detected in more images of {near} than of {far} prompts"
-            if question.of_images
+            f"{said.subject} is {said.more} {near} than of {far} prompts"
+            if said
             else f"{metric.noun} {reference} prompts are nearer to those of {near} than of {far} prompts"
         )
     elif last["answer"] == EQUIVALENCE:
@@ -61,5 +75,7 @@ def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, met
         what = f"the {name} is known to within ±{amount(question.within, metric)}"
     else:
         return f"Not answered by {so_many}: the {name} is {gap}."
-    alone = "" if pd.notna(last["words_half"]) else " (of these words alone)"
+    these = [] if pd.notna(last["words_half"]) else ["these words"]
+    these += [given_text(question)] if question.given else []
+    alone = f" (of {' and '.join(these)} alone)" if these else ""
     return f"Answered after {so_many}: {what}{alone}. The {name} is {gap}."

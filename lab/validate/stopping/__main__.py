@@ -2,11 +2,11 @@
 
 Audits look at their images again and again and stop once the question is answered. They are compared with fixed
 designs, with a group-sequential one and with naive peeking, on the same data: in worlds of differences of prompts
-(``prompts``) and of several seeds a prompt (``seeds``), of vectors of words (``words``), of paired presence of objects
-(``objects``), under other questions (``questions``), and in long runs of benchmark models whose prompts come in random
-orders (``runs``). ``stakes`` compares other stakes with the project's own, and ``--fresh`` reads audits of images of
-their own (`lab.validate.stopping.fresh`). With no part named only the page and the figure are written anew from
-``stopping.json``.
+(``prompts``), of several seeds a prompt (``seeds``) and of seeds of given prompts (``given``), of vectors of words
+(``words``), of paired presence of objects (``objects``), under other questions (``questions``), and in long runs of
+benchmark models whose prompts come in random orders (``runs``). ``stakes`` compares other stakes with the project's
+own, and ``--fresh`` reads audits of images of their own (`lab.validate.stopping.fresh`). With no part named only the
+page and the figure are written anew from ``stopping.json``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from lab.validate.stopping.page import FIGURE, draw_stopping, page
 from lab.validate.stopping.pools import MEASURES, ORDERS, configurations, path_of, replayed, stored_pool
 from lab.validate.stopping.simulation import (
     ASKED_WORDS,
+    GIVEN_WORLDS,
     PROMPT_WORLDS,
     SEED_WORLDS,
     WORD_LEANING,
     WORD_WORLDS,
     WORDS_DELTA,
+    of_given,
     of_pairs,
     of_prompts,
     of_question,
@@ -46,7 +48,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-PARTS = ("prompts", "seeds", "words", "questions", "objects", "runs", "fresh", "stakes")
+PARTS = ("prompts", "seeds", "given", "words", "questions", "objects", "runs", "fresh", "stakes")
 SHOWN = ("toyworld-dit", "toyworld-dit-null")  # pools of which the figure shows an audit
 FRESH = "fresh"
 MEASURED = [part for part in PARTS if part != FRESH]  # what can be named
@@ -61,6 +63,9 @@ def measured(part: str, result: Result, audits: int, orders: int) -> Iterator[di
     elif part == "seeds":
         for seed_world in SEED_WORLDS.values():
             yield of_seeds(seed_world, audits)
+    elif part == "given":
+        for given_world in GIVEN_WORLDS.values():
+            yield of_given(given_world, audits)
     elif part == "objects":
         for pair_world in PAIR_WORLDS.values():
             yield of_pairs(pair_world, audits)

@@ -15,7 +15,15 @@ from lab.validate.stopping.audits import PromptAudits, WordAudits
 from lab.validate.stopping.designs import MOST, StoppedAudits, decided, rows
 from lab.validate.stopping.objects import DELTA as OBJECTS_DELTA
 from lab.validate.stopping.objects import PAIR_WORLDS, PairWorld, decided_pairs
-from lab.validate.stopping.worlds import CROSSED, LEANING, NESTED, NULLS, PromptWorld
+from lab.validate.stopping.worlds import (
+    CROSSED,
+    GIVEN_LEANING,
+    GIVEN_NULLS,
+    LEANING,
+    NESTED,
+    NULLS,
+    PromptWorld,
+)
 
 SIZES, REFERENCES = (3, 3, 0), 3  # words a side and of the reference, as in the default configuration
 WORDS_DELTA = 0.02  # the least gap that matters, of cosines
@@ -26,6 +34,7 @@ TRUTH, TRUTH_PROMPTS = 4000, 24  # audits over whose prompts the gap of a leanin
 PROMPT_WORLDS = {world.name: world for world in (*NULLS, *LEANING)}
 WORD_WORLDS = {world.name: world for world in (*WORD_NULLS, *WORD_LEANING)}
 SEED_WORLDS = {world.name: world for world in (*NESTED, *CROSSED)}
+GIVEN_WORLDS = {world.name: world for world in (*GIVEN_NULLS, *GIVEN_LEANING)}
 ASKED_WORDS = ("words alike", "10 % of images differ", "lean 0.3", "lean .4, own parts .2 and .2")
 WORDS_WIDTH = 0.05  # half the width that is wanted of a gap over words
 
@@ -54,6 +63,14 @@ def of_seeds(world: PromptWorld, audits: int, seed: int = 0) -> dict[str, Any]:
     )
     row = _row("seeds", world.name, world.mean, world.delta, designs)
     return {**row, "seeds": world.seeds, "refused": world in CROSSED}
+
+
+def of_given(world: PromptWorld, audits: int, seed: int = 0) -> dict[str, Any]:
+    """Return how each design answers in a world of seeds of prompts that stay the same."""
+    rng = np.random.default_rng([seed, 1600, list(GIVEN_WORLDS).index(world.name)])
+    values = PromptAudits(world.drawn(MOST, audits, rng))
+    designs = rows([decided(values, world.delta, world.mean, bounded=False)], world.mean, world.delta)
+    return _row("given", world.name, world.mean, world.delta, designs)
 
 
 def of_pairs(world: PairWorld, audits: int, seed: int = 0) -> dict[str, Any]:

@@ -132,6 +132,34 @@ NESTED = (
     ),
     *(_skewed_seeds(seeds) for seeds in SEEDS[1:]),
 )
+GIVEN_VARIANCE = 0.7  # of one image's difference that is not the prompt's
+
+
+def _given(prompts: int, share: float, effect: float = 0.0) -> PromptWorld:
+    """Seeds of prompts that stay the same: a value is the mean over these, which share `share` of a seed's variance.
+
+    The mean is that of these prompts, whatever they are: their own parts are in it, and no others are asked about.
+    """
+    sd = float(np.sqrt(share + (GIVEN_VARIANCE - share) / prompts))
+
+    def draw(n: int, audits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        noise = np.sqrt(share) * rng.standard_normal((n, audits))
+        own = np.sqrt(GIVEN_VARIANCE - share) * rng.standard_normal((prompts, n, audits))
+        return noise + own.mean(axis=0)
+
+    several = f"{prompts} prompt{'s' if prompts > 1 else ''}"
+    name = f"{several}, seeds share {share:g}" if share else several
+    return PromptWorld(f"{name}, d_z {effect:g}" if effect else name, draw, sd, effect * sd)
+
+
+GIVEN_NULLS = (
+    *(_given(prompts, share) for prompts, share in ((1, 0.0), (3, 0.0), (3, 0.3), (3, 0.5), (8, 0.5))),
+    PromptWorld("1 prompt, skewed (exponential)", _gaps(GAP_WORLDS[2]), _SKEWED),
+    PromptWorld("1 prompt, 10 % are -1 or 1", _binary(0.1), float(np.sqrt(0.1)), reach=1.0),
+)
+GIVEN_LEANING = tuple(
+    _given(prompts, share, effect) for prompts, share in ((1, 0.0), (3, 0.5)) for effect in (DELTA, 0.5, 1.0)
+)
 CROSSED = tuple(
     _seeded(seeds, share, 0.0, f"seeds share {share:g}") for share in SHARES for seeds in SEEDS[1:]
 )

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.methods.dalleval import agreement
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED
+from analysis.methods.dalleval.scores import DECIDED, MISSING
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.methods.dalleval.tables import counted
 from analysis.metrics.skin_tone import NO_ANGLE
@@ -14,6 +14,7 @@ from analysis.tables.stage import measure
 from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
+from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 from tests.analysis.dalleval_parts import (
     write,
@@ -42,6 +43,15 @@ def test_other_readings_decide_neither_and_other_questions_have_no_average(small
     gender, hat = read_all(small)
     assert (gender.question, hat.question) == ("gender", "hat")
     assert set(gender.status.ravel()) == {"undecided"} and np.nansum(hat.values) == 6
+
+
+def test_a_run_that_stopped_lacks_none_of_the_seeds_that_it_did_not_need(small):
+    write_answers(small, "blip2", lambda sample: {"hat": "yes"})
+    small = configure(small, seeds=[0, 1, 2])
+    planned = [set(reading.status[0].ravel()) for reading in read_all(small)]
+    assert planned == [{DECIDED, MISSING}]
+    small.meta[REGISTERED] = {"question": "direction"}
+    assert [set(reading.status[0].ravel()) for reading in read_all(small)] == [{DECIDED}]
 
 
 def test_tones_off_the_scale_and_unknown_words_are_refused(small):

@@ -49,6 +49,13 @@ def test_prompts_and_words_are_joined_at_either_end():
     assert found.low == pytest.approx(max(-1.0, found.gap - np.hypot(single.mean - single.low, half)))
 
 
+def test_a_prompt_may_need_all_its_draws():
+    table = images()
+    table = table[(table["triplet"] != 5) | (table["seed"] != 1) | (table["indicator"] != "f")]
+    found = SharesOfPrompts.of(table, WORDS, NAMES, 3).after(10, level=0.95)
+    assert (found.n_prompts, found.n_left_out) == (9, 1)
+
+
 def test_a_draw_counts_where_all_its_images_were_observed():
     table = images()
     table = table[(table["triplet"] != 3) | (table["indicator"] != "n")]  # also of the reference

@@ -60,7 +60,9 @@ def test_the_figure_shows_audits_that_are_stored(stored):
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path, capsys):
     assert main(["nothing", "--out", str(tmp_path / "page.md")]) == 2
-    assert "expected prompts, seeds, words, questions, objects, runs, stakes" in capsys.readouterr().err
+    assert (
+        "expected prompts, seeds, given, words, questions, objects, runs, stakes" in capsys.readouterr().err
+    )
     assert main(["--out", str(tmp_path / "page.md")]) == 2
     assert "name a part" in capsys.readouterr().err
     assert paths({}) == {} and STOPS_BOUNDED != STOPS

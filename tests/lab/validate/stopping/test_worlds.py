@@ -7,8 +7,10 @@ from analysis.methods.stopping.question import DIRECTION, INTERVAL
 from lab.validate.statistics.words import LEANING, WORD_WORLDS
 from lab.validate.stopping.objects import PAIR_WORLDS
 from lab.validate.stopping.simulation import (
+    GIVEN_WORLDS,
     PROMPT_WORLDS,
     SEED_WORLDS,
+    of_given,
     of_pairs,
     of_prompts,
     of_question,
@@ -19,7 +21,9 @@ from lab.validate.stopping.simulation import (
 from lab.validate.stopping.worlds import PromptWorld
 
 
-@pytest.mark.parametrize("world", PROMPT_WORLDS.values(), ids=lambda world: world.name)
+@pytest.mark.parametrize(
+    "world", [*PROMPT_WORLDS.values(), *GIVEN_WORLDS.values()], ids=lambda world: world.name
+)
 def test_worlds_are_as_they_state(world: PromptWorld):
     values = world.drawn(1000, 400, np.random.default_rng(0))
     error = world.sd / np.sqrt(values.size)
@@ -55,6 +59,16 @@ def test_seeds_within_prompts_narrow_a_value_and_shared_ones_move_all_prompts():
     assert of_seeds(SEED_WORLDS["seeds share 0.1, 2 seeds"], 10)["refused"]
     row = of_seeds(SEED_WORLDS["lean 0.5, 2 seeds"], 10)
     assert (row["seeds"], row["refused"], row["designs"]["stops itself"]["leans"]) == (2, False, 10)
+
+
+def test_seeds_of_given_prompts_are_independent_and_share_what_their_noise_does():
+    rng = np.random.default_rng(1)
+    for name, variance in (("3 prompts", 0.7 / 3), ("3 prompts, seeds share 0.5", 0.5 + 0.2 / 3)):
+        values = GIVEN_WORLDS[name].drawn(500, 400, rng)
+        assert values.var() == pytest.approx(variance, rel=0.02)
+        assert values.mean(axis=0).var() == pytest.approx(variance / 500, rel=0.25)
+    row = of_given(GIVEN_WORLDS["3 prompts, seeds share 0.5, d_z 1"], 10)
+    assert (row["part"], row["designs"]["stops itself"]["leans"]) == ("given", 10)
 
 
 def test_other_questions_are_answered_in_their_own_words():
