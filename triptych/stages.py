@@ -275,12 +275,17 @@ class _Work:
         from analysis.methods.stopping.looks import Looks, registered
         from analysis.observe.early import EarlyObserver, required
 
-        config = self.plan.config
+        config, entry = self.plan.config, self.request.command.entry
         before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        question = registered(before, config)
+        question = registered(before, config, racing=entry is not None)
         if name := question.observer:
             required(config, name)
-        return Looks(self.run, config, question, EarlyObserver(self.run, name) if name else None)
+        early = EarlyObserver(self.run, name) if name else None
+        if entry is not None:
+            from analysis.methods.stopping.race.looks import EntrantLooks
+
+            return EntrantLooks(self.run, config, question, early, entry=entry)
+        return Looks(self.run, config, question, early)
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""
