@@ -129,9 +129,7 @@ def _names(configs: Sequence[str | Config | Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def race(
-    commands: Mapping[str, Command], find: str, out: Path, *, these_words: bool = False, quiet: bool = False
-) -> Race:
+def race(commands: Mapping[str, Command], find: str, out: Path, *, these_words: bool = False) -> Race:
     """Race entrants against each other; return what was found, once their runs and the page are written.
 
     Called again it goes on where it stopped: what is decided follows from the parts alone.
@@ -146,7 +144,6 @@ def race(
         Folder of the race.
     these_words : bool
         Ask about these words alone.
-    quiet : bool
 
     Raises
     ------

@@ -64,8 +64,7 @@ def work(arguments: argparse.Namespace) -> None:
     if arguments.within is not None:
         chosen["stop", "within"] = ("--within", arguments.within)
     commands = racing.entrants(arguments.configs, arguments.models, chosen, out, quiet=arguments.quiet)
-    found = racing.race(
-        commands, arguments.find, out, these_words=arguments.these_words, quiet=arguments.quiet
-    )
-    print(printable(repr(found)))
+    found = racing.race(commands, arguments.find, out, these_words=arguments.these_words)
+    for line in repr(found).splitlines():
+        print(printable(line))
     print(printable(f"race: {found.path / 'race.html'}"))

@@ -32,23 +32,24 @@ def draw_race(table: pd.DataFrame, most: int, symbol: str) -> Drawn:
             color, dash = PALETTE[number % len(PALETTE)], DASHES[number // len(PALETTE) % len(DASHES)]
             known = own.dropna(subset=["low", "high"])
             axes.fill_between(known["n_prompts"], known["low"], known["high"], color=color, alpha=0.16, lw=0)
-            axes.plot(own["n_prompts"], own["gap"], ls=dash, marker="o", ms=2.4, lw=1.1, color=color)
+            axes.plot(
+                own["n_prompts"],
+                own["gap"],
+                ls=dash,
+                marker="o",
+                ms=2.4,
+                lw=1.1,
+                color=color,
+                label=label(name, 28),
+            )
             last = own.iloc[-1]
             if last["state"] == LEFT:
                 axes.plot(last["n_prompts"], last["gap"], marker="X", ms=7, mew=0.6, mec="white", color=color)
-            axes.annotate(
-                label(name, 28),
-                (last["n_prompts"], last["gap"]),
-                xytext=(7, 0),
-                textcoords="offset points",
-                va="center",
-                color=color,
-            )
-        axes.set_xlim(0, 1.22 * most)
-        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= most])
+        axes.set_xlim(0, 1.02 * most)
         axes.axvline(most, color=INK, lw=0.6, ls=(0, (2, 2)))
         axes.set_xlabel("prompts")
         axes.set_ylabel(f"gap, {symbol}\n← {second}      {first} →")
+        figure.legend(loc="outside upper center", ncols=min(4, len(names)))
     caption = (
         f"Gap of each entrant after each look, with its own {100 * table['level'].iloc[0]:g} % interval over all looks."
         " A cross: where it left, since another was surely ahead; that is decided by paired differences, which are"

@@ -111,17 +111,20 @@ class RaceQuestion:
         """Return what the one that is looked for does more than others, in words."""
         return {MOST: "leans most", LEAST: "leans least"}.get(self.find, f"leans most towards {self.find}")
 
-    def text(self, reference: str, metric: Metric) -> str:
+    def text(self) -> str:
         """Return the question in words."""
+        return f"Which {self.leading()}: {listed([one.name for one in self.entrants], 'or')}?"
+
+    def about(self, reference: str, metric: Metric) -> str:
+        """Return what it is asked of, and who ties, in words."""
         first, second = self.asked.contrast
         what = (
             f"shares of images with “{self.asked.metric}”, of {first} less {second} prompts"
             if self.asked.of_images
             else f"{metric.noun} {reference} prompts, nearer to those of {first} or of {second} prompts"
         )
-        names = listed([one.name for one in self.entrants], "or")
         within = amount(self.asked.within, metric)
-        return f"Which {self.leading()}: {names}? Asked of {what}; within {within} of each other they tie."
+        return f"Asked of {what}. Those within {within} of each other tie."
 
 
 def _require_same(first: str, one: Config, name: str, other: Config) -> None:

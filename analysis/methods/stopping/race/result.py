@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -88,7 +90,7 @@ class Race:
                 f"A tie after {so_many}: {listed(self.remaining)} are within {within} of each other{alone}."
             )
         else:
-            said = f"Not answered by {so_many}: {listed(self.remaining)} are left{alone}."
+            said = f"Not answered by all {counted(asked.most, 'prompt')}: {listed(self.remaining)} are still in{alone}."
         return f"{said} {self.drawn:,} images were drawn, of {self.images:,} that all would have."
 
     def plot(self) -> Drawn:
@@ -103,13 +105,12 @@ class Race:
             .render(
                 race=self,
                 question=self.question,
-                asked=self.question.text(self.reference, self.question.asked.shown),
+                about=self.question.about(self.reference, self.question.asked.shown),
                 digits=self.question.asked.shown.digits,
                 sha256=self.question.record()["sha256"][:12],
                 entrants=self._last(),
                 rows=self.table.to_dict("records"),
                 figure=self.plot(),
-                left=LEFT,
             )
         )
 
@@ -128,13 +129,20 @@ class Race:
         last = self.table.drop_duplicates("entrant", keep="last")
         return last.sort_values("look", ascending=False, kind="stable").to_dict("records")
 
+    @staticmethod
+    def outcome(row: Mapping[str, Any]) -> str:
+        """Return what became of an entrant by its last row, in words."""
+        ends = {WON: "ahead of all", TIED: "tied", LEFT: f"out, {row['rival']} is ahead"}
+        return ends.get(row["state"], "not decided")
+
     def __repr__(self) -> str:
         metric = self.question.asked.shown
-        lines = [self.question.text(self.reference, metric), self.answer]
+        lines = [self.question.text(), self.question.about(self.reference, metric), self.answer]
         for row in self._last():
             gap = with_interval(row["gap"], row["low"], row["high"], metric.digits, True)
-            why = f"left, {row['rival']} is ahead" if row["state"] == LEFT else row["state"]
-            lines.append(f"{row['entrant']}: {why} after {counted(row['n_prompts'], 'prompt')}; gap {gap}")
+            lines.append(
+                f"{row['entrant']}: {self.outcome(row)}, {counted(row['n_prompts'], 'prompt')}; gap {gap}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
