@@ -4,7 +4,7 @@ Audits look at their images again and again and stop once the question is answer
 designs, with a group-sequential one and with naive peeking, on the same data: in worlds of differences of prompts
 (``prompts``) and of several seeds a prompt (``seeds``), of vectors of words (``words``), of paired presence of objects
 (``objects``), under other questions (``questions``), and in long runs of benchmark models whose prompts come in random
-orders (``runs``). ``stakes`` compares other stakes with the project's own; ``races`` has races of several entrants. With
+orders (``runs``). ``stakes`` compares other stakes with the project's own; ``races`` has several entrants. With
 no part named only the page and the figure are written anew from ``stopping.json``.
 """
 

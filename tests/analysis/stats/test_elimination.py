@@ -68,7 +68,7 @@ def raced_by_hand(values, looks, aim, within, level):
 
 
 @pytest.mark.parametrize("aim", [HIGHEST, LOWEST, FARTHEST, NEAREST])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_race_is_that_of_pairs_compared_one_by_one(aim, seed):
     rng = np.random.default_rng(seed)
     means = rng.choice([-0.8, 0.0, 0.1, 0.9], 4)
@@ -112,7 +112,7 @@ def false_statements(values, means, aim, within):
     """Whether a race says anything false at any look."""
     score = [SCORES[aim](mean) for mean in means]
     false = False
-    for standing in race(values, LOOKS, aim=aim, within=within, level=1 - ALPHA):
+    for standing in race(values, (24, 96), aim=aim, within=within, level=1 - ALPHA):
         false |= any(score[by] <= score[one] for one, by in standing.left.items())
         false |= any(
             not low <= score[one] - score[other] <= high
@@ -124,10 +124,10 @@ def false_statements(values, means, aim, within):
     return false
 
 
-@pytest.mark.parametrize(("k", "shared"), [(2, 0.0), (4, 0.7)])
+@pytest.mark.parametrize(("k", "shared"), [(2, 0.0), (3, 0.7)])
 def test_of_equal_entrants_of_unequal_spread_none_is_said_to_be_ahead_more_often_than_promised(k, shared):
     """Spreads by factors 1 to 3, alone or with most of their variance in common: far below the family's error."""
-    rng, races = np.random.default_rng(k), 60
+    rng, races = np.random.default_rng(k), 40
     spread = np.linspace(1, 3, k)[:, None]
     wrong = 0
     for _ in range(races):
@@ -139,7 +139,7 @@ def test_of_equal_entrants_of_unequal_spread_none_is_said_to_be_ahead_more_often
 
 @pytest.mark.parametrize("aim", [FARTHEST, NEAREST])
 def test_of_two_as_far_from_0_on_either_side_neither_is_ahead(aim):
-    rng, races = np.random.default_rng(5), 40
+    rng, races = np.random.default_rng(5), 20
     wrong, means = 0, [0.6, -0.6, 0.6]
     for _ in range(races):
         values = np.array(means)[:, None] + 0.5 * rng.standard_normal((3, 96))
