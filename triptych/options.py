@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from probes import command_line
@@ -162,6 +162,18 @@ def staged_parser(
             group.add_argument("--until", metavar="WHAT", help=UNTIL)
     main.set_defaults(**STAGED)
     return main
+
+
+def add_fields(main: command_line.Parser, names: Collection[str]) -> None:
+    """Let a parser of its own take some of the options over fields of ``triplets.yaml``, by name, and no others."""
+    for title, fields in _FIELDS.items():
+        group = main.add_argument_group(title)
+        for field in fields:
+            if field.name in names:
+                field.add(group)
+            else:
+                main.set_defaults(**{field.name: main.get_default(field.name)})
+    main.set_defaults(until=None)
 
 
 class _Schema(argparse.Action):

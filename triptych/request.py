@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.config.messages import naming
 from probes.config.schema import Config, Trace
@@ -19,6 +19,9 @@ from probes.prompts.source import LoadedPrompts
 from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
+
+if TYPE_CHECKING:
+    from analysis.methods.stopping.race.looks import Entry
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Command:
         List every image in the plan.
     announce : bool
         Print where the report is, at the end.
+    entry : Entry, optional
+        How far a race draws the run, in the place of its own question.
     """
 
     config: str | Config | Mapping[str, Any]
@@ -52,6 +57,7 @@ class Command:
     quiet: bool = False
     samples: bool = False
     announce: bool = True
+    entry: Entry | None = None
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:

@@ -275,15 +275,19 @@ class _Work:
         from analysis.methods.stopping.looks import Looks, registered
         from analysis.observe.early import EarlyObserver, required
 
-        config = self.plan.config
+        config, entry = self.plan.config, self.request.command.entry
         before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        question = registered(before, config)
+        question = registered(before, config, racing=entry is not None)
         if name := question.observer:
             required(config, name)
         early = None
         if name:
             sentences = question.seen is not None and question.seen.embeds_sentences
             early = EarlyObserver(self.run, name, sentences=sentences)
+        if entry is not None:
+            from analysis.methods.stopping.race.looks import EntrantLooks
+
+            return EntrantLooks(self.run, config, question, early, entry=entry)
         return Looks(self.run, config, question, early)
 
     def take_up(self) -> None:

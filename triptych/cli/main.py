@@ -31,6 +31,12 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
             "trace", "triptych.cli.trace", "activation patching: which site makes the difference", **_STAGED
         ),
         CommandRow("report", "triptych.cli.report", "the report of a measured run anew", **_STAGED),
+        CommandRow(
+            "race",
+            "triptych.cli.race",
+            "which of several models leans most, or least: those behind are drawn no further",
+            **_STAGED,
+        ),
         CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
     ),
     "of measured runs": (

@@ -145,16 +145,51 @@ class GapOfPrompts:
         n = int((self.prompts < drawn).sum())
         if not n:
             return None
-        first, second = (side[..., :n, None] for side in (self.first, self.second))
-        within = None if self.within is None else tuple(of_side[..., :n, None] for of_side in self.within)
-        values = prompt_gaps(first, second, within)[:, 0]
+        seen = self.at(slice(n))
+        values, most = seen.values(reach)
+        found = sequence_interval(values, level=level, reach=most)
+        return SequentialGap.joined(found, seen.words_half(level), drawn)
+
+    def at(self, places: slice | NDArray[np.int64]) -> GapOfPrompts:
+        """Return what is known of some of the prompts, by their rows here."""
+        within = self.within and (self.within[0][..., places], self.within[1][..., places])
+        sides = self.first[..., places], self.second[..., places]
+        return GapOfPrompts(*sides, within, self.span[places], self.prompts[places], self.limit)
+
+    def values(self, reach: str = RUN) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gap of each prompt, and how much it can be at most as known before it; shape (n_prompts,)."""
+        n = len(self.prompts)
+        values = prompt_gaps(self.first[..., None], self.second[..., None], self._within())[:, 0]
         # the corrected gap is a difference of similarities and half of another
         spans = np.full(n, self.limit) if reach == MEASURE else np.r_[self.limit, self.span[: n - 1]][:n]
-        found = sequence_interval(values, level=level, reach=spans * (1 if within is None else 1.5))
-        half = np.nan
-        if min(self.first.shape[1], self.second.shape[1]) > 1 and n > 1:
-            half = float(word_test(first, second, within=within, level=level).words_half[0])
-        return SequentialGap.joined(found, half, drawn)
+        return values, spans * (1 if self.within is None else 1.5)
+
+    def words_half(self, level: float) -> float:
+        """Return half the interval for other words; NaN with one word a side, or one prompt."""
+        if min(self.first.shape[1], self.second.shape[1]) < 2 or len(self.prompts) < 2:
+            return np.nan
+        sides = self.first[..., None], self.second[..., None]
+        return float(word_test(*sides, within=self._within(), level=level).words_half[0])
+
+    def plus(self, other: GapOfPrompts, sign: int) -> GapOfPrompts:
+        """Return the sum, or with ``sign`` -1 the difference, of what the same words and prompts have in two runs."""
+        within = None
+        if self.within is not None and other.within is not None:
+            within = (
+                self.within[0] + sign * other.within[0],
+                self.within[1] + sign * other.within[1],
+            )
+        return GapOfPrompts(
+            self.first + sign * other.first,
+            self.second + sign * other.second,
+            within,
+            self.span + other.span,
+            self.prompts,
+            self.limit + other.limit,
+        )
+
+    def _within(self) -> tuple[NDArray[np.float64], ...] | None:
+        return None if self.within is None else tuple(of_side[..., None] for of_side in self.within)
 
 
 def _table(near: Near, side: Sequence[str]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ of its seeds: the value of a seed is the mean over all prompts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
-from analysis.methods.stopping.question import OPEN, StopQuestion
+from analysis.methods.stopping.question import OPEN, RACE, StopQuestion
 from analysis.methods.stopping.shares import SharesOfPrompts
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
@@ -50,15 +50,22 @@ def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
     return found
 
 
-def registered(run: Run, config: Config) -> StopQuestion:
+def registered(run: Run, config: Config, *, racing: bool = False) -> StopQuestion:
     """Return the question of a run that is to be drawn, once it is found to be the one that was registered.
 
     Raises
     ------
     UserError
-        Images were drawn for another question.
+        Images were drawn for another question, or for a race that has to go on with it.
     """
     question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
+    if racing:
+        question = replace(question, question=RACE)
+    elif before and before.get("question") == RACE:
+        raise UserError(
+            f"{run.path}: expected a run of its own, got one of a race, which says how far it is drawn: start the race"
+            " again, or go through --stage observe, measure or report alone"
+        )
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
         if name := next((name for name in now if name in before and now[name] != there[name]), None):
@@ -153,17 +160,22 @@ class Looks:
         prompts = prompts_at_looks(self.config, self.question)[parts - 1]
         if not prompts:
             return None
+        found = self.gathered(parts)
+        if isinstance(found, SharesOfPrompts):
+            return found.after(prompts, level=self.question.level)
+        return found.after(prompts, level=self.question.level, reach=self.question.reach)
+
+    def gathered(self, parts: int) -> GapOfPrompts | SharesOfPrompts:
+        """Return what the first so many parts hold, or more of them; they are read once."""
         if self._gap is None or self._read < parts:
             self._gap, self._read = self._gathered(parts), parts
-        if isinstance(self._gap, SharesOfPrompts):
-            return self._gap.after(prompts, level=self.question.level)
-        return self._gap.after(prompts, level=self.question.level, reach=self.question.reach)
+        return self._gap
 
     def path(self) -> Iterator[SequentialGap]:
         """Yield what each look found, at the parts that are there from the first on."""
         parts = self._there()
         if parts:
-            self._gap, self._read = self._gathered(parts), parts
+            self.gathered(parts)
         for part in range(1, parts + 1):
             if (look := self.at(part)) is not None:
                 yield look

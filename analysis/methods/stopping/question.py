@@ -18,6 +18,7 @@ from probes.config.stop_options import WITHIN_SHARES
 from probes.errors import UserError
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
+RACE = "race"  # of several runs: none of them answers it alone
 OPEN = ""
 FIRST, SECOND = "first", "second"
 
@@ -28,7 +29,7 @@ class StopQuestion:
 
     Attributes
     ----------
-    question : {"gap", "direction", "equivalence", "interval"}
+    question : {"gap", "direction", "equivalence", "interval", "race"}
     measure : str
         As in ``measure.primary``, with ``metric``, its name in tables; or ``object``, ``attribute`` or ``question``,
         with the name of one.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from analysis.methods.stopping.figures import draw_path
-from analysis.methods.stopping.question import StopQuestion
+from analysis.methods.stopping.question import RACE, StopQuestion
 from analysis.methods.stopping.registry import NAME
 from analysis.methods.stopping.wording import answer_text, given_text, question_text
 from analysis.report.figures.style import Drawn
@@ -56,6 +56,7 @@ def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
         "unit": stopped.question.unit,
         "others": config.unit,
         "given": given_text(stopped.question) if stopped.question.given else "",
+        "racing": stopped.question.question == RACE,
         "left_out": int(stopped.table["n_left_out"].iloc[-1]),
     }
 

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from analysis.methods.stopping.gaps import SequentialGap
+from analysis.methods.stopping.gaps import MEASURE, SequentialGap
 from analysis.stats.confidence_sequences import sequence_interval
 from analysis.tables.similarities.control_columns import SideWords
 
@@ -69,17 +69,34 @@ class SharesOfPrompts:
         n = int((self.prompts < drawn).sum())
         if not n:
             return None
-        sides = [side[:, :n] for side in (self.first, self.second)]
-        values = sides[0].mean(axis=0) - sides[1].mean(axis=0)
-        found = sequence_interval(values, level=level, reach=REACH)
-        half = _words_half(sides[0].mean(axis=1), sides[1].mean(axis=1), level)
-        gap = SequentialGap.joined(found, half, drawn)
+        seen = self.at(slice(n))
+        values, most = seen.values()
+        found = sequence_interval(values, level=level, reach=most)
+        gap = SequentialGap.joined(found, seen.words_half(level), drawn)
         return replace(
             gap,
             low=max(gap.low, -REACH),
             high=min(gap.high, REACH),
             prompts_low=max(gap.prompts_low, -REACH),
             prompts_high=min(gap.prompts_high, REACH),
+        )
+
+    def at(self, places: slice | NDArray[np.int64]) -> SharesOfPrompts:
+        """Return what is known of some of the prompts, by their rows here."""
+        return SharesOfPrompts(self.first[:, places], self.second[:, places], self.prompts[places])
+
+    def values(self, reach: str = MEASURE) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the difference of shares of each prompt, and how much it can be at most; shape (n_prompts,)."""
+        return self.first.mean(axis=0) - self.second.mean(axis=0), np.full(len(self.prompts), REACH)
+
+    def words_half(self, level: float) -> float:
+        """Return half the interval for other words; NaN with one word a side."""
+        return _words_half(self.first.mean(axis=1), self.second.mean(axis=1), level)
+
+    def plus(self, other: SharesOfPrompts, sign: int) -> SharesOfPrompts:
+        """Return the sum, or with ``sign`` -1 the difference, of what the same words and prompts have in two runs."""
+        return SharesOfPrompts(
+            self.first + sign * other.first, self.second + sign * other.second, self.prompts
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, GAP, INTERVAL, StopQuestion
+from analysis.methods.stopping.question import DIRECTION, EQUIVALENCE, GAP, INTERVAL, RACE, StopQuestion
 from analysis.metrics.registry import Metric
 from analysis.report.format import amount, counted, with_interval
 
@@ -30,6 +30,7 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
             GAP: f"Is {often}, or is the {said.gap.replace(' of ', ' of both ')} smaller than {within}?",
             EQUIVALENCE: f"Do the {both} differ by less than {within}?",
             INTERVAL: f"How much do the {both} differ, to within ±{within}?",
+            RACE: f"How much do the {both} differ, as far as a race with other models took it?",
         }[question.question]
     nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
     return {
@@ -39,6 +40,8 @@ def question_text(question: StopQuestion, reference: str, metric: Metric) -> str
         f" {within}?",
         INTERVAL: f"How large is the gap between {first} and {second} prompts, as seen from {reference} prompts, to"
         f" within ±{within}?",
+        RACE: f"How large is the gap between {first} and {second} prompts, as seen from {reference} prompts, as far as"
+        " a race with other models took it?",
     }[question.question]
 
 
@@ -73,6 +76,10 @@ def answer_text(question: StopQuestion, table: pd.DataFrame, reference: str, met
         what = f"the {name} is smaller than {amount(question.within, metric)}, either way"
     elif last["answer"] == INTERVAL:
         what = f"the {name} is known to within ±{amount(question.within, metric)}"
+    elif question.question == RACE:
+        return (
+            f"Drawn as far as {so_many}: the {name} is {gap}. race.html beside this run has how it compares."
+        )
     else:
         return f"Not answered by {so_many}: the {name} is {gap}."
     these = [] if pd.notna(last["words_half"]) else ["these words"]

@@ -5,8 +5,9 @@ designs, with a group-sequential one and with naive peeking, on the same data: i
 (``prompts``), of several seeds a prompt (``seeds``) and of seeds of given prompts (``given``), of vectors of words
 (``words``), of paired presence of objects (``objects``), under other questions (``questions``), and in long runs of
 benchmark models whose prompts come in random orders (``runs``). ``stakes`` compares other stakes with the project's
-own, and ``--fresh`` reads audits of images of their own (`lab.validate.stopping.fresh`). With no part named only the
-page and the figure are written anew from ``stopping.json``.
+own; ``races`` has several entrants; and ``--fresh`` reads audits of images of their own
+(`lab.validate.stopping.fresh`). With no part named only the page and the figure are written anew from
+``stopping.json``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lab.validate.stopping.fresh import answered_fresh
 from lab.validate.stopping.objects import PAIR_WORLDS
 from lab.validate.stopping.page import FIGURE, draw_stopping, page
 from lab.validate.stopping.pools import MEASURES, ORDERS, configurations, path_of, replayed, stored_pool
+from lab.validate.stopping.races import RACE_WORLDS, of_races
 from lab.validate.stopping.simulation import (
     ASKED_WORDS,
     GIVEN_WORLDS,
@@ -48,7 +50,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-PARTS = ("prompts", "seeds", "given", "words", "questions", "objects", "runs", "fresh", "stakes")
+PARTS = ("prompts", "seeds", "given", "words", "questions", "objects", "runs", "fresh", "stakes", "races")
 SHOWN = ("toyworld-dit", "toyworld-dit-null")  # pools of which the figure shows an audit
 FRESH = "fresh"
 MEASURED = [part for part in PARTS if part != FRESH]  # what can be named
@@ -75,6 +77,9 @@ def measured(part: str, result: Result, audits: int, orders: int) -> Iterator[di
                 yield of_question(name, kind, audits if name in PROMPT_WORLDS else audits // 5)
     elif part == "stakes":
         yield from of_stakes(result["pools"])
+    elif part == "races":
+        for race_world in RACE_WORLDS:
+            yield of_races(race_world, audits)
     elif part == "words":
         for world in WORD_WORLDS.values():  # half as many where something leans, which takes longer
             yield of_words(world, audits // 2 if world in WORD_LEANING else audits)

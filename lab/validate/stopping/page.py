@@ -23,6 +23,7 @@ from lab.validate.stopping.designs import (
     STOPS_BOUNDED,
 )
 from lab.validate.stopping.objects import DELTA as OBJECTS_DELTA
+from lab.validate.stopping.races import WITHIN as RACE_WITHIN
 from lab.validate.stopping.simulation import WORDS_DELTA, WORDS_WIDTH
 from lab.validate.stopping.stakes import FEW, PAIRS_DELTA, STAKES
 from lab.validate.stopping.worlds import DELTA, REACH, SEEDS
@@ -66,7 +67,7 @@ def chosen(result: Result, part: str, *, leaning: bool) -> list[dict[str, Any]]:
 def misses(result: Result) -> Iterator[dict[str, Any]]:
     """Yield each world in which audits that stop themselves are wrong, or do not cover, more often than promised."""
     for row in result["rows"]:
-        if row["part"] == "stakes" or row.get("refused"):
+        if row["part"] in ("stakes", "races") or row.get("refused"):
             continue
         for design in (STOPS, STOPS_BOUNDED):
             for name in ("wrong", "covered"):
@@ -138,6 +139,8 @@ def page(result: Result) -> str:
             for kind in ("direction", "interval")
         },
         compared=[row for row in result["rows"] if row["part"] == "stakes"],
+        races=[row for row in result["rows"] if row["part"] == "races"],
+        race_within=RACE_WITHIN,
         stakes=STAKES,
         noises=noises(),
         few=FEW,

@@ -1,0 +1,1 @@
+"""Races: which of several models leans most or least, while those that are surely behind are drawn no further."""
