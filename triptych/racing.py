@@ -244,12 +244,13 @@ class _Running:
         from analysis.stats.elimination import eliminations
 
         standings = eliminations(len(self.racers), self.parts, self._leads, within=self.question.asked.within)
+        unit = self.question.asked.unit
         for standing in standings:
             self.looks[-1] = replace(self.looks[-1], standing=standing)
             names = [one.name for one in self.question.entrants]
             left = {names[one]: names[by] for one, by in standing.left.items()}
             for one, by in left.items():
-                self.teller.say(f"race: after {standing.look} prompts {one} is out, {by} is ahead of it")
+                self.teller.say(f"race: after {standing.look} {unit}s {one} is out, {by} is ahead of it")
         outcome = {
             "ended": standing.ended or "open",
             "n_prompts": standing.look,
@@ -260,7 +261,9 @@ class _Running:
     def images(self, parts: int) -> int:
         """Return how many images so many parts of an entrant have."""
         config = self.racers[0].config
-        draws = min(parts * config.generate.part_triplets, self.question.asked.most * len(config.seeds))
+        asked = self.question.asked
+        each = asked.given or len(config.seeds)
+        draws = min(parts * config.generate.part_triplets, asked.most * each)
         return draws * len(config.indicators)
 
     def _leads(self, prompts: int, remaining: Iterable[int]) -> dict:

@@ -149,9 +149,7 @@ class Looks:
 
     def _answered(self, parts: int) -> bool:
         if parts == 1:
-            self._require_captured()
-            if self.question.seen:
-                self.question.seen.require(self._of_parts(1))
+            self._require()
         look = self.at(parts)
         return look is not None and self.question.answer(look) != OPEN
 
@@ -198,8 +196,10 @@ class Looks:
         """The run as if it had these parts and no others; it has read none yet."""
         return Run(self.run.path, {**self.run.meta, KINDS: dict.fromkeys(self._kinds, parts)})
 
-    def _require_captured(self) -> None:
-        """Refuse, once a part is there, a run that does not capture what it is asked of."""
+    def _require(self) -> None:
+        """Refuse, once a part is there, a run that does not capture or observe what it is asked of."""
+        if self.question.seen:
+            self.question.seen.require(self._of_parts(1))
         metric = self.question.shown
         column = f"{metric.site}:{metric.metric}"
         if self._captured and column not in self._of_parts(1).columns("captures"):

@@ -125,11 +125,6 @@ class StopQuestion:
         return kind(self.metric, self.observer, self.reading) if kind else None
 
     @property
-    def of_images(self) -> bool:
-        """Whether it is about what single images show, not how near two are."""
-        return self.seen is not None
-
-    @property
     def shown(self) -> Metric:
         """How its gap is written."""
         if self.seen:

@@ -9,17 +9,18 @@ from analysis.report.figures.style import DASHES, DOUBLE, INK, PALETTE, Drawn, n
 from analysis.report.format import label
 
 
-def draw_race(table: pd.DataFrame, most: int, symbol: str) -> Drawn:
-    """Draw gap and interval of each entrant at each look, up to the most prompts there could have been.
+def draw_race(table: pd.DataFrame, most: int, symbol: str, unit: str = "prompt") -> Drawn:
+    """Draw gap and interval of each entrant at each look, up to the most prompts, or seeds, there could have been.
 
     Parameters
     ----------
     table : DataFrame
         `analysis.methods.stopping.race.columns.race_table`.
     most : int
-        Prompts of the plan.
+        Prompts, or seeds, of the plan.
     symbol : str
         Of the measure.
+    unit : {"prompt", "seed"}
     """
     first, second = table["contrast"].iloc[0].split("-")
     names = list(dict.fromkeys(table["entrant"]))
@@ -47,12 +48,12 @@ def draw_race(table: pd.DataFrame, most: int, symbol: str) -> Drawn:
                 axes.plot(last["n_prompts"], last["gap"], marker="X", ms=7, mew=0.6, mec="white", color=color)
         axes.set_xlim(0, 1.02 * most)
         axes.axvline(most, color=INK, lw=0.6, ls=(0, (2, 2)))
-        axes.set_xlabel("prompts")
+        axes.set_xlabel(f"{unit}s")
         axes.set_ylabel(f"gap, {symbol}\n← {second}      {first} →")
         figure.legend(loc="outside upper center", ncols=min(4, len(names)))
     caption = (
         f"Gap of each entrant after each look, with its own {100 * table['level'].iloc[0]:g} % interval over all looks."
         " A cross: where it left, since another was surely ahead; that is decided by paired differences, which are"
-        " narrower than two intervals side by side. Dashed: where all prompts would have been drawn."
+        f" narrower than two intervals side by side. Dashed: where all {unit}s would have been drawn."
     )
-    return Drawn("race-path", figure, "The gaps as prompts were drawn", caption, wide=True)
+    return Drawn("race-path", figure, f"The gaps as {unit}s were drawn", caption, wide=True)

@@ -92,15 +92,15 @@ class EntrantLooks(Looks):
 
     def _answered(self, parts: int) -> bool:
         if parts == 1:
-            self._require_captured()
+            self._require()
         return parts >= self.entry.parts
 
 
 def compared(question: RaceQuestion, one: Gaps, other: Gaps, drawn: int) -> Lead:
-    """Return by how much one entrant is ahead of another after so many prompts.
+    """Return by how much one entrant is ahead of another after so many prompts, or seeds.
 
-    Both are paired by prompt. Their words are the same: what these add to the error is that of the difference, word by
-    word, so that what a word does in both models cancels.
+    Both are paired by prompt, or seed. Their words are the same: what these add to the error is that of the difference,
+    word by word, so that what a word does in both models cancels.
     """
     common = np.intersect1d(one.prompts[one.prompts < drawn], other.prompts[other.prompts < drawn])
     if not len(common):

@@ -118,9 +118,10 @@ class RaceQuestion:
     def about(self, reference: str, metric: Metric) -> str:
         """Return what it is asked of, and who ties, in words."""
         first, second = self.asked.contrast
+        said = self.asked.seen and self.asked.seen.wording
         what = (
-            f"shares of images with “{self.asked.metric}”, of {first} less {second} prompts"
-            if self.asked.of_images
+            f"{said.averages} {first} prompts less those of {second} prompts {said.counted}".rstrip()
+            if said
             else f"{metric.noun} {reference} prompts, nearer to those of {first} or of {second} prompts"
         )
         within = amount(self.asked.within, metric)

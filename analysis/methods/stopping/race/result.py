@@ -14,6 +14,7 @@ from analysis.methods.stopping.race.columns import LEFT, race_table
 from analysis.methods.stopping.race.figures import draw_race
 from analysis.methods.stopping.race.looks import RaceLook
 from analysis.methods.stopping.race.question import RaceQuestion
+from analysis.methods.stopping.wording import given_text
 from analysis.report.environment import environment
 from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.format import amount, counted, listed, with_interval
@@ -54,7 +55,7 @@ class Race:
 
     @property
     def ended(self) -> str:
-        """How it ended: ``won``, ``tied``, or empty where all prompts were drawn and more than one is left."""
+        """How it ended: ``won``, ``tied``, or empty where all was drawn and more than one is left."""
         return self.looks[-1].standing.ended
 
     @property
@@ -77,7 +78,7 @@ class Race:
     def answer(self) -> str:
         """The answer, in words."""
         asked, metric = self.question.asked, self.question.asked.shown
-        so_many = f"{counted(self.looks[-1].standing.look, 'prompt')} of at most {asked.most:,}"
+        so_many = f"{counted(self.looks[-1].standing.look, asked.unit)} of at most {asked.most:,}"
         alone = " (of these words alone)" if self.of_these_words else ""
         if self.ended == WON:
             row = next(row for row in self._last() if row["state"] == WON)
@@ -90,12 +91,14 @@ class Race:
                 f"A tie after {so_many}: {listed(self.remaining)} are within {within} of each other{alone}."
             )
         else:
-            said = f"Not answered by all {counted(asked.most, 'prompt')}: {listed(self.remaining)} are still in{alone}."
+            everything = counted(asked.most, asked.unit)
+            said = f"Not answered by all {everything}: {listed(self.remaining)} are still in{alone}."
         return f"{said} {self.drawn:,} images were drawn, of {self.images:,} that all would have."
 
     def plot(self) -> Drawn:
-        """Draw the gap of each entrant as prompts were drawn, and where it left."""
-        return draw_race(self.table, self.question.asked.most, self.question.asked.shown.symbol)
+        """Draw the gap of each entrant as prompts, or seeds, were drawn, and where it left."""
+        asked = self.question.asked
+        return draw_race(self.table, asked.most, asked.shown.symbol, asked.unit)
 
     def report(self) -> str:
         """Return the page as HTML in one file."""
@@ -106,6 +109,7 @@ class Race:
                 race=self,
                 question=self.question,
                 about=self.question.about(self.reference, self.question.asked.shown),
+                about_prompts=given_text(self.question.asked) if self.question.asked.given else "",
                 digits=self.question.asked.shown.digits,
                 sha256=self.question.record()["sha256"][:12],
                 entrants=self._last(),
@@ -140,9 +144,8 @@ class Race:
         lines = [self.question.text(), self.question.about(self.reference, metric), self.answer]
         for row in self._last():
             gap = with_interval(row["gap"], row["low"], row["high"], metric.digits, True)
-            lines.append(
-                f"{row['entrant']}: {self.outcome(row)}, {counted(row['n_prompts'], 'prompt')}; gap {gap}"
-            )
+            so_many = counted(row["n_prompts"], self.question.asked.unit)
+            lines.append(f"{row['entrant']}: {self.outcome(row)}, {so_many}; gap {gap}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
