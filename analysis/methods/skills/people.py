@@ -20,7 +20,7 @@ from analysis.methods.skills.detections import read_scored_images, reasons
 from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, right, scene_of
 from analysis.methods.skills.tables import ALL, OWN, PEOPLE_COLUMNS, rate
 from analysis.report.format import counted
-from analysis.studies.human_check.check import read_labels, together
+from analysis.studies.human_check.labels import read_labels, together
 from analysis.studies.human_check.method import PeopleCheck
 from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
 from analysis.tables.objects.human_answers import LABELS as ANSWERS

@@ -14,9 +14,8 @@ from analysis.studies.human_check.check import (
     choose_questions,
     human_counts,
     labelled_items,
-    read_labels,
-    together,
 )
+from analysis.studies.human_check.labels import read_labels, together
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators

@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis.report.format import counted
 from analysis.report.gallery import encode
-from analysis.studies.human_check.check import LABELS, fingerprint
+from analysis.studies.human_check.labels import LABELS, fingerprint
 
 LARGEST = 512  # pixels
 OBJECTS, STATEMENTS = "objects", "statements"  # what is ticked

@@ -12,15 +12,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from analysis.studies.human_check.check import (
     AGREED,
-    LABELS,
     PERSON,
     annotator_agreement,
     choose_questions,
-    fingerprint,
     human_counts,
     labelled_items,
-    read_labels,
 )
+from analysis.studies.human_check.labels import LABELS, fingerprint, read_labels
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.tables.registry import TABLES, write
