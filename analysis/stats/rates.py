@@ -56,7 +56,7 @@ def detection_rates(
     ----------
     items : DataFrame
         One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
-        ``detected`` (bool).
+        ``detected`` (bool); where images were not drawn alike also ``weight``, how many each stands for.
     indicators : sequence of str
     contrasts : sequence of (str, str)
         Differences to form.
@@ -91,9 +91,12 @@ def detection_rates(
     truth, detected = (items[name].to_numpy(bool) for name in ("truth", "detected"))
     shape = (len(prompts), len(objects), len(indicators) + 1)
 
-    def total(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    weight = items["weight"].to_numpy(np.float64) if "weight" in items else None
+
+    def total(chosen: NDArray[np.bool_], weight: NDArray[np.float64] | None = weight) -> NDArray[np.float64]:
         cells = np.zeros(shape)
-        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), 1.0)
+        one = 1.0 if weight is None else weight[chosen]
+        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), one)
         cells[:, 0] = cells.sum(axis=1)
         cells[:, :, 0] = cells.sum(axis=2)
         return cells
@@ -105,8 +108,9 @@ def detection_rates(
     compared += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
     tables = []
     for quantity, denominator in QUANTITIES.items():
-        of = total(truth if denominator == "truth" else detected)
-        rates = _Rates(hits, of, level, counts, undefined=NOTHING_THERE[quantity])
+        chosen = truth if denominator == "truth" else detected
+        items_of = None if weight is None else total(chosen, None)
+        rates = _Rates(hits, total(chosen), level, counts, items_of, undefined=NOTHING_THERE[quantity])
         for label, first, second in compared:
             a = names.index(first)
             columns = rates.of(a) if second is None else rates.difference(a, names.index(second))
@@ -116,7 +120,7 @@ def detection_rates(
 
 
 def effective(
-    hits: NDArray, of: NDArray
+    hits: NDArray, of: NDArray, items: NDArray | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
 
@@ -127,11 +131,14 @@ def effective(
     Parameters
     ----------
     hits, of : ndarray, shape (n_prompts, ...)
-        Of how many items of a prompt something holds.
+        Of how many items of a prompt something holds; sums of weights where items are weighted.
+    items : ndarray, shape (n_prompts, ...), optional
+        Numbers of items where `of` is their weights: at most they are the size, and where r is 0 or 1 it is the
+        effective number of prompts.
 
     Source
     ------
-    Korn and Graubard 1998.
+    Korn and Graubard 1998; Kish 1965 for the effective number.
 
     Examples
     --------
@@ -141,25 +148,38 @@ def effective(
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         size, prompts = of.sum(axis=0), (of > 0).sum(axis=0)
+        most, alike = size, prompts
+        if items is not None:
+            weight = np.divide(of, items, out=np.zeros(of.shape), where=items > 0)
+            most, alike = items.sum(axis=0), weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
         rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
         pull = np.nan_to_num((hits - rate * of) / size)
         spread = (pull**2).sum(axis=0) * prompts / np.where(prompts > 1, prompts - 1, np.nan)
         edge = (rate == 0) | (rate == 1)
-        known = np.where(edge, prompts, np.minimum(rate * (1 - rate) / spread, size))
+        known = np.where(edge, alike, np.minimum(rate * (1 - rate) / spread, most))
         return rate, np.where(prompts > 1, known, 0), pull
 
 
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
-    ``undefined`` is the reason where a denominator is 0.
+    ``items`` are numbers of items where ``of`` is their weights; ``undefined`` is the reason where it is 0.
     """
 
-    def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None, *, undefined: str):
+    def __init__(
+        self,
+        hits: NDArray,
+        of: NDArray,
+        level: float,
+        counts: NDArray | None,
+        items: NDArray | None = None,
+        *,
+        undefined: str,
+    ):
         self.hits, self.of_, self.level, self.counts = hits, of, level, counts
-        self.undefined = undefined
+        self.items, self.undefined = of if items is None else items, undefined
         self.prompts = (of > 0).sum(axis=0)
-        self.rate, self.size, self.pull = effective(hits, of)
+        self.rate, self.size, self.pull = effective(hits, of, items)
         self.low, self.high = wilson_interval(self.rate, self.size, level)
 
     def of(self, g: int) -> dict:
@@ -171,7 +191,7 @@ class _Rates:
                 "high": self.high[:, g],
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.of_[:, :, g].sum(axis=0).astype(np.int64),
+                "n": self.items[:, :, g].sum(axis=0).astype(np.int64),
                 "n_prompts": self.prompts[:, g],
             }
         )
@@ -195,7 +215,7 @@ class _Rates:
                 "high": value + up,
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.of_[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64),
+                "n": self.items[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64),
                 "n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0),
             }
         )

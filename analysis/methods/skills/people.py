@@ -280,7 +280,7 @@ def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> s
 
 
 def _agreement(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    answers, known = together([read_labels(path, run) for path in files], files[-1]), _statements(run)
+    answers, known = together([read_labels(path, run) for path in files], files), _statements(run)
     strange = next((text for text in answers["object"] if text not in known), None)
     if strange is not None:
         raise UserError(

@@ -17,6 +17,7 @@ import pandas as pd
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.studies.human_check.labels import ANSWERS
+from analysis.studies.human_check.weights import LabelledUnits, unit_keys, weighted
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
 from probes.errors import UserError
 
@@ -76,10 +77,33 @@ def choose_questions(
     """
     names = list(indicators)
     if images < len(names):
-        raise UserError(
-            f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
-        )
+        raise too_few(images, names)
     rng = np.random.default_rng([seed, CHOICE_STREAM])
+    draws = whole_draws(samples, names)
+    draws = draws.iloc[rng.permutation(len(draws))]
+    draws["turn"] = draws.groupby("triplet").cumcount()
+    draws = draws.sort_values("turn", kind="stable").head(images // len(names))
+    table = questions_of(draws, nouns, objects, names, extra, rng)
+    keys = samples[samples["indicator"].isin(names)].merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
+    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
+    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
+
+
+def too_few(images: int, names: Sequence[str]) -> UserError:
+    """Return the error that so many images are fewer than the indicators."""
+    return UserError(
+        f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
+    )
+
+
+def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return ``triplet`` and ``seed`` of those with an image of every indicator.
+
+    Raises
+    ------
+    UserError
+        There are none.
+    """
     known = samples[samples["indicator"].isin(names)]
     draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
     draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
@@ -87,15 +111,37 @@ def choose_questions(
         raise UserError(
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
-    draws = draws.iloc[rng.permutation(len(draws))]
-    draws["turn"] = draws.groupby("triplet").cumcount()
-    draws = draws.sort_values("turn", kind="stable").head(images // len(names))
+    return draws
+
+
+def askable(
+    nouns: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the nouns of prompts and the detections of some indicators, with their question (``ask``)."""
     mentioned = nouns[nouns["indicator"].isin(names)]
     found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
     mentioned, found = (
         table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
         for table in (mentioned, found)
     )
+    return mentioned, found
+
+
+def other_questions(found: int, rest: int, extra: int) -> int:
+    """Return how many objects that were found in no image of a triplet and seed are asked for."""
+    return min(rest, max(extra - found, -(-extra // 4)))
+
+
+def questions_of(
+    draws: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    names: Sequence[str],
+    extra: int,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
+    mentioned, found = askable(nouns, objects, names)
     everything = sorted({*mentioned["ask"], *found["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
@@ -104,14 +150,11 @@ def choose_questions(
         asked = mentioned_of.get(triplet, set())
         seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
-        others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
+        others = other_questions(len(seen), len(rest), extra)
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
         asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
         rows += [(triplet, draw, name) for name in sorted(asked)]
-    table = pd.DataFrame(rows, columns=["triplet", "seed", "object"])
-    keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
-    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
-    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
+    return pd.DataFrame(rows, columns=["triplet", "seed", "object"])
 
 
 def labelled_items(
@@ -122,14 +165,16 @@ def labelled_items(
     Returns
     -------
     DataFrame
-        `labels` with ``prompt`` (the triplet), ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun of
-        a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
+        `labels` with ``prompt`` (the triplet), ``seed``, ``unit`` (both), ``indicator``, ``detected`` (bool) and
+        ``asked``: ``prompt`` (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet
+        and seed) or ``other``.
     """
     detections = objects[objects["object"] >= 0]
     detections = detections.assign(
         ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
     )
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
+    items["unit"] = unit_keys(items)
     here = set(zip(detections["sample_id"], detections["ask"]))
     near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
     mentioned = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
@@ -144,6 +189,7 @@ def labelled_items(
 def annotator_agreement(
     items: pd.DataFrame,
     *,
+    units: LabelledUnits | None = None,
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]],
     level: float = 0.95,
@@ -156,6 +202,8 @@ def annotator_agreement(
     ----------
     items : DataFrame
         Of `labelled_items`; ``unclear`` is left out of recall and precision.
+    units : LabelledUnits, optional
+        How they were drawn, where a sheet was drawn after labels: then images are weighted, kappa's too.
     indicators, contrasts, level, resamples, seed
         See `analysis.stats.rates.detection_rates`.
 
@@ -167,11 +215,10 @@ def annotator_agreement(
         recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
-    clear = items[items["present"] != "unclear"].assign(truth=lambda t: t["present"] == "yes")
     people = list(dict.fromkeys(items["annotator"]))
-    answers = [(name, clear[clear["annotator"] == name]) for name in people]
+    answers = [(name, _clear(weighted(items[items["annotator"] == name], units))) for name in people]
     if len(people) > 1:
-        answers.append((AGREED, _agreed(items, len(people))))
+        answers.append((AGREED, _agreed(items, len(people), units)))
     tables = []
     for name, of_name in answers:
         for asked in (ALL, "prompt", "found", "other"):
@@ -188,14 +235,18 @@ def annotator_agreement(
             tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
         tables.append(
-            _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
+            _kappa(items, first, second, units, **options).assign(annotator=f"{first}, {second}", asked=ALL)
         )
     table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
 def human_counts(
-    items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+    items: pd.DataFrame,
+    samples: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    units: LabelledUnits | None = None,
 ) -> pd.DataFrame:
     """Right and wrong detections by what people saw, weighted as the run's images are.
 
@@ -210,6 +261,8 @@ def human_counts(
         Of `labelled_items`. Of several annotators only equal answers of all count; ``unclear`` does not.
     samples, nouns, objects : DataFrame
         See `choose_questions`.
+    units : LabelledUnits, optional
+        How the images were drawn, where a sheet was drawn after labels.
 
     Returns
     -------
@@ -217,13 +270,14 @@ def human_counts(
         Columns as of `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
-    clear = items[items["present"] != "unclear"]
-    clear = _agreed(items, people) if people > 1 else clear.assign(truth=clear["present"] == "yes")
+    clear = _agreed(items, people, units) if people > 1 else _clear(weighted(items, units))
+    clear = clear if "weight" in clear else clear.assign(weight=1.0)
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
     near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
     mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    asked = clear.drop_duplicates(["prompt", "seed", "object"]).groupby(["object", "asked"]).size()
+    by_draw = clear.groupby(["unit", "object", "asked"], sort=False)["weight"].mean()
+    asked = by_draw.groupby(["object", "asked"]).agg(["size", "sum"])
     weights = {}
     for name in clear["object"].unique():
         kinds = [
@@ -231,10 +285,11 @@ def human_counts(
             for t, s in draws
         ]
         sizes = pd.Series(kinds).value_counts()
-        labels = asked[name]
-        share = sizes.reindex(labels.index, fill_value=1) / labels
-        weights |= {(name, kind): w for kind, w in (share * labels.sum() / (share * labels).sum()).items()}
-    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+        labels = asked.loc[name]
+        there = sizes.reindex(labels.index, fill_value=1)
+        of_kind = there / labels["sum"] * labels["size"].sum() / there.sum()
+        weights |= {(name, kind): w for kind, w in of_kind.items()}
+    weight = clear["weight"] * [weights[key] for key in zip(clear["object"], clear["asked"])]
     cells = {
         "hits": clear["truth"] & clear["detected"],
         "missed": clear["truth"] & ~clear["detected"],
@@ -248,15 +303,21 @@ def human_counts(
     return counts.assign(truth="labels")
 
 
-def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
+def _clear(answers: pd.DataFrame) -> pd.DataFrame:
+    clear = answers[answers["present"] != "unclear"]
+    return clear.assign(truth=clear["present"] == "yes")
+
+
+def _agreed(items: pd.DataFrame, people: int, units: LabelledUnits | None) -> pd.DataFrame:
     """Return what every annotator answered, and what all answered equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
-    same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
-    chosen = items[same & (items["present"] != "unclear")].drop_duplicates(["sample_id", "object"])
-    return chosen.assign(truth=chosen["present"] == "yes")
+    by_all = grouped.transform("size") == people
+    same = grouped.transform("nunique")[by_all] == 1
+    answers = weighted(items[by_all].assign(same=same), units)
+    return _clear(answers[answers["same"]].drop_duplicates(["sample_id", "object"]))
 
 
-def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
+def _kappa(items, first, second, units, *, indicators, level, resamples, seed) -> pd.DataFrame:
     """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
     from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
 
@@ -264,19 +325,21 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
     both = one.merge(
         two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
     )
+    both = weighted(both, units)
     rows = []
     for name in (ALL, *indicators):
         answers = both if name == ALL else both[both["indicator"] == name]
         prompt, prompts = pd.factorize(answers["prompt"])
         a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
-        np.add.at(cells, (prompt, a, b), 1.0)
+        weight = answers["weight"].to_numpy() if "weight" in answers else None
+        np.add.at(cells, (prompt, a, b), 1.0 if weight is None else weight)
         value = low = high = np.nan
         reason = "nothing answered by both" if answers.empty else ""
         if len(answers) and len({*a, *b}) < 2:
             reason = "one answer only"
         elif len(answers):
-            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
+            value = float(cohen_kappa_score(answers["present"], answers["present_two"], sample_weight=weight))
             reason = ONE_PROMPT if len(prompts) < 2 else ""
         if len(answers) and not reason:
             counts = resample_counts(len(prompts), resamples, seed)

@@ -2,53 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from analysis.report.format import counted, interval, number
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import (
+    CHOICE_STREAM,
     annotator_agreement,
     choose_questions,
     human_counts,
     labelled_items,
+    too_few,
+    whole_draws,
 )
+from analysis.studies.human_check.information import expected_squares
 from analysis.studies.human_check.labels import read_labels, together
+from analysis.studies.human_check.next_sheet import draw_next, next_questions, unfinished
 from analysis.studies.human_check.nouns import noun_agreement
+from analysis.studies.human_check.planned import Plan, widths
 from analysis.studies.human_check.sheet import render_sheet
+from analysis.studies.human_check.weights import LabelledUnits
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
+from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
+LABEL_COLUMNS = ["annotator", "sample_id", "object", "present"]
 
 
-def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
+@dataclass(frozen=True)
+class SheetOptions:
+    """How a sheet is drawn: see `analysis.studies.human_check.check.choose_questions`."""
+
+    images: int
+    extra: int
+    seed: int
+
+
+def sample(run: Run, out: Path, options: SheetOptions) -> str:
     """Write ``sheet.html`` into `out`; return what there is to say about it."""
-    names = [member.name for member in indicators(run.config) if not member.control]
+    names = main_names(run)
     questions = choose_questions(
         observed_images(run),
         read(run, "nouns"),
         read(run, "objects"),
         indicators=names,
-        images=images,
-        extra=extra,
-        seed=seed,
+        images=options.images,
+        extra=options.extra,
+        seed=options.seed,
     )
+    return _written(run, out, questions, len(names), ())
+
+
+def sample_next(
+    run: Run, out: Path, files: Sequence[Path], options: SheetOptions, *, width: float | None = None
+) -> Iterator[str]:
+    """Write the sheet of what to label next into `out`; yield what there is to say about it.
+
+    Parameters
+    ----------
+    run : Run
+    out : Path
+    files : sequence of Path
+        The labels so far.
+    options : SheetOptions
+    width : float, optional
+        That the intervals are to have: where they have it already no sheet is written.
+
+    Raises
+    ------
+    UserError
+        Everything is labelled, `images` is fewer than a triplet has, or see `labels_of`.
+    """
+    names, samples = main_names(run), observed_images(run)
+    if options.images < len(names):
+        raise too_few(options.images, names)
+    nouns, objects = read(run, "nouns"), read(run, "objects")
+    draws = whole_draws(samples, names)
+    items, units = labels_of(run, files, len(draws))
+    sides = {"indicators": names, "contrasts": contrasts(run.config)}
+    expected = expected_squares(draws, nouns, objects, items, **sides, extra=options.extra)
+    plan = Plan(expected, units, *widths(items, units, expected.figures, run.config.measure.level, **sides))
+    if width is not None and plan.reached(width):
+        yield f"already narrower than {width:g}: {plan.said()}; no sheet is written"
+        return
+    begun = unfinished(samples, items, names)["sample_id"].nunique()
+    rng = np.random.default_rng([options.seed, CHOICE_STREAM, units.sheets + 1])
+    number = max(options.images - begun, 0) // len(names)
+    draw = draw_next(expected, units, number, rng)
+    if not begun and not len(draw.chosen):
+        raise UserError(
+            f"--after: {run.path}: expected triplets without labels, found none: generate more seeds"
+        )
+    size = {"images": options.images, "extra": options.extra}
+    questions = next_questions(
+        *(draws, draw, samples, nouns, objects, items, units), indicators=names, **size, rng=rng
+    )
+    yield _written(run, out, questions, len(names), files)
+    if begun:
+        yield f"{counted(min(begun, options.images), 'image')} of triplets that have labels of their other images"
+    if len(draw.chosen):
+        yield plan.said(draw, alone=draw_next(expected, units, number, rng, strata=1))
+    if width is not None:
+        more = plan.needed(width, rng)
+        if more is None:
+            yield f"for {width:g} all {counted(plan.left * len(names), 'image')} without labels would not do"
+        else:
+            yield f"for {width:g}, about {counted(more * len(names), 'image')} in all from here"
+
+
+def _written(run: Run, out: Path, questions: pd.DataFrame, members: int, files: Sequence[Path]) -> str:
     chosen = list(dict.fromkeys(questions["sample_id"]))
     page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
     path = out / "sheet.html"
     write_bytes(path, page.encode())
-    triplets = len(chosen) // len(names)
+    triplets = questions[["triplet", "seed"]].drop_duplicates().shape[0]
+    known = "".join(f" {file}" for file in files)
     return (
-        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {len(names)}), "
+        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {members}), "
         f"{counted(len(questions), 'question')}; open it in a browser, export, then: "
-        f"triptych human-check agreement {run.path} labels.csv"
+        f"triptych human-check agreement {run.path}{known} labels.csv"
     )
 
 
@@ -57,15 +139,15 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     The third corrects the objects of the run for what the detector misses, when it is measured again.
     """
-    labels = together([read_labels(path, run) for path in files], files[-1])
+    items, units = labels_of(run, files)
     samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
-    items = labelled_items(labels, samples, nouns, objects)
     if run.config.unit == "seed":
         items = items.assign(prompt=items["seed"])
     options = run.config.measure
     names = [member.name for member in indicators(run.config)]
     table = annotator_agreement(
         items,
+        units=units,
         indicators=[name for name in names if name in set(items["indicator"])],
         contrasts=contrasts(run.config),
         level=options.level,
@@ -73,10 +155,35 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
         seed=options.seed,
     )
     write(run, "human_check", table)
-    of_nouns = noun_agreement(labels, samples, nouns, objects)
+    of_nouns = noun_agreement(items[LABEL_COLUMNS], samples, nouns, objects, units)
     write(run, "human_nouns", of_nouns)
-    write(run, "human_counts", human_counts(items, samples, nouns, objects))
+    write(run, "human_counts", human_counts(items, samples, nouns, objects, units))
     return table, of_nouns
+
+
+def labels_of(
+    run: Run, files: Sequence[Path], number: int | None = None
+) -> tuple[pd.DataFrame, LabelledUnits]:
+    """Return the labels of a run with what was detected, and how their images were drawn.
+
+    `number` is that of the triplets and seeds of the run, where it is known.
+
+    Raises
+    ------
+    UserError
+        A file cannot be read, two answer the same, or one of the sheets before another is missing.
+    """
+    labels = together([read_labels(path, run) for path in files], files)
+    items = labelled_items(labels, run.samples(KEYS), read(run, "nouns"), read(run, "objects"))
+    if number is None and items["drawn"].any():
+        number = len(whole_draws(observed_images(run), main_names(run)))
+    # without such sheets all weigh alike, whatever their number
+    return items, LabelledUnits(items, items["unit"].nunique() if number is None else number, files)
+
+
+def main_names(run: Run) -> list[str]:
+    """Return the indicators whose images are shown: all but synonym controls."""
+    return [member.name for member in indicators(run.config) if not member.control]
 
 
 def summary(table: pd.DataFrame) -> str:

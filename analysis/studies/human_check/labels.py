@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from probes.csv_text import csv_rows
@@ -14,6 +16,8 @@ from probes.runs.store import Run
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")
+DRAWN = "drawn"  # one more column, of sheets that were drawn after labels: see `drawn_text`
+_DRAWN = re.compile(r"([2-9]|[1-9]\d{1,3})\.([1-9]\d?) of ([1-9]\d?): ([1-9]\d{0,8})")
 
 
 def fingerprint(image) -> str:
@@ -27,7 +31,8 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear), ``drawn`` (of `drawn_text`; empty
+        of images that were drawn before any label).
 
     Raises
     ------
@@ -37,16 +42,25 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     again = "export it from the sheet again"
     rows = csv_rows(path, again)
     head = rows[0][1] if rows else []
-    if tuple(head) != LABELS:
+    names = (*LABELS, DRAWN) if tuple(head) == (*LABELS, DRAWN) else LABELS
+    if tuple(head) != names:
         columns = ",".join(head)[:60] or "nothing"
         raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
     for number, row in rows[1:]:
-        if len(row) != len(LABELS) or row[-1] not in ANSWERS:
+        if len(row) != len(names) or row[len(LABELS) - 1] not in ANSWERS:
+            place = "the last" if names is LABELS else "the fifth"
             raise UserError(
-                f"{path}: line {number}: expected {len(LABELS)} fields, the last yes, no or unclear,"
+                f"{path}: line {number}: expected {len(names)} fields, {place} yes, no or unclear,"
                 f" got {','.join(row)[:60]!r}: {again}"
             )
-    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(LABELS))
+        if names is not LABELS and row[-1] and not _valid(row[-1]):
+            raise UserError(
+                f"{path}: line {number}: expected what the sheet says of the draw (2.1 of 5: 40), got {row[-1][:40]!r}:"
+                f" {again}"
+            )
+    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(names)).assign(
+        **{} if names is not LABELS else {DRAWN: ""}
+    )
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"
@@ -65,20 +79,49 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
             raise UserError(
                 f"{path}: expected images of {run.path}, got another image as {sample!r}: name the run it was made from"
             )
-    return labels[["annotator", "sample_id", "object", "present"]]
+    return labels[["annotator", "sample_id", "object", "present", DRAWN]]
 
 
-def together(labels: Sequence[pd.DataFrame], last: Path) -> pd.DataFrame:
-    """Join the labels of several annotators.
+def drawn_text(sheet: int, stratum: int, strata: int, units: int) -> str:
+    """Return how an image was drawn: of which sheet (the second is 2), from which of its strata, of how many triplets.
+
+    Examples
+    --------
+    >>> drawn_text(2, 1, 5, 40), parse_drawn("2.1 of 5: 40")
+    ('2.1 of 5: 40', (2, 1, 5, 40))
+    """
+    return f"{sheet}.{stratum} of {strata}: {units}"
+
+
+def parse_drawn(text: str) -> tuple[int, int, int, int]:
+    """Return sheet, stratum, number of strata and triplets of the stratum of a `drawn_text`."""
+    found = _DRAWN.fullmatch(text)
+    if not found:
+        raise ValueError(f"drawn: expected a text such as '2.1 of 5: 40', got {text!r}")
+    sheet, stratum, strata, units = map(int, found.groups())
+    return sheet, stratum, strata, units
+
+
+def _valid(text: str) -> bool:
+    found = _DRAWN.fullmatch(text)
+    return bool(found) and int(found[2]) <= int(found[3])
+
+
+def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFrame:
+    """Join the labels of several annotators and sheets.
 
     Raises
     ------
     UserError
-        Two have the same name; the message names the `last` file.
+        One annotator answers a question twice; the message names the second file that does.
     """
     table = pd.concat(labels, ignore_index=True)
-    twice = table.duplicated(["annotator", "sample_id", "object"])
+    twice = table.duplicated(["annotator", "sample_id", "object"]).to_numpy()
     if twice.any():
-        name = table.loc[twice, "annotator"].iloc[0]
-        raise UserError(f"{last}: expected another annotator in each file, got {name!r} twice: rename one")
+        row = table[twice].iloc[0]
+        file = np.repeat(np.arange(len(files)), [len(one) for one in labels])[twice][0]
+        raise UserError(
+            f"{files[file]}: expected another annotator in each file, or other images, got {row['annotator']!r} twice,"
+            f" on {row['object']!r} of {row['sample_id']}: rename one, or leave a file out"
+        )
     return table

@@ -17,6 +17,7 @@ import pandas as pd
 from analysis.report.format import fixed, listed
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import AGREED, ask
+from analysis.studies.human_check.weights import LabelledUnits, unit_keys, weighted
 from analysis.tables.registry import SEEN_BY, TABLES
 
 PAPER = "Wu et al. 2025"
@@ -25,7 +26,11 @@ SHOWN = 8  # words in a line
 
 
 def noun_agreement(
-    labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+    labels: pd.DataFrame,
+    samples: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    units: LabelledUnits | None = None,
 ) -> pd.DataFrame:
     """Return who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
 
@@ -34,11 +39,13 @@ def noun_agreement(
     labels : DataFrame
         ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
     samples : DataFrame
-        ``sample_id``, ``triplet``, ``indicator``.
+        ``sample_id``, ``triplet``, ``seed``, ``indicator``.
     nouns : DataFrame
         Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
     objects : DataFrame
         Table ``objects``: ``sample_id``, ``object`` (−1 for hidden nouns), ``lemma``.
+    units : LabelledUnits, optional
+        How the images were drawn, where a sheet was drawn after labels: then ``percent_both`` is weighted.
 
     Returns
     -------
@@ -71,15 +78,19 @@ def noun_agreement(
     once = nouns.drop_duplicates(["triplet", "indicator", "lemma"])[
         ["triplet", "indicator", "lemma", "human"]
     ]
-    spoken = samples[["sample_id", "triplet", "indicator"]].merge(once, on=["triplet", "indicator"])
+    keys = ["sample_id", "triplet", "indicator"]
+    if units is not None:
+        samples, keys = samples.assign(unit=unit_keys(samples)), [*keys, "unit"]
+    spoken = samples[keys].merge(once, on=["triplet", "indicator"])
     spoken["object"] = [ask(lemma, human) for lemma, human in zip(spoken["lemma"], spoken["human"])]
     named = set(zip(objects["sample_id"], objects["lemma"], objects["object"] >= 0))
     spoken["detected"] = [(*key, True) in named for key in zip(spoken["sample_id"], spoken["lemma"])]
     answers = spoken.merge(labels, on=["sample_id", "object"])
     people = list(dict.fromkeys(labels["annotator"]))
-    tables = [_counted(answers[answers["annotator"] == name], name) for name in people]
+    sets = [(name, answers[answers["annotator"] == name]) for name in people]
     if len(people) > 1:
-        tables.append(_counted(_agreed(answers, len(people)), AGREED))
+        sets.append((AGREED, _agreed(answers, len(people))))
+    tables = [_counted(weighted(of_name, units), name) for name, of_name in sets]
     return pd.concat([*tables, published()], ignore_index=True)[list(NOUN_COLUMNS)]
 
 
@@ -103,9 +114,12 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
         neither=clear & ~seen & ~detected,
         unclear=~clear,
     )
+    weight = answers.get("weight", 1.0)
+    cells = cells.assign(weighted=weight * clear, weighted_both=weight * cells["both"])
     by_word = cells.groupby("lemma", sort=True).sum().astype(float)
     table = pd.concat([by_word.sum().rename(ALL).to_frame().T, by_word])
-    table["percent_both"] = 100 * table["both"] / table["nouns"].where(table["nouns"] > 0)
+    shares = table.pop("weighted_both"), table.pop("weighted")
+    table["percent_both"] = 100 * shares[0] / shares[1].where(shares[1] > 0)
     return table.rename_axis("word").reset_index().assign(annotator=annotator)
 
 

@@ -175,7 +175,8 @@ def test_command_line(run, questions, tmp_path, capsys):
     table = run.table("human_check")
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
     assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
-    assert "expected another annotator in each file, got 'A' twice" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"{files[0]}: expected another annotator in each file, or other images, got 'A' twice" in error
 
 
 def test_unreadable_images_are_not_shown(tmp_path):
@@ -307,7 +308,7 @@ def test_counts_are_weighted_as_the_run_is():
     rows = [("A", "a", 0, "hat", "no", True, "found"), ("A", "b", 1, "hat", "yes", False, "other")]
     rows += [("A", "c", 2, "hat", "unclear", False, "other")]
     names = ["annotator", "sample_id", "prompt", "object", "present", "detected", "asked"]
-    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f")
+    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f", unit=list("abc"))
     counts = human_counts(items, samples, nouns, objects).set_index("prompt")
     assert counts.loc[0, "false"] == pytest.approx(2 * 1 / 4) and counts.loc[0, "hits"] == 0
     assert counts.loc[1, "missed"] == pytest.approx(2 * 3 / 4)  # stands for three draws of four
