@@ -69,10 +69,14 @@ class Plan:
         """Whether every interval is narrower than a width."""
         return bool((self.widths < width).all())
 
+    def after(self, draw: Draw) -> NDArray[np.float64]:
+        """Return the width of each figure's interval that is expected with the labels of a draw."""
+        return self.widths * narrowing(self.expected, self.units, draw)
+
     def said(self, draw: Draw | None = None, alone: Draw | None = None) -> str:
         """Write the widths, and those that are expected with a draw, and with another that is not in strata."""
-        after = None if draw is None else self.widths * narrowing(self.expected, self.units, draw)
-        other = None if alone is None else self.widths * narrowing(self.expected, self.units, alone)
+        after = None if draw is None else self.after(draw)
+        other = None if alone is None else self.after(alone)
         texts = []
         for place, (quantity, indicator) in enumerate(self.expected.figures):
             text = f"{quantity} {indicator}: {written(self.widths[place])}"
@@ -87,7 +91,7 @@ class Plan:
         numbers = np.unique(np.geomspace(1, max(self.left, 1), STEPS).round().astype(int))
         for number in numbers:
             draw = draw_next(self.expected, self.units, int(number), rng)
-            if (self.widths * narrowing(self.expected, self.units, draw) < width).all():
+            if (self.after(draw) < width).all():
                 return int(number)
         return None
 
