@@ -56,7 +56,7 @@ def detection_rates(
     ----------
     items : DataFrame
         One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
-        ``detected`` (bool); where images were not drawn alike also ``weight``, how many each stands for.
+        ``detected`` (bool); ``weight``, how many each stands for, where they were not chosen alike.
     indicators : sequence of str
     contrasts : sequence of (str, str)
         Differences to form.
@@ -91,12 +91,12 @@ def detection_rates(
     truth, detected = (items[name].to_numpy(bool) for name in ("truth", "detected"))
     shape = (len(prompts), len(objects), len(indicators) + 1)
 
-    weight = items["weight"].to_numpy(np.float64) if "weight" in items else None
+    weight = items["weight"].to_numpy(np.float64) if "weight" in items else np.ones(len(items))
+    one = np.ones(len(items))
 
-    def total(chosen: NDArray[np.bool_], weight: NDArray[np.float64] | None = weight) -> NDArray[np.float64]:
+    def total(chosen: NDArray[np.bool_], weight: NDArray[np.float64] = weight) -> NDArray[np.float64]:
         cells = np.zeros(shape)
-        one = 1.0 if weight is None else weight[chosen]
-        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), one)
+        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), weight[chosen])
         cells[:, 0] = cells.sum(axis=1)
         cells[:, :, 0] = cells.sum(axis=2)
         return cells
@@ -109,8 +109,8 @@ def detection_rates(
     tables = []
     for quantity, denominator in QUANTITIES.items():
         chosen = truth if denominator == "truth" else detected
-        items_of = None if weight is None else total(chosen, None)
-        rates = _Rates(hits, total(chosen), level, counts, items_of, undefined=NOTHING_THERE[quantity])
+        number = total(chosen, one).sum(axis=0).astype(np.int64)
+        rates = _Rates(hits, total(chosen), level, counts, number, undefined=NOTHING_THERE[quantity])
         for label, first, second in compared:
             a = names.index(first)
             columns = rates.of(a) if second is None else rates.difference(a, names.index(second))
@@ -120,7 +120,7 @@ def detection_rates(
 
 
 def effective(
-    hits: NDArray, of: NDArray, items: NDArray | None = None
+    hits: NDArray, of: NDArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
 
@@ -131,14 +131,11 @@ def effective(
     Parameters
     ----------
     hits, of : ndarray, shape (n_prompts, ...)
-        Of how many items of a prompt something holds; sums of weights where items are weighted.
-    items : ndarray, shape (n_prompts, ...), optional
-        Numbers of items where `of` is their weights: at most they are the size, and where r is 0 or 1 it is the
-        effective number of prompts.
+        Of how many items of a prompt something holds.
 
     Source
     ------
-    Korn and Graubard 1998; Kish 1965 for the effective number.
+    Korn and Graubard 1998.
 
     Examples
     --------
@@ -148,22 +145,18 @@ def effective(
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         size, prompts = of.sum(axis=0), (of > 0).sum(axis=0)
-        most, alike = size, prompts
-        if items is not None:
-            weight = np.divide(of, items, out=np.zeros(of.shape), where=items > 0)
-            most, alike = items.sum(axis=0), weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
         rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
         pull = np.nan_to_num((hits - rate * of) / size)
         spread = (pull**2).sum(axis=0) * prompts / np.where(prompts > 1, prompts - 1, np.nan)
         edge = (rate == 0) | (rate == 1)
-        known = np.where(edge, alike, np.minimum(rate * (1 - rate) / spread, most))
+        known = np.where(edge, prompts, np.minimum(rate * (1 - rate) / spread, size))
         return rate, np.where(prompts > 1, known, 0), pull
 
 
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
-    ``items`` are numbers of items where ``of`` is their weights; ``undefined`` is the reason where it is 0.
+    ``number`` is that of items in each denominator; ``undefined`` is the reason where a denominator is 0.
     """
 
     def __init__(
@@ -172,14 +165,14 @@ class _Rates:
         of: NDArray,
         level: float,
         counts: NDArray | None,
-        items: NDArray | None = None,
+        number: NDArray[np.int64],
         *,
         undefined: str,
     ):
         self.hits, self.of_, self.level, self.counts = hits, of, level, counts
-        self.items, self.undefined = of if items is None else items, undefined
+        self.number, self.undefined = number, undefined
         self.prompts = (of > 0).sum(axis=0)
-        self.rate, self.size, self.pull = effective(hits, of, items)
+        self.rate, self.size, self.pull = effective(hits, of)
         self.low, self.high = wilson_interval(self.rate, self.size, level)
 
     def of(self, g: int) -> dict:
@@ -191,7 +184,7 @@ class _Rates:
                 "high": self.high[:, g],
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.items[:, :, g].sum(axis=0).astype(np.int64),
+                "n": self.number[:, g],
                 "n_prompts": self.prompts[:, g],
             }
         )
@@ -215,7 +208,7 @@ class _Rates:
                 "high": value + up,
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.items[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64),
+                "n": self.number[:, [a, b]].sum(axis=1),
                 "n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0),
             }
         )

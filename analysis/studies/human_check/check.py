@@ -17,7 +17,6 @@ import pandas as pd
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.studies.human_check.labels import ANSWERS
-from analysis.studies.human_check.weights import LabelledUnits, unit_keys, weighted
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
 from probes.errors import UserError
 
@@ -79,10 +78,7 @@ def choose_questions(
     if images < len(names):
         raise too_few(images, names)
     rng = np.random.default_rng([seed, CHOICE_STREAM])
-    draws = whole_draws(samples, names)
-    draws = draws.iloc[rng.permutation(len(draws))]
-    draws["turn"] = draws.groupby("triplet").cumcount()
-    draws = draws.sort_values("turn", kind="stable").head(images // len(names))
+    draws = in_turn(whole_draws(samples, names), rng).head(images // len(names))
     table = questions_of(draws, nouns, objects, names, extra, rng)
     keys = samples[samples["indicator"].isin(names)].merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
     keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
@@ -112,6 +108,12 @@ def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
     return draws
+
+
+def in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return triplets and seeds at random, one seed of a prompt before the next of any."""
+    draws = draws.iloc[rng.permutation(len(draws))]
+    return draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
 
 
 def askable(
@@ -165,16 +167,15 @@ def labelled_items(
     Returns
     -------
     DataFrame
-        `labels` with ``prompt`` (the triplet), ``seed``, ``unit`` (both), ``indicator``, ``detected`` (bool) and
-        ``asked``: ``prompt`` (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet
-        and seed) or ``other``.
+        `labels` with ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt``
+        (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or
+        ``other``.
     """
     detections = objects[objects["object"] >= 0]
     detections = detections.assign(
         ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
     )
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
-    items["unit"] = unit_keys(items)
     here = set(zip(detections["sample_id"], detections["ask"]))
     near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
     mentioned = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
@@ -189,7 +190,6 @@ def labelled_items(
 def annotator_agreement(
     items: pd.DataFrame,
     *,
-    units: LabelledUnits | None = None,
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]],
     level: float = 0.95,
@@ -201,9 +201,7 @@ def annotator_agreement(
     Parameters
     ----------
     items : DataFrame
-        Of `labelled_items`; ``unclear`` is left out of recall and precision.
-    units : LabelledUnits, optional
-        How they were drawn, where a sheet was drawn after labels: then images are weighted, kappa's too.
+        Of `labelled_items`; ``unclear`` is left out of recall and precision. Rates and kappa are weighted.
     indicators, contrasts, level, resamples, seed
         See `analysis.stats.rates.detection_rates`.
 
@@ -216,9 +214,9 @@ def annotator_agreement(
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     people = list(dict.fromkeys(items["annotator"]))
-    answers = [(name, _clear(weighted(items[items["annotator"] == name], units))) for name in people]
+    answers = [(name, _clear(items[items["annotator"] == name])) for name in people]
     if len(people) > 1:
-        answers.append((AGREED, _agreed(items, len(people), units)))
+        answers.append((AGREED, _agreed(items, len(people))))
     tables = []
     for name, of_name in answers:
         for asked in (ALL, "prompt", "found", "other"):
@@ -235,18 +233,14 @@ def annotator_agreement(
             tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
         tables.append(
-            _kappa(items, first, second, units, **options).assign(annotator=f"{first}, {second}", asked=ALL)
+            _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
         )
     table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
 def human_counts(
-    items: pd.DataFrame,
-    samples: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    units: LabelledUnits | None = None,
+    items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
     """Right and wrong detections by what people saw, weighted as the run's images are.
 
@@ -261,8 +255,6 @@ def human_counts(
         Of `labelled_items`. Of several annotators only equal answers of all count; ``unclear`` does not.
     samples, nouns, objects : DataFrame
         See `choose_questions`.
-    units : LabelledUnits, optional
-        How the images were drawn, where a sheet was drawn after labels.
 
     Returns
     -------
@@ -270,13 +262,13 @@ def human_counts(
         Columns as of `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
-    clear = _agreed(items, people, units) if people > 1 else _clear(weighted(items, units))
-    clear = clear if "weight" in clear else clear.assign(weight=1.0)
+    clear = _agreed(items, people) if people > 1 else _clear(items)
+    clear = clear.assign(weight=clear.get("weight", 1.0))
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
     near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
     mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    by_draw = clear.groupby(["unit", "object", "asked"], sort=False)["weight"].mean()
+    by_draw = clear.groupby(["prompt", "seed", "object", "asked"], sort=False)["weight"].first()
     asked = by_draw.groupby(["object", "asked"]).agg(["size", "sum"])
     weights = {}
     for name in clear["object"].unique():
@@ -308,16 +300,14 @@ def _clear(answers: pd.DataFrame) -> pd.DataFrame:
     return clear.assign(truth=clear["present"] == "yes")
 
 
-def _agreed(items: pd.DataFrame, people: int, units: LabelledUnits | None) -> pd.DataFrame:
+def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
     """Return what every annotator answered, and what all answered equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
-    by_all = grouped.transform("size") == people
-    same = grouped.transform("nunique")[by_all] == 1
-    answers = weighted(items[by_all].assign(same=same), units)
-    return _clear(answers[answers["same"]].drop_duplicates(["sample_id", "object"]))
+    same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
+    return _clear(items[same].drop_duplicates(["sample_id", "object"]))
 
 
-def _kappa(items, first, second, units, *, indicators, level, resamples, seed) -> pd.DataFrame:
+def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
     """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
     from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
 
@@ -325,15 +315,14 @@ def _kappa(items, first, second, units, *, indicators, level, resamples, seed) -
     both = one.merge(
         two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
     )
-    both = weighted(both, units)
     rows = []
     for name in (ALL, *indicators):
         answers = both if name == ALL else both[both["indicator"] == name]
         prompt, prompts = pd.factorize(answers["prompt"])
         a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
-        weight = answers["weight"].to_numpy() if "weight" in answers else None
-        np.add.at(cells, (prompt, a, b), 1.0 if weight is None else weight)
+        weight = answers["weight"].to_numpy() if "weight" in answers else np.ones(len(answers))
+        np.add.at(cells, (prompt, a, b), weight)
         value = low = high = np.nan
         reason = "nothing answered by both" if answers.empty else ""
         if len(answers) and len({*a, *b}) < 2:

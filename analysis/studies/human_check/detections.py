@@ -17,16 +17,16 @@ from analysis.studies.human_check.check import (
     choose_questions,
     human_counts,
     labelled_items,
+    questions_of,
     too_few,
     whole_draws,
 )
 from analysis.studies.human_check.information import expected_squares
 from analysis.studies.human_check.labels import read_labels, together
-from analysis.studies.human_check.next_sheet import draw_next, next_questions, unfinished
+from analysis.studies.human_check.next_sheet import choose_among, draw_next, sheet_of, unfinished
 from analysis.studies.human_check.nouns import noun_agreement
-from analysis.studies.human_check.planned import Plan, widths
+from analysis.studies.human_check.planned import planned_widths, sheet_plan, widths
 from analysis.studies.human_check.sheet import render_sheet
-from analysis.studies.human_check.weights import LabelledUnits
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
@@ -36,7 +36,7 @@ from probes.runs.store import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
-LABEL_COLUMNS = ["annotator", "sample_id", "object", "present"]
+LABEL_COLUMNS = ["annotator", "sample_id", "object", "present", "weight"]
 
 
 @dataclass(frozen=True)
@@ -86,38 +86,39 @@ def sample_next(
     names, samples = main_names(run), observed_images(run)
     if options.images < len(names):
         raise too_few(options.images, names)
-    nouns, objects = read(run, "nouns"), read(run, "objects")
-    draws = whole_draws(samples, names)
-    items, units = labels_of(run, files, len(draws))
-    sides = {"indicators": names, "contrasts": contrasts(run.config)}
-    expected = expected_squares(draws, nouns, objects, items, **sides, extra=options.extra)
-    plan = Plan(expected, units, *widths(items, units, expected.figures, run.config.measure.level, **sides))
-    if width is not None and plan.reached(width):
-        yield f"already narrower than {width:g}: {plan.said()}; no sheet is written"
-        return
-    begun = unfinished(samples, items, names)["sample_id"].nunique()
-    rng = np.random.default_rng([options.seed, CHOICE_STREAM, units.sheets + 1])
-    number = max(options.images - begun, 0) // len(names)
-    draw = draw_next(expected, units, number, rng)
-    if not begun and not len(draw.chosen):
+    tables, items, level = (
+        (read(run, "nouns"), read(run, "objects")),
+        labels_of(run, files),
+        run.config.measure.level,
+    )
+    draws, sides = whole_draws(samples, names), {"indicators": names, "contrasts": contrasts(run.config)}
+    expected = expected_squares(draws, *tables, items, **sides, extra=options.extra)
+    begun = unfinished(samples, items, names, options.images)
+    missing = begun["sample_id"].nunique()
+    rng = np.random.default_rng([options.seed, CHOICE_STREAM, items["sample_id"].nunique()])
+    left = draw_next(draws, items, samples, len(draws), rng)
+    chosen = left.head((options.images - missing) // len(names))
+    if not missing and chosen.empty:
         raise UserError(
             f"--after: {run.path}: expected triplets without labels, found none: generate more seeds"
         )
-    size = {"images": options.images, "extra": options.extra}
-    questions = next_questions(
-        *(draws, draw, samples, nouns, objects, items, units), indicators=names, **size, rng=rng
-    )
+    asked = choose_among(questions_of(chosen, *tables, names, options.extra, rng), expected, rng)
+    plan = sheet_plan(items, asked, expected, widths(items, expected.figures, level, **sides))
+    if width is not None and (plan.widths < width).all():
+        yield f"already narrower than {width:g}: {planned_widths(plan, expected, level)}; no sheet is written"
+        return
+    questions = sheet_of(asked, samples, begun, names, rng)
     yield _written(run, out, questions, len(names), files)
-    if begun:
-        yield f"{counted(min(begun, options.images), 'image')} of triplets that have labels of their other images"
-    if len(draw.chosen):
-        yield plan.said(draw, alone=draw_next(expected, units, number, rng, strata=1))
+    if missing:
+        yield f"{counted(missing, 'image')} of triplets whose other images have labels come first to be finished"
+    if len(chosen):
+        yield planned_widths(plan, expected, level, len(chosen))
     if width is not None:
-        more = plan.needed(width, rng)
-        if more is None:
-            yield f"for {width:g} all {counted(plan.left * len(names), 'image')} without labels would not do"
-        else:
-            yield f"for {width:g}, about {counted(more * len(names), 'image')} in all from here"
+        more = plan.needed(width, len(left))
+        images = counted((len(left) if more is None else more) * len(names), "image")
+        yield f"for {width:g}: " + (
+            f"about {images} from here" if more else f"all {images} left would not do"
+        )
 
 
 def _written(run: Run, out: Path, questions: pd.DataFrame, members: int, files: Sequence[Path]) -> str:
@@ -139,7 +140,7 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     The third corrects the objects of the run for what the detector misses, when it is measured again.
     """
-    items, units = labels_of(run, files)
+    items = labels_of(run, files)
     samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
     if run.config.unit == "seed":
         items = items.assign(prompt=items["seed"])
@@ -147,7 +148,6 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     names = [member.name for member in indicators(run.config)]
     table = annotator_agreement(
         items,
-        units=units,
         indicators=[name for name in names if name in set(items["indicator"])],
         contrasts=contrasts(run.config),
         level=options.level,
@@ -155,30 +155,22 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
         seed=options.seed,
     )
     write(run, "human_check", table)
-    of_nouns = noun_agreement(items[LABEL_COLUMNS], samples, nouns, objects, units)
+    of_nouns = noun_agreement(items[LABEL_COLUMNS], samples, nouns, objects)
     write(run, "human_nouns", of_nouns)
-    write(run, "human_counts", human_counts(items, samples, nouns, objects, units))
+    write(run, "human_counts", human_counts(items, samples, nouns, objects))
     return table, of_nouns
 
 
-def labels_of(
-    run: Run, files: Sequence[Path], number: int | None = None
-) -> tuple[pd.DataFrame, LabelledUnits]:
-    """Return the labels of a run with what was detected, and how their images were drawn.
-
-    `number` is that of the triplets and seeds of the run, where it is known.
+def labels_of(run: Run, files: Sequence[Path]) -> pd.DataFrame:
+    """Return the labels of a run with what was detected.
 
     Raises
     ------
     UserError
-        A file cannot be read, two answer the same, or one of the sheets before another is missing.
+        A file cannot be read, or two answer the same.
     """
     labels = together([read_labels(path, run) for path in files], files)
-    items = labelled_items(labels, run.samples(KEYS), read(run, "nouns"), read(run, "objects"))
-    if number is None and items["drawn"].any():
-        number = len(whole_draws(observed_images(run), main_names(run)))
-    # without such sheets all weigh alike, whatever their number
-    return items, LabelledUnits(items, items["unit"].nunique() if number is None else number, files)
+    return labelled_items(labels, run.samples(KEYS), read(run, "nouns"), read(run, "objects"))
 
 
 def main_names(run: Run) -> list[str]:

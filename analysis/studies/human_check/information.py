@@ -1,50 +1,68 @@
-"""How much labels of each triplet and seed would add to what is known of a detector's errors.
+"""How much the answer to each question would add to what is known of a detector's errors.
 
-A rate's variance is a sum of squares over the triplets that are labelled, so that a triplet tells the more, the larger
-its square is expected to be. It is large where the detector is likely to be wrong: where it did not find what the
-prompt names, or what it found in another image of the triplet, and of objects on which it erred before.
+A rate's variance is a sum of squares over the questions that are answered, so that one tells the more, the larger its
+square is expected to be. It is large where the detector is likely to be wrong: where it did not find what the prompt
+names, or what it found in another image of the triplet, and of objects on which it erred before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.rates import QUANTITIES
+from analysis.stats.rates import ALL, QUANTITIES
 from analysis.studies.human_check.check import askable, other_questions
-from analysis.studies.human_check.weights import unit_keys
 
 PRIOR = 4.0  # labels that the rate of all objects of a kind counts for beside those of an object
-KINDS = ("prompt", "found", "other")
 
 
 @dataclass(frozen=True)
 class ExpectedSquares:
-    """What the labels of each triplet and seed of a run are expected to add.
+    """What the answers to each question about a run, in all images of a triplet and seed, are expected to add.
 
     Attributes
     ----------
-    units : ndarray of object (str), shape (n_units,)
-        Keys of triplet and seed.
     figures : tuple of (str, str)
         Quantity and indicator, or contrast, whose intervals are to be narrow.
-    squares : ndarray of float64, shape (n_units, n_figures)
-        Expected square of what a unit adds to each.
+    squares : ndarray of float64, shape (n_draws, n_figures)
+        Of all that is asked of a triplet and seed.
+    places : dict
+        Of a triplet, seed and object in `of_questions`; no object stands for those that were found in no image.
+    of_questions : ndarray of float64, shape (n_questions, n_figures)
+        Of one question; the last are zeros, of what is in no image's questions.
     """
 
-    units: NDArray[np.object_]
     figures: tuple[tuple[str, str], ...]
     squares: NDArray[np.float64]
+    places: Mapping[tuple[Any, Any, str], int]
+    of_questions: NDArray[np.float64]
 
-    def spread(self, least: float) -> NDArray[np.float64]:
-        """Root of the squares of all figures together, each with a mean of 1, of which `least` is that of all units."""
-        means = self.squares.mean(axis=0)
-        share = np.divide(self.squares, means, out=np.ones(self.squares.shape), where=means > 0).mean(axis=1)
-        return np.sqrt((1 - least) * share + least)
+    def asked(self, questions: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the squares of questions (``triplet``, ``seed``, ``object``), shape (n_rows, n_figures)."""
+        keys = zip(questions["triplet"], questions["seed"], questions["object"])
+        return self.of_questions[
+            [self.places.get((t, s, o), self.places.get((t, s, ""), -1)) for t, s, o in keys]
+        ]
+
+    def added(self, asked: pd.DataFrame, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return by what the variance of each figure is multiplied because some questions are asked, with weights.
+
+        Parameters
+        ----------
+        asked : DataFrame
+            ``triplet``, ``seed`` and ``object`` of these.
+        weight : ndarray of float64, shape (n_rows,)
+            One over the chance of each.
+        """
+        more = ((weight * (weight - 1))[:, None] * self.asked(asked)).sum(axis=0)
+        draws = len(asked[["triplet", "seed"]].drop_duplicates())
+        whole = draws * self.squares.mean(axis=0)
+        return 1 + np.divide(more, whole, out=np.zeros(len(more)), where=whole > 0)
 
 
 def expected_squares(
@@ -57,7 +75,7 @@ def expected_squares(
     contrasts: Sequence[tuple[str, str]],
     extra: int,
 ) -> ExpectedSquares:
-    """Return what labels of each triplet and seed would add to recall and precision of all objects.
+    """Return what the answers to each question would add to recall and precision of all objects.
 
     Parameters
     ----------
@@ -76,33 +94,43 @@ def expected_squares(
     """
     cells = _cells(draws, nouns, objects, list(indicators), extra)
     there = _presence(cells, items)
-    pairs = [(a, b) for a, b in contrasts if {a, b} <= set(indicators)]
-    count, group = len(draws), pd.Index(list(indicators)).get_indexer(cells["indicator"])
+    sides = list(indicators)
+    pairs = [(f"{a}-{b}", [(a, 1.0), (b, -1.0)]) for a, b in contrasts if {a, b} <= set(sides)]
+    group = pd.Index(sides).get_indexer(cells["indicator"])
     share, detected = cells["share"].to_numpy(), cells["detected"].to_numpy(float)
-    place = cells["number"].to_numpy(), group
-    figures, squares = [], []
+    place, shape = (cells["number"].to_numpy(), group), (len(draws), len(sides))
+    asked = cells.groupby(["number", "ask"], sort=True)
+    question, count = asked.ngroup().to_numpy(), asked.ngroups
+    figures, squares, of_questions = [], [], []
     for quantity in QUANTITIES:
         of = there if quantity == "recall" else detected
-        totals = _sums(place, share * of, (count, len(indicators)))
-        hits = _sums(place, share * there * detected, totals.shape)
-        rate = hits.sum(axis=0) / np.maximum(totals.sum(axis=0), 1e-9)
-        own = rate[group]
+        totals = np.maximum(_sums(place, share * of, shape).sum(axis=0), 1e-9)
+        rate = (_sums(place, share * there * detected, shape).sum(axis=0) / totals)[group]
         # what an answer adds where the object is there, and where it is not
         yes, no = (
-            (detected - own, 0.0 * own) if quantity == "recall" else (detected * (1 - own), -detected * own)
+            (detected - rate, 0.0) if quantity == "recall" else (detected * (1 - rate), -detected * rate)
         )
-        mean = _sums(place, share * (there * yes + (1 - there) * no), totals.shape)
-        variance = _sums(place, share * there * (1 - there) * (yes - no) ** 2, totals.shape)
-        scale = np.maximum(totals.sum(axis=0), 1e-9)
-        mean, variance = mean / scale, variance / scale**2
-        for first, second in pairs:
-            a, b = (list(indicators).index(name) for name in (first, second))
-            figures.append((quantity, f"{first}-{second}"))
-            squares.append((mean[:, a] - mean[:, b]) ** 2 + variance[:, a] + variance[:, b])
-        if not pairs:
-            figures.append((quantity, "all"))
-            squares.append(mean.sum(axis=1) ** 2 + variance.sum(axis=1))
-    return ExpectedSquares(np.array(unit_keys(draws), dtype=object), tuple(figures), np.column_stack(squares))
+        mean = (there * yes + (1 - there) * no) / totals[group]
+        variance = there * (1 - there) * (yes - no) ** 2 / totals[group] ** 2
+        for label, signs in pairs or [(ALL, [(name, 1.0) for name in sides])]:
+            sign = pd.Series(dict(signs)).reindex(sides, fill_value=0.0).to_numpy()[group]
+            figures.append((quantity, label))
+            for sums, number, weight in ((squares, place[0], share), (of_questions, question, 1.0)):
+                bins = shape[0] if sums is squares else count
+                sums.append(
+                    np.bincount(number, weight * sign * mean, bins) ** 2
+                    + np.bincount(number, weight * sign**2 * variance, bins)
+                )
+    keys = asked.size().reset_index()
+    rows = draws.iloc[keys["number"]]
+    return ExpectedSquares(
+        tuple(figures),
+        np.column_stack(squares),
+        dict(zip(zip(rows["triplet"], rows["seed"], keys["ask"]), range(count))),
+        np.vstack(
+            [np.column_stack(of_questions), np.zeros((1, len(figures)))]
+        ),  # the last: of what is not expected
+    )
 
 
 def _sums(place: tuple[NDArray, NDArray], values: NDArray, shape: tuple[int, int]) -> NDArray[np.float64]:

@@ -16,8 +16,8 @@ from probes.runs.store import Run
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")
-DRAWN = "drawn"  # one more column, of sheets that were drawn after labels: see `drawn_text`
-_DRAWN = re.compile(r"([2-9]|[1-9]\d{1,3})\.([1-9]\d?) of ([1-9]\d?): ([1-9]\d{0,8})")
+CHANCE = "chance"  # one more column, of sheets that ask some questions only: with which probability each
+_CHANCE = re.compile(r"0\.\d{1,6}|1(\.0*)?")
 
 
 def fingerprint(image) -> str:
@@ -31,8 +31,8 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear), ``drawn`` (of `drawn_text`; empty
-        of images that were drawn before any label).
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear), ``weight``: how many questions
+        it stands for, one over the probability with which it was asked.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     again = "export it from the sheet again"
     rows = csv_rows(path, again)
     head = rows[0][1] if rows else []
-    names = (*LABELS, DRAWN) if tuple(head) == (*LABELS, DRAWN) else LABELS
+    names = (*LABELS, CHANCE) if tuple(head) == (*LABELS, CHANCE) else LABELS
     if tuple(head) != names:
         columns = ",".join(head)[:60] or "nothing"
         raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
@@ -53,14 +53,13 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
                 f"{path}: line {number}: expected {len(names)} fields, {place} yes, no or unclear,"
                 f" got {','.join(row)[:60]!r}: {again}"
             )
-        if names is not LABELS and row[-1] and not _valid(row[-1]):
+        if names is not LABELS and not (_CHANCE.fullmatch(row[-1]) and float(row[-1])):
             raise UserError(
-                f"{path}: line {number}: expected what the sheet says of the draw (2.1 of 5: 40), got {row[-1][:40]!r}:"
-                f" {again}"
+                f"{path}: line {number}: {CHANCE}: expected a probability above 0, got {row[-1][:40]!r}: {again}"
             )
-    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(names)).assign(
-        **{} if names is not LABELS else {DRAWN: ""}
-    )
+    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(names))
+    chances = labels[CHANCE].astype(float) if CHANCE in labels else 1.0
+    labels["weight"] = 1.0 / chances
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"
@@ -79,32 +78,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
             raise UserError(
                 f"{path}: expected images of {run.path}, got another image as {sample!r}: name the run it was made from"
             )
-    return labels[["annotator", "sample_id", "object", "present", DRAWN]]
-
-
-def drawn_text(sheet: int, stratum: int, strata: int, units: int) -> str:
-    """Return how an image was drawn: of which sheet (the second is 2), from which of its strata, of how many triplets.
-
-    Examples
-    --------
-    >>> drawn_text(2, 1, 5, 40), parse_drawn("2.1 of 5: 40")
-    ('2.1 of 5: 40', (2, 1, 5, 40))
-    """
-    return f"{sheet}.{stratum} of {strata}: {units}"
-
-
-def parse_drawn(text: str) -> tuple[int, int, int, int]:
-    """Return sheet, stratum, number of strata and triplets of the stratum of a `drawn_text`."""
-    found = _DRAWN.fullmatch(text)
-    if not found:
-        raise ValueError(f"drawn: expected a text such as '2.1 of 5: 40', got {text!r}")
-    sheet, stratum, strata, units = map(int, found.groups())
-    return sheet, stratum, strata, units
-
-
-def _valid(text: str) -> bool:
-    found = _DRAWN.fullmatch(text)
-    return bool(found) and int(found[2]) <= int(found[3])
+    return labels[["annotator", "sample_id", "object", "present", "weight"]]
 
 
 def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFrame:

@@ -1,133 +1,118 @@
-"""The next triplets to label, given the labels so far: those that narrow the intervals most, drawn at random in strata.
+"""The next sheet, given the labels so far: other images, and of each the questions whose answers narrow intervals most.
 
-The triplets and seeds without labels are cut into strata by how much labels of them are expected to add
-(`analysis.studies.human_check.information`), and as many are drawn of each as narrow the intervals most. Every one can
-be drawn, and the sheet says from which stratum it was, and how large that is: with these weights
-(`analysis.studies.human_check.weights`) the rates stay those of the run, however far off the expectations are.
+Triplets are drawn at random among those without labels, as those of the first sheet were: which of them is shown makes
+next to no difference, since each is asked about a dozen objects. Which objects are asked for does. Each question has a
+chance of its own, in proportion to the root of what its answers are expected to add
+(`analysis.studies.human_check.information`), none below `LEAST`, and an answer stands for one over the chance of its
+question: so the rates are those of all questions, however far off the expectations are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.staged_sampling import cut_strata, neyman_allocation
-from analysis.studies.human_check.check import questions_of
+from analysis.stats.unequal_probabilities import inclusion_probabilities, systematic_sample
+from analysis.studies.human_check.check import in_turn
 from analysis.studies.human_check.information import ExpectedSquares
-from analysis.studies.human_check.labels import drawn_text
-from analysis.studies.human_check.weights import LabelledUnits
+from analysis.studies.human_check.labels import CHANCE
 
-STRATA = 5
-LEAST = 0.25  # share of what all units are expected to add that each is
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Triplets and seeds of the next sheet.
-
-    Attributes
-    ----------
-    chosen : ndarray of int64
-        Places among all of the run.
-    stratum : ndarray of int64, shape (n_units,)
-        Of every triplet and seed without labels; −1 of the others.
-    drawn : ndarray of int64, shape (n_strata,)
-        How many of each stratum.
-    """
-
-    chosen: NDArray[np.int64]
-    stratum: NDArray[np.int64]
-    drawn: NDArray[np.int64]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Units of each stratum."""
-        return np.bincount(self.stratum[self.stratum >= 0], minlength=len(self.drawn))
+LEAST = 0.1  # chance of a question
+ASKED = 0.5  # share of the questions that are asked
+KNOWN = ["sample_id", "triplet", "seed", "indicator"]
 
 
 def draw_next(
-    expected: ExpectedSquares,
-    units: LabelledUnits,
-    number: int,
-    rng: np.random.Generator,
-    *,
-    strata: int = STRATA,
-) -> Draw:
-    """Draw triplets and seeds without labels: at random in strata of what they are expected to add.
+    draws: pd.DataFrame, items: pd.DataFrame, samples: pd.DataFrame, number: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return triplets and seeds without labels, at random: those of prompts with the fewest labelled seeds first.
 
     Parameters
     ----------
-    expected : ExpectedSquares
-    units : LabelledUnits
-        Those with labels.
+    draws : DataFrame
+        ``triplet`` and ``seed`` of the run.
+    items : DataFrame
+        ``sample_id`` of what has labels.
+    samples : DataFrame
+        ``sample_id``, ``triplet``, ``seed`` of every image.
     number : int
-        To draw; all that are left, where there are fewer.
+        How many; all that are left, where there are fewer.
     rng : Generator
-    strata : int
-        At most so many, of two or more draws each.
     """
-    left = np.flatnonzero([unit not in units.place for unit in expected.units])
-    stratum = np.full(len(expected.units), -1)
-    if not len(left) or number < 1:
-        return Draw(np.zeros(0, np.int64), stratum, np.zeros(0, np.int64))
-    left = left[rng.permutation(len(left))]  # units of one spread are cut at random
-    spread = expected.spread(LEAST)
-    stratum[left] = cut_strata(spread[left], max(min(strata, number // 2), 1))
-    sizes = np.bincount(stratum[left])
-    means = np.bincount(stratum[left], spread[left]) / sizes
-    drawn = neyman_allocation(sizes, means, number)
-    chosen = [left[stratum[left] == h][:n] for h, n in enumerate(drawn)]  # the order is random
-    return Draw(np.concatenate(chosen), stratum, drawn)
+    begun = samples.loc[samples["sample_id"].isin(items["sample_id"]), ["triplet", "seed"]].drop_duplicates()
+    left = draws.merge(begun, how="left", indicator=True)
+    left = in_turn(left.loc[left["_merge"] == "left_only", ["triplet", "seed"]], rng)
+    turn = left["turn"] + left["triplet"].map(begun["triplet"].value_counts()).fillna(0)
+    return left.assign(turn=turn).sort_values("turn", kind="stable").head(number)[["triplet", "seed"]]
 
 
-def next_questions(
-    draws: pd.DataFrame,
-    draw: Draw,
+def choose_among(
+    questions: pd.DataFrame, expected: ExpectedSquares, rng: np.random.Generator, share: float = ASKED
+) -> pd.DataFrame:
+    """Return the questions that are asked of some triplets and seeds, at least one of each, with their ``chance``.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        ``triplet``, ``seed``, ``object``: all that may be asked.
+    expected : ExpectedSquares
+    rng : Generator
+    share : float
+        Of them that are asked, about.
+    """
+    questions = questions.iloc[rng.permutation(len(questions))]
+    questions = questions.sort_values(["triplet", "seed"], kind="stable").reset_index(drop=True)
+    of_draw = questions.groupby(["triplet", "seed"])["object"].transform("size").to_numpy()
+    chances = _chances(expected.asked(questions), share, np.maximum(LEAST, 1 / of_draw))
+    chosen = questions.assign(**{CHANCE: chances})[systematic_sample(chances, rng)]
+    return chosen.sort_values(["triplet", "seed", "object"]).reset_index(drop=True)
+
+
+def _chances(squares: NDArray[np.float64], share: float, least: NDArray[np.float64]) -> NDArray[np.float64]:
+    means = squares.mean(axis=0)
+    together = np.divide(squares, means, out=np.ones(squares.shape), where=means > 0).mean(axis=1)
+    return inclusion_probabilities(np.sqrt(together + 1e-9), share * len(squares), least)
+
+
+def sheet_of(
+    asked: pd.DataFrame,
     samples: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    items: pd.DataFrame,
-    units: LabelledUnits,
-    *,
+    begun: pd.DataFrame,
     indicators: Sequence[str],
-    images: int,
-    extra: int,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Return the questions of the next sheet: what is left of triplets that were begun, then those drawn.
+    """Return the questions of a sheet in the order in which they are shown, as `choose_questions` does.
 
-    Returns
-    -------
-    DataFrame
-        As of `analysis.studies.human_check.check.choose_questions`, with ``drawn``
-        (`analysis.studies.human_check.labels.drawn_text`).
+    Parameters
+    ----------
+    asked : DataFrame
+        Of `choose_among`.
+    samples : DataFrame
+    begun : DataFrame
+        Of `unfinished`: what is asked once more.
+    indicators : sequence of str
+    rng : Generator
+        Of the order of the images.
     """
-    sheet = units.sheets + 1
-    chosen, sizes = draws.iloc[draw.chosen], draw.sizes
-    texts = [drawn_text(sheet, h + 1, len(sizes), int(sizes[h])) for h in draw.stratum[draw.chosen]]
-    asked = questions_of(chosen, nouns, objects, indicators, extra, rng)
-    asked = asked.merge(chosen[["triplet", "seed"]].assign(drawn=texts), on=["triplet", "seed"])
-    shown = samples[samples["indicator"].isin(list(indicators))][
-        ["sample_id", "triplet", "seed", "indicator"]
-    ]
-    new = shown.merge(asked, on=["triplet", "seed"])
-    begun = unfinished(samples, items, indicators)
-    begun = begun[begun["sample_id"].isin(begun["sample_id"].drop_duplicates()[:images])]
-    both = pd.concat([begun[new.columns], new])
-    order = both["sample_id"].drop_duplicates()
-    order = dict(zip(order.iloc[rng.permutation(len(order))], range(len(order))))
+    shown = samples[samples["indicator"].isin(list(indicators))][KNOWN]
+    both = pd.concat([begun, shown.merge(asked, on=["triplet", "seed"])[[*KNOWN, "object", CHANCE]]])
+    names = both["sample_id"].drop_duplicates()
+    order = dict(zip(names.iloc[rng.permutation(len(names))], range(len(names))))
     return both.sort_values("sample_id", key=lambda ids: ids.map(order), kind="stable").reset_index(drop=True)
 
 
-def unfinished(samples: pd.DataFrame, items: pd.DataFrame, indicators: Sequence[str]) -> pd.DataFrame:
-    """Return the questions of images without labels whose triplet and seed have some: the same as in their others."""
-    keys = ["sample_id", "triplet", "seed", "indicator"]
-    own = samples[samples["indicator"].isin(list(indicators))][keys]
-    asked = samples[keys[:3]].merge(items[["sample_id", "object", "drawn"]], on="sample_id")
-    asked = asked.drop(columns="sample_id").drop_duplicates(["triplet", "seed", "object"])
-    missing = own[~own["sample_id"].isin(items["sample_id"])]
-    return missing.merge(asked, on=["triplet", "seed"])
+def unfinished(
+    samples: pd.DataFrame, items: pd.DataFrame, indicators: Sequence[str], images: int
+) -> pd.DataFrame:
+    """Return the questions of images without labels, at most so many, whose triplet and seed have some."""
+    own = samples[samples["indicator"].isin(list(indicators))][KNOWN]
+    asked = samples[KNOWN[:3]].merge(items[["sample_id", "object", "weight"]], on="sample_id")
+    asked = asked.drop_duplicates(["triplet", "seed", "object"]).assign(**{CHANCE: lambda t: 1 / t["weight"]})
+    missing = own[~own["sample_id"].isin(items["sample_id"])].merge(
+        asked[["triplet", "seed"]].drop_duplicates()
+    )
+    questions = missing.head(images).merge(asked, on=["triplet", "seed"], suffixes=("", "_of"))
+    return questions[[*KNOWN, "object", CHANCE]].round({CHANCE: 3})

@@ -17,7 +17,6 @@ import pandas as pd
 from analysis.report.format import fixed, listed
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import AGREED, ask
-from analysis.studies.human_check.weights import LabelledUnits, unit_keys, weighted
 from analysis.tables.registry import SEEN_BY, TABLES
 
 PAPER = "Wu et al. 2025"
@@ -26,26 +25,21 @@ SHOWN = 8  # words in a line
 
 
 def noun_agreement(
-    labels: pd.DataFrame,
-    samples: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    units: LabelledUnits | None = None,
+    labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
     """Return who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
 
     Parameters
     ----------
     labels : DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear); ``weight`` of
+        `analysis.studies.human_check.labels.read_labels`, where not every noun was asked for.
     samples : DataFrame
-        ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+        ``sample_id``, ``triplet``, ``indicator``.
     nouns : DataFrame
         Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
     objects : DataFrame
         Table ``objects``: ``sample_id``, ``object`` (−1 for hidden nouns), ``lemma``.
-    units : LabelledUnits, optional
-        How the images were drawn, where a sheet was drawn after labels: then ``percent_both`` is weighted.
 
     Returns
     -------
@@ -53,8 +47,8 @@ def noun_agreement(
         One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each
         lemma
         once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
-        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
-        saw. The paper's rows hold what it prints; NaN where it prints nothing.
+        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns``, weighted, that people
+        and detector saw. The paper's rows hold what it prints; NaN where it prints nothing.
 
     Source
     ------
@@ -78,19 +72,15 @@ def noun_agreement(
     once = nouns.drop_duplicates(["triplet", "indicator", "lemma"])[
         ["triplet", "indicator", "lemma", "human"]
     ]
-    keys = ["sample_id", "triplet", "indicator"]
-    if units is not None:
-        samples, keys = samples.assign(unit=unit_keys(samples)), [*keys, "unit"]
-    spoken = samples[keys].merge(once, on=["triplet", "indicator"])
+    spoken = samples[["sample_id", "triplet", "indicator"]].merge(once, on=["triplet", "indicator"])
     spoken["object"] = [ask(lemma, human) for lemma, human in zip(spoken["lemma"], spoken["human"])]
     named = set(zip(objects["sample_id"], objects["lemma"], objects["object"] >= 0))
     spoken["detected"] = [(*key, True) in named for key in zip(spoken["sample_id"], spoken["lemma"])]
     answers = spoken.merge(labels, on=["sample_id", "object"])
     people = list(dict.fromkeys(labels["annotator"]))
-    sets = [(name, answers[answers["annotator"] == name]) for name in people]
+    tables = [_counted(answers[answers["annotator"] == name], name) for name in people]
     if len(people) > 1:
-        sets.append((AGREED, _agreed(answers, len(people))))
-    tables = [_counted(weighted(of_name, units), name) for name, of_name in sets]
+        tables.append(_counted(_agreed(answers, len(people)), AGREED))
     return pd.concat([*tables, published()], ignore_index=True)[list(NOUN_COLUMNS)]
 
 
@@ -118,8 +108,8 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
     cells = cells.assign(weighted=weight * clear, weighted_both=weight * cells["both"])
     by_word = cells.groupby("lemma", sort=True).sum().astype(float)
     table = pd.concat([by_word.sum().rename(ALL).to_frame().T, by_word])
-    shares = table.pop("weighted_both"), table.pop("weighted")
-    table["percent_both"] = 100 * shares[0] / shares[1].where(shares[1] > 0)
+    both, of = table.pop("weighted_both"), table.pop("weighted")
+    table["percent_both"] = 100 * both / of.where(of > 0)
     return table.rename_axis("word").reset_index().assign(annotator=annotator)
 
 

@@ -11,107 +11,95 @@ from numpy.typing import NDArray
 
 from analysis.report.format import number as written
 from analysis.stats.rates import ALL
-from analysis.stats.staged_sampling import SampleStage, stage_weights
 from analysis.studies.human_check.check import AGREED, annotator_agreement
 from analysis.studies.human_check.information import ExpectedSquares
-from analysis.studies.human_check.next_sheet import Draw, draw_next
-from analysis.studies.human_check.weights import LabelledUnits
-
-STEPS = 40  # numbers of triplets that are tried for a width
+from analysis.studies.human_check.labels import CHANCE
 
 
 def widths(
     items: pd.DataFrame,
-    units: LabelledUnits,
     figures: Sequence[tuple[str, str]],
     level: float,
     *,
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]],
-) -> tuple[NDArray[np.float64], float]:
-    """Return the width of each figure's interval from the labels so far, NaN where there is none, and its level.
+) -> NDArray[np.float64]:
+    """Return the width of each figure's interval from the labels so far, NaN where there is none.
 
     Of several annotators it is that of what all agree on.
     """
-    table = annotator_agreement(
-        items, units=units, indicators=indicators, contrasts=contrasts, level=level, resamples=2
-    )
+    table = annotator_agreement(items, indicators=indicators, contrasts=contrasts, level=level, resamples=2)
     people = items["annotator"].unique()
     table = table[table["annotator"] == (AGREED if len(people) > 1 else people[0])]
     table = table[(table["object"] == ALL) & (table["asked"] == ALL)].set_index(["quantity", "indicator"])
-    return np.array([table.loc[one, "high"] - table.loc[one, "low"] for one in figures], float), level
+    return np.array([table.loc[one, "high"] - table.loc[one, "low"] for one in figures], float)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What more labels would do to the intervals of some figures.
+class SheetPlan:
+    """What another sheet would do to the intervals of some figures.
 
     Attributes
     ----------
-    expected : ExpectedSquares
-    units : LabelledUnits
     widths : ndarray of float64, shape (n_figures,)
-        Of `widths`.
-    level : float
+        Of the labels so far.
+    labelled : int
+        Triplets and seeds that have labels.
+    before, after : ndarray of float64, shape (n_figures,)
+        By what the variance of a triplet is multiplied because not all was asked of it: of those labelled, and of the
+        next (`ExpectedSquares.added`).
     """
 
-    expected: ExpectedSquares
-    units: LabelledUnits
     widths: NDArray[np.float64]
-    level: float
+    labelled: int
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
 
-    @property
-    def left(self) -> int:
-        """Triplets and seeds without labels."""
-        return sum(unit not in self.units.place for unit in self.expected.units)
+    def expected(self, more: int) -> NDArray[np.float64]:
+        """Return the widths that are expected with so many more triplets, shape (n_figures,).
 
-    def reached(self, width: float) -> bool:
-        """Whether every interval is narrower than a width."""
-        return bool((self.widths < width).all())
+        Each triplet weighs alike, so that the variance is the sum of theirs over the square of their number.
+        """
+        both = (self.labelled * self.before + more * self.after) / (self.labelled + more) ** 2
+        return self.widths * np.sqrt(both * self.labelled / self.before)
 
-    def after(self, draw: Draw) -> NDArray[np.float64]:
-        """Return the width of each figure's interval that is expected with the labels of a draw."""
-        return self.widths * narrowing(self.expected, self.units, draw)
-
-    def said(self, draw: Draw | None = None, alone: Draw | None = None) -> str:
-        """Write the widths, and those that are expected with a draw, and with another that is not in strata."""
-        after = None if draw is None else self.after(draw)
-        other = None if alone is None else self.after(alone)
-        texts = []
-        for place, (quantity, indicator) in enumerate(self.expected.figures):
-            text = f"{quantity} {indicator}: {written(self.widths[place])}"
-            if after is not None and other is not None:
-                text += f" now, about {written(after[place])} with this sheet"
-                text += f" ({written(other[place])} with triplets drawn alike)"
-            texts.append(text)
-        return f"width of the {100 * self.level:g} % intervals, all objects: {'; '.join(texts)}"
-
-    def needed(self, width: float, rng: np.random.Generator) -> int | None:
-        """Return about how many more triplets and seeds give every interval a width; None where all do not."""
-        numbers = np.unique(np.geomspace(1, max(self.left, 1), STEPS).round().astype(int))
-        for number in numbers:
-            draw = draw_next(self.expected, self.units, int(number), rng)
-            if (self.after(draw) < width).all():
-                return int(number)
-        return None
+    def needed(self, width: float, most: int) -> int | None:
+        """Return how many more triplets give every interval a width; None where so many at most do not."""
+        low, high = 0, most
+        if not (self.expected(most) < width).all():
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if (self.expected(middle) < width).all() else (middle, high)
+        return high
 
 
-def narrowing(expected: ExpectedSquares, units: LabelledUnits, draw: Draw) -> NDArray[np.float64]:
-    """Return by what the standard error of each figure is expected to be multiplied, shape (n_figures,)."""
-    place = dict(zip(expected.units, range(len(expected.units))))
-    labelled = [unit for unit in units.place if unit in place]
-    own = expected.squares[[place[unit] for unit in labelled]]
-    before, sizes = units.stages(labelled), draw.sizes.astype(float)
-    after = [*before, SampleStage(sizes, draw.drawn.astype(float), draw.drawn.astype(float))]
+def sheet_plan(
+    items: pd.DataFrame, asked: pd.DataFrame, expected: ExpectedSquares, now: NDArray[np.float64]
+) -> SheetPlan:
+    """Return the plan of a sheet that asks more after some labels.
 
-    def error(stages: Sequence[SampleStage]) -> NDArray[np.float64]:
-        weights = stage_weights(stages)
-        of_strata = dict(zip(units.strata.index, np.concatenate(weights[: len(before)])))
-        total = (np.array([of_strata[units.place[unit]] for unit in labelled]) ** 2) @ own
-        if len(stages) > len(before):
-            for h, (n, weight) in enumerate(zip(draw.drawn, weights[-1])):
-                total = total + n * weight**2 * expected.squares[draw.stratum == h].mean(axis=0)
-        return np.sqrt(total)
+    Parameters
+    ----------
+    items : DataFrame
+        Of `analysis.studies.human_check.check.labelled_items`.
+    asked : DataFrame
+        Of `analysis.studies.human_check.next_sheet.choose_among`.
+    expected : ExpectedSquares
+    now : ndarray of float64, shape (n_figures,)
+        Of `widths`.
+    """
+    known = items.rename(columns={"prompt": "triplet"}).drop_duplicates(["triplet", "seed", "object"])
+    before = expected.added(known, known["weight"].to_numpy(float))
+    after = expected.added(asked, 1 / asked[CHANCE].to_numpy(float))
+    return SheetPlan(now, len(known[["triplet", "seed"]].drop_duplicates()), before, after)
 
-    now = error(before)
-    return np.divide(error(after), now, out=np.full(len(now), np.nan), where=now > 0)
+
+def planned_widths(plan: SheetPlan, expected: ExpectedSquares, level: float, more: int | None = None) -> str:
+    """Write the width of each figure's interval, and the one that is expected with so many more triplets."""
+    after = None if more is None else plan.expected(more)
+    texts = []
+    for place, (quantity, indicator) in enumerate(expected.figures):
+        then = "" if after is None else f" now, about {written(after[place])} with this sheet"
+        texts.append(f"{quantity} {indicator} {written(plan.widths[place])}{then}")
+    return f"width of the {100 * level:g} % intervals over all objects: {'; '.join(texts)}"

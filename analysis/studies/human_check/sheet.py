@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis.report.format import counted
 from analysis.report.gallery import encode
-from analysis.studies.human_check.labels import DRAWN, LABELS, fingerprint
+from analysis.studies.human_check.labels import CHANCE, LABELS, fingerprint
 
 LARGEST = 512  # pixels
 OBJECTS, STATEMENTS = "objects", "statements"  # what is ticked
@@ -27,7 +27,7 @@ def render_sheet(
     ----------
     questions : DataFrame
         Of `analysis.studies.human_check.check.choose_questions`, or of
-        `analysis.studies.human_check.next_sheet.next_questions`, whose ``drawn`` is exported too.
+        `analysis.studies.human_check.next_sheet.next_questions`, whose ``chance`` is exported too.
     images : mapping of str to Image
         By ``sample_id``.
     name : str
@@ -41,10 +41,10 @@ def render_sheet(
         source, (width, height) = encode(image, LARGEST), image.size
         card = {"id": sample, "print": fingerprint(image), "source": source, "width": width, "height": height}
         card["objects"] = list(rows["object"])
-        cards.append(card | ({DRAWN: rows[DRAWN].iloc[0]} if DRAWN in rows else {}))
+        cards.append(card | ({"chances": list(rows[CHANCE])} if CHANCE in rows else {}))
     cards_asked = [(card["id"], card["print"], card["objects"]) for card in cards]
     key = hashlib.sha256(json.dumps([name, cards_asked]).encode()).hexdigest()[:16]
-    columns = (*LABELS, DRAWN) if DRAWN in questions else LABELS
+    columns = (*LABELS, CHANCE) if CHANCE in questions else LABELS
     data = json.dumps({"key": key, "name": name, "columns": columns, "cards": cards}, separators=(",", ":"))
     environment = Environment(
         loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined

@@ -45,8 +45,8 @@ class CheckWorld:
     """
 
     name: str
-    prompts: int = 200
-    seeds: int = 2
+    prompts: int = 80
+    seeds: int = 1
     errs: float = 0.05
     factor: float = 1.0
     bad: float = 0.0
@@ -64,7 +64,7 @@ WORLDS = (
     CheckWorld("5 % errors, together in few images", shared=4.0),
     CheckWorld("1 % errors, on a tenth of the objects 40 %", errs=0.01, bad=0.1),
     CheckWorld("the same, 3 times as many on one side", errs=0.01, bad=0.1, on_bad=0.2, factor=3.0),
-    CheckWorld("the same, of 60 triplets, sheets of 30 images", 30, 2, 0.01, 3.0, 0.1, 0.2, images=30),
+    CheckWorld("the same, of 30 triplets, sheets of 30 images", 15, 2, 0.01, 3.0, 0.1, 0.2, images=30),
     CheckWorld("half of the images with an error left out", skipped=0.5),
 )
 

@@ -308,7 +308,7 @@ def test_counts_are_weighted_as_the_run_is():
     rows = [("A", "a", 0, "hat", "no", True, "found"), ("A", "b", 1, "hat", "yes", False, "other")]
     rows += [("A", "c", 2, "hat", "unclear", False, "other")]
     names = ["annotator", "sample_id", "prompt", "object", "present", "detected", "asked"]
-    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f", unit=list("abc"))
+    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f")
     counts = human_counts(items, samples, nouns, objects).set_index("prompt")
     assert counts.loc[0, "false"] == pytest.approx(2 * 1 / 4) and counts.loc[0, "hits"] == 0
     assert counts.loc[1, "missed"] == pytest.approx(2 * 3 / 4)  # stands for three draws of four
