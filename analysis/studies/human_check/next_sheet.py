@@ -65,16 +65,22 @@ def choose_among(
     """
     questions = questions.iloc[rng.permutation(len(questions))]
     questions = questions.sort_values(["triplet", "seed"], kind="stable").reset_index(drop=True)
-    of_draw = questions.groupby(["triplet", "seed"])["object"].transform("size").to_numpy()
-    chances = _chances(expected.asked(questions), share, np.maximum(LEAST, 1 / of_draw))
+    chances = chances_of(questions, expected, share)
     chosen = questions.assign(**{CHANCE: chances})[systematic_sample(chances, rng)]
     return chosen.sort_values(["triplet", "seed", "object"]).reset_index(drop=True)
 
 
-def _chances(squares: NDArray[np.float64], share: float, least: NDArray[np.float64]) -> NDArray[np.float64]:
+def chances_of(
+    questions: pd.DataFrame, expected: ExpectedSquares, share: float = ASKED
+) -> NDArray[np.float64]:
+    """Return the chance of each question, shape (n_questions,); those of a triplet and seed have a sum of 1 or more."""
+    squares = expected.asked(questions)
+    of_draw = questions.groupby(["triplet", "seed"])["object"].transform("size").to_numpy()
     means = squares.mean(axis=0)
     together = np.divide(squares, means, out=np.ones(squares.shape), where=means > 0).mean(axis=1)
-    return inclusion_probabilities(np.sqrt(together + 1e-9), share * len(squares), least)
+    return inclusion_probabilities(
+        np.sqrt(together + 1e-9), share * len(squares), np.maximum(LEAST, 1 / of_draw)
+    )
 
 
 def sheet_of(

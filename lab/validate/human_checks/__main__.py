@@ -1,4 +1,4 @@
-"""Do human checks stay right where a sheet follows from labels? ``python -m lab.validate.human_checks --simulations 300``.
+"""Do human checks stay right where a sheet follows from labels? ``python -m lab.validate.human_checks``.
 
 Without ``--simulations`` only the page is written anew from ``human_checks.json`` beside it.
 """
@@ -36,7 +36,7 @@ def parser() -> command_line.Parser:
     """The command line's options."""
     main = command_line.Parser(
         prog="python -m lab.validate.human_checks",
-        description="Simulate human checks whose second sheet follows from the labels of the first, and write the page.",
+        description="Simulate human checks whose second sheet follows from labels, and write the page.",
     )
     add = main.add_argument
     add("--simulations", type=command_line.whole(2, 100_000), help="of a world (default: only the page)")
@@ -57,8 +57,8 @@ def work(options: argparse.Namespace) -> None:
             for of_world in pool.map(simulate, WORLDS):
                 rows += of_world
                 print(of_world[0]["world"], file=sys.stderr, flush=True)
-        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
-        write_bytes(stored, text.encode())
+                lines = ",\n".join(json.dumps(row) for row in rows)
+                write_bytes(stored, f"[\n{lines}\n]\n".encode())
     elif not stored.is_file():
         raise UserError(f"--out: expected results in {stored}, got none: name --simulations")
     write_bytes(options.out, page(json.loads(stored.read_text("utf-8"))).encode())

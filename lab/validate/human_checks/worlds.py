@@ -58,12 +58,12 @@ class CheckWorld:
 
 WORLDS = (
     CheckWorld("5 % errors"),
-    CheckWorld("1 % errors", errs=0.01),
     CheckWorld("1 % errors, 1.5 times as many on one side", errs=0.01, factor=1.5),
     CheckWorld("5 % errors, 3 times as many on one side", factor=3.0),
     CheckWorld("5 % errors, together in few images", shared=4.0),
-    CheckWorld("1 % errors, on a tenth of the objects 40 %", errs=0.01, bad=0.1),
-    CheckWorld("the same, 3 times as many on one side", errs=0.01, bad=0.1, on_bad=0.2, factor=3.0),
+    CheckWorld(
+        "1 % errors, 20 % on a tenth of the objects, 3 times as many on one side", 80, 1, 0.01, 3.0, 0.1, 0.2
+    ),
     CheckWorld("the same, of 30 triplets, sheets of 30 images", 15, 2, 0.01, 3.0, 0.1, 0.2, images=30),
     CheckWorld("half of the images with an error left out", skipped=0.5),
 )
@@ -79,6 +79,8 @@ class CheckedRun:
         As `analysis.studies.human_check.check.choose_questions` takes them.
     there, detected : ndarray of bool, shape (n_units, n_sides, n_objects)
         Of each triplet and seed, in the order of both.
+    named : ndarray of bool, shape (n_prompts, n_objects)
+        By the prompts.
     """
 
     samples: pd.DataFrame
@@ -86,6 +88,7 @@ class CheckedRun:
     objects: pd.DataFrame
     there: NDArray[np.bool_]
     detected: NDArray[np.bool_]
+    named: NDArray[np.bool_]
 
 
 def names() -> NDArray[np.object_]:
@@ -134,4 +137,4 @@ def _tables(triplet, seed, named, there, detected) -> CheckedRun:
     ).assign(lemma=np.tile(words[noun], len(SIDES)), human=np.tile(noun == PERSON, len(SIDES)))
     u, s, o = np.nonzero(detected)
     objects = samples.iloc[u * len(SIDES) + s].assign(object=o, lemma=words[o], human=o == PERSON)
-    return CheckedRun(samples, nouns, objects.reset_index(drop=True), there, detected)
+    return CheckedRun(samples, nouns, objects.reset_index(drop=True), there, detected, named)
