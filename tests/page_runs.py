@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from analysis.studies.human_check.check import fingerprint
+from analysis.studies.human_check.labels import fingerprint
 from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
 from probes.runs.store import Run

@@ -56,7 +56,7 @@ def detection_rates(
     ----------
     items : DataFrame
         One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
-        ``detected`` (bool).
+        ``detected`` (bool); ``weight``, how many each stands for, where they were not chosen alike.
     indicators : sequence of str
     contrasts : sequence of (str, str)
         Differences to form.
@@ -91,9 +91,12 @@ def detection_rates(
     truth, detected = (items[name].to_numpy(bool) for name in ("truth", "detected"))
     shape = (len(prompts), len(objects), len(indicators) + 1)
 
-    def total(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    weight = items["weight"].to_numpy(np.float64) if "weight" in items else np.ones(len(items))
+    one = np.ones(len(items))
+
+    def total(chosen: NDArray[np.bool_], weight: NDArray[np.float64] = weight) -> NDArray[np.float64]:
         cells = np.zeros(shape)
-        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), 1.0)
+        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), weight[chosen])
         cells[:, 0] = cells.sum(axis=1)
         cells[:, :, 0] = cells.sum(axis=2)
         return cells
@@ -105,8 +108,9 @@ def detection_rates(
     compared += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
     tables = []
     for quantity, denominator in QUANTITIES.items():
-        of = total(truth if denominator == "truth" else detected)
-        rates = _Rates(hits, of, level, counts, undefined=NOTHING_THERE[quantity])
+        chosen = truth if denominator == "truth" else detected
+        number = total(chosen, one).sum(axis=0).astype(np.int64)
+        rates = _Rates(hits, total(chosen), level, counts, number, undefined=NOTHING_THERE[quantity])
         for label, first, second in compared:
             a = names.index(first)
             columns = rates.of(a) if second is None else rates.difference(a, names.index(second))
@@ -152,12 +156,21 @@ def effective(
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
-    ``undefined`` is the reason where a denominator is 0.
+    ``number`` is that of items in each denominator; ``undefined`` is the reason where a denominator is 0.
     """
 
-    def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None, *, undefined: str):
+    def __init__(
+        self,
+        hits: NDArray,
+        of: NDArray,
+        level: float,
+        counts: NDArray | None,
+        number: NDArray[np.int64],
+        *,
+        undefined: str,
+    ):
         self.hits, self.of_, self.level, self.counts = hits, of, level, counts
-        self.undefined = undefined
+        self.number, self.undefined = number, undefined
         self.prompts = (of > 0).sum(axis=0)
         self.rate, self.size, self.pull = effective(hits, of)
         self.low, self.high = wilson_interval(self.rate, self.size, level)
@@ -171,7 +184,7 @@ class _Rates:
                 "high": self.high[:, g],
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.of_[:, :, g].sum(axis=0).astype(np.int64),
+                "n": self.number[:, g],
                 "n_prompts": self.prompts[:, g],
             }
         )
@@ -195,7 +208,7 @@ class _Rates:
                 "high": value + up,
                 "bootstrap_low": low,
                 "bootstrap_high": high,
-                "n": self.of_[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64),
+                "n": self.number[:, [a, b]].sum(axis=1),
                 "n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0),
             }
         )

@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from probes import command_line
+from probes.errors import UserError
 
 
 def parser() -> command_line.Parser:
@@ -26,7 +27,8 @@ def parser() -> command_line.Parser:
     which = main.add_subparsers(dest="command", required=True)
     text = "write a page on which people say which objects they see in images of a run"
     examples = {
-        "triptych human-check sample runs/first-light --out sheet": "sheet/sheet.html opens in any browser"
+        "triptych human-check sample runs/first-light --out sheet": "sheet/sheet.html opens in any browser",
+        "triptych human-check sample runs/first-light --after labels.csv --out next": "what to label next",
     }
     sheet = which.add_parser("sample", help=text, description=f"{text.capitalize()}.", examples=examples)
     sheet.add_run("directory of a measured run")
@@ -45,6 +47,22 @@ def parser() -> command_line.Parser:
         " where it asks for a skill (default: 8 objects, 3 statements)",
     )
     sheet.add_seed("the choice of images and objects")
+    sheet.add_argument(
+        "--after",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="LABELS",
+        help="CSV files with all labels so far: the images that narrow the intervals most come next, at random in"
+        " strata whose sizes the sheet notes",
+    )
+    sheet.add_argument(
+        "--width",
+        type=command_line.number(0, 1, ends=False),
+        metavar="W",
+        help="with --after: write no sheet where the intervals of recall and precision of all objects, or of their"
+        " differences, are narrower than this already",
+    )
     sheet.add_out(what="folder for sheet.html", required=True)
     text = "compare people's answers with the detector's, and store them in the run"
     examples = {
@@ -53,7 +71,7 @@ def parser() -> command_line.Parser:
     read = which.add_parser("agreement", help=text, description=f"{text.capitalize()}.", examples=examples)
     read.add_run("directory of the run that the page was made from")
     read.add_argument(
-        "labels", nargs="+", type=Path, help="CSV files that the page exported, one per annotator"
+        "labels", nargs="+", type=Path, help="CSV files that the pages exported, of all annotators and sheets"
     )
     return main
 
@@ -61,20 +79,39 @@ def parser() -> command_line.Parser:
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from analysis.studies.human_check.check import AGREED
-    from analysis.studies.human_check.detections import EXTRA, check, sample, summary
+    from analysis.studies.human_check.detections import (
+        EXTRA,
+        SheetOptions,
+        check,
+        sample,
+        sample_next,
+        summary,
+    )
     from analysis.studies.human_check.method import people_check
     from analysis.studies.human_check.nouns import noun_summary
     from analysis.studies.opening import opened
 
     if options.command == "sample":
+        if options.width is not None and not options.after:
+            raise UserError("--width: expected the labels so far beside it, got none: name them by --after")
         command_line.writable(options.out, folder=True)
         run = opened(options.run)
         of_method = people_check(run.config)
+        if of_method and options.after:
+            raise UserError(
+                f"--after: expected a run whose objects are checked, got one of skills in {run.path}:"
+                " sample with another --seed"
+            )
         if of_method:
             print(of_method.sample(run, options.out, options.images, options.objects, options.seed))
             return
         extra = EXTRA if options.objects is None else options.objects
-        print(sample(run, options.out, images=options.images, extra=extra, seed=options.seed))
+        sheet = SheetOptions(options.images, extra, options.seed)
+        if options.after:
+            for line in sample_next(run, options.out, options.after, sheet, width=options.width):
+                print(line)
+            return
+        print(sample(run, options.out, sheet))
         return
     run = opened(options.run)
     if of_method := people_check(run.config):

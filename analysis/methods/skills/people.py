@@ -20,7 +20,7 @@ from analysis.methods.skills.detections import read_scored_images, reasons
 from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, right, scene_of
 from analysis.methods.skills.tables import ALL, OWN, PEOPLE_COLUMNS, rate
 from analysis.report.format import counted
-from analysis.studies.human_check.check import read_labels, together
+from analysis.studies.human_check.labels import read_labels, together
 from analysis.studies.human_check.method import PeopleCheck
 from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
@@ -280,7 +280,7 @@ def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> s
 
 
 def _agreement(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    answers, known = together([read_labels(path, run) for path in files], files[-1]), _statements(run)
+    answers, known = together([read_labels(path, run) for path in files], files), _statements(run)
     strange = next((text for text in answers["object"] if text not in known), None)
     if strange is not None:
         raise UserError(

@@ -8,24 +8,19 @@ Words for people are one question ("a person"): nobody is asked to see a gender.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
+from analysis.studies.human_check.labels import ANSWERS
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
-from probes.csv_text import csv_rows
 from probes.errors import UserError
-from probes.runs.store import Run
 
 PERSON = "person"
-ANSWERS = ("yes", "no", "unclear")
-LABELS = ("annotator", "sample_id", "image", "object", "present")
 VERSION = "human_check/1"
 CHOICE_STREAM = 11  # one seed draws nothing twice
 AGREED = "all agree"
@@ -81,10 +76,30 @@ def choose_questions(
     """
     names = list(indicators)
     if images < len(names):
-        raise UserError(
-            f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
-        )
+        raise too_few(images, names)
     rng = np.random.default_rng([seed, CHOICE_STREAM])
+    draws = in_turn(whole_draws(samples, names), rng).head(images // len(names))
+    table = questions_of(draws, nouns, objects, names, extra, rng)
+    keys = samples[samples["indicator"].isin(names)].merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
+    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
+    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
+
+
+def too_few(images: int, names: Sequence[str]) -> UserError:
+    """Return the error that so many images are fewer than the indicators."""
+    return UserError(
+        f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
+    )
+
+
+def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return ``triplet`` and ``seed`` of those with an image of every indicator.
+
+    Raises
+    ------
+    UserError
+        There are none.
+    """
     known = samples[samples["indicator"].isin(names)]
     draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
     draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
@@ -92,15 +107,43 @@ def choose_questions(
         raise UserError(
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
+    return draws
+
+
+def in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return triplets and seeds at random, one seed of a prompt before the next of any."""
     draws = draws.iloc[rng.permutation(len(draws))]
-    draws["turn"] = draws.groupby("triplet").cumcount()
-    draws = draws.sort_values("turn", kind="stable").head(images // len(names))
+    return draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
+
+
+def askable(
+    nouns: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the nouns of prompts and the detections of some indicators, with their question (``ask``)."""
     mentioned = nouns[nouns["indicator"].isin(names)]
     found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
     mentioned, found = (
         table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
         for table in (mentioned, found)
     )
+    return mentioned, found
+
+
+def other_questions(found: int, rest: int, extra: int) -> int:
+    """Return how many objects that were found in no image of a triplet and seed are asked for."""
+    return min(rest, max(extra - found, -(-extra // 4)))
+
+
+def questions_of(
+    draws: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    names: Sequence[str],
+    extra: int,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
+    mentioned, found = askable(nouns, objects, names)
     everything = sorted({*mentioned["ask"], *found["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
@@ -109,82 +152,11 @@ def choose_questions(
         asked = mentioned_of.get(triplet, set())
         seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
-        others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
+        others = other_questions(len(seen), len(rest), extra)
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
         asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
         rows += [(triplet, draw, name) for name in sorted(asked)]
-    table = pd.DataFrame(rows, columns=["triplet", "seed", "object"])
-    keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
-    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
-    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
-
-
-def fingerprint(image) -> str:
-    """Sixteen hexadecimal digits of an image's pixels: it detects labels of another run's images."""
-    return hashlib.sha256(repr(image.size).encode() + image.convert("RGB").tobytes()).hexdigest()[:16]
-
-
-def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Read one annotator's CSV file and check it against the run.
-
-    Returns
-    -------
-    DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
-    """
-    again = "export it from the sheet again"
-    rows = csv_rows(path, again)
-    head = rows[0][1] if rows else []
-    if tuple(head) != LABELS:
-        columns = ",".join(head)[:60] or "nothing"
-        raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
-    for number, row in rows[1:]:
-        if len(row) != len(LABELS) or row[-1] not in ANSWERS:
-            raise UserError(
-                f"{path}: line {number}: expected {len(LABELS)} fields, the last yes, no or unclear,"
-                f" got {','.join(row)[:60]!r}: {again}"
-            )
-    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(LABELS))
-    if labels.empty:
-        raise UserError(
-            f"{path}: expected labels, got none: mark at least one image as done and export again"
-        )
-    twice = labels.duplicated(["annotator", "sample_id", "object"])
-    if twice.any():
-        row = labels[twice].iloc[0]
-        raise UserError(
-            f"{path}: expected each object of an image once, got {row['object']!r} of"
-            f" {row['sample_id']} twice: {again}"
-        )
-    shown = labels.drop_duplicates(["sample_id", "image"])
-    known = set(run.samples(["sample_id"])["sample_id"])
-    for sample, image in zip(shown["sample_id"], shown["image"]):
-        if sample not in known or fingerprint(run.image(sample)) != image:
-            raise UserError(
-                f"{path}: expected images of {run.path}, got another image as {sample!r}: name the run it was made from"
-            )
-    return labels[["annotator", "sample_id", "object", "present"]]
-
-
-def together(labels: Sequence[pd.DataFrame], last: Path) -> pd.DataFrame:
-    """Join the labels of several annotators.
-
-    Raises
-    ------
-    UserError
-        Two have the same name; the message names the `last` file.
-    """
-    table = pd.concat(labels, ignore_index=True)
-    twice = table.duplicated(["annotator", "sample_id", "object"])
-    if twice.any():
-        name = table.loc[twice, "annotator"].iloc[0]
-        raise UserError(f"{last}: expected another annotator in each file, got {name!r} twice: rename one")
-    return table
+    return pd.DataFrame(rows, columns=["triplet", "seed", "object"])
 
 
 def labelled_items(
@@ -195,8 +167,9 @@ def labelled_items(
     Returns
     -------
     DataFrame
-        `labels` with ``prompt`` (the triplet), ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun of
-        a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
+        `labels` with ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt``
+        (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or
+        ``other``.
     """
     detections = objects[objects["object"] >= 0]
     detections = detections.assign(
@@ -228,7 +201,7 @@ def annotator_agreement(
     Parameters
     ----------
     items : DataFrame
-        Of `labelled_items`; ``unclear`` is left out of recall and precision.
+        Of `labelled_items`; ``unclear`` is left out of recall and precision. Rates and kappa are weighted.
     indicators, contrasts, level, resamples, seed
         See `analysis.stats.rates.detection_rates`.
 
@@ -240,9 +213,8 @@ def annotator_agreement(
         recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
-    clear = items[items["present"] != "unclear"].assign(truth=lambda t: t["present"] == "yes")
     people = list(dict.fromkeys(items["annotator"]))
-    answers = [(name, clear[clear["annotator"] == name]) for name in people]
+    answers = [(name, _clear(items[items["annotator"] == name])) for name in people]
     if len(people) > 1:
         answers.append((AGREED, _agreed(items, len(people))))
     tables = []
@@ -290,13 +262,14 @@ def human_counts(
         Columns as of `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
-    clear = items[items["present"] != "unclear"]
-    clear = _agreed(items, people) if people > 1 else clear.assign(truth=clear["present"] == "yes")
+    clear = _agreed(items, people) if people > 1 else _clear(items)
+    clear = clear.assign(weight=clear.get("weight", 1.0))
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
     near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
     mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    asked = clear.drop_duplicates(["prompt", "seed", "object"]).groupby(["object", "asked"]).size()
+    by_draw = clear.groupby(["prompt", "seed", "object", "asked"], sort=False)["weight"].first()
+    asked = by_draw.groupby(["object", "asked"]).agg(["size", "sum"])
     weights = {}
     for name in clear["object"].unique():
         kinds = [
@@ -304,10 +277,11 @@ def human_counts(
             for t, s in draws
         ]
         sizes = pd.Series(kinds).value_counts()
-        labels = asked[name]
-        share = sizes.reindex(labels.index, fill_value=1) / labels
-        weights |= {(name, kind): w for kind, w in (share * labels.sum() / (share * labels).sum()).items()}
-    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+        labels = asked.loc[name]
+        there = sizes.reindex(labels.index, fill_value=1)
+        of_kind = there / labels["sum"] * labels["size"].sum() / there.sum()
+        weights |= {(name, kind): w for kind, w in of_kind.items()}
+    weight = clear["weight"] * [weights[key] for key in zip(clear["object"], clear["asked"])]
     cells = {
         "hits": clear["truth"] & clear["detected"],
         "missed": clear["truth"] & ~clear["detected"],
@@ -321,12 +295,16 @@ def human_counts(
     return counts.assign(truth="labels")
 
 
+def _clear(answers: pd.DataFrame) -> pd.DataFrame:
+    clear = answers[answers["present"] != "unclear"]
+    return clear.assign(truth=clear["present"] == "yes")
+
+
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
     """Return what every annotator answered, and what all answered equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
     same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
-    chosen = items[same & (items["present"] != "unclear")].drop_duplicates(["sample_id", "object"])
-    return chosen.assign(truth=chosen["present"] == "yes")
+    return _clear(items[same].drop_duplicates(["sample_id", "object"]))
 
 
 def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
@@ -343,13 +321,14 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
         prompt, prompts = pd.factorize(answers["prompt"])
         a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
-        np.add.at(cells, (prompt, a, b), 1.0)
+        weight = answers["weight"].to_numpy() if "weight" in answers else np.ones(len(answers))
+        np.add.at(cells, (prompt, a, b), weight)
         value = low = high = np.nan
         reason = "nothing answered by both" if answers.empty else ""
         if len(answers) and len({*a, *b}) < 2:
             reason = "one answer only"
         elif len(answers):
-            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
+            value = float(cohen_kappa_score(answers["present"], answers["present_two"], sample_weight=weight))
             reason = ONE_PROMPT if len(prompts) < 2 else ""
         if len(answers) and not reason:
             counts = resample_counts(len(prompts), resamples, seed)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis.report.format import counted
 from analysis.report.gallery import encode
-from analysis.studies.human_check.check import LABELS, fingerprint
+from analysis.studies.human_check.labels import CHANCE, LABELS, fingerprint
 
 LARGEST = 512  # pixels
 OBJECTS, STATEMENTS = "objects", "statements"  # what is ticked
@@ -26,7 +26,8 @@ def render_sheet(
     Parameters
     ----------
     questions : DataFrame
-        Of `analysis.studies.human_check.check.choose_questions`.
+        Of `analysis.studies.human_check.check.choose_questions`, or of
+        `analysis.studies.human_check.next_sheet.next_questions`, whose ``chance`` is exported too.
     images : mapping of str to Image
         By ``sample_id``.
     name : str
@@ -39,10 +40,12 @@ def render_sheet(
         image = images[sample]
         source, (width, height) = encode(image, LARGEST), image.size
         card = {"id": sample, "print": fingerprint(image), "source": source, "width": width, "height": height}
-        cards.append(card | {"objects": list(rows["object"])})
+        card["objects"] = list(rows["object"])
+        cards.append(card | ({"chances": list(rows[CHANCE])} if CHANCE in rows else {}))
     cards_asked = [(card["id"], card["print"], card["objects"]) for card in cards]
     key = hashlib.sha256(json.dumps([name, cards_asked]).encode()).hexdigest()[:16]
-    data = json.dumps({"key": key, "name": name, "columns": LABELS, "cards": cards}, separators=(",", ":"))
+    columns = (*LABELS, CHANCE) if CHANCE in questions else LABELS
+    data = json.dumps({"key": key, "name": name, "columns": columns, "cards": cards}, separators=(",", ":"))
     environment = Environment(
         loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined
     )

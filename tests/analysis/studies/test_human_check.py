@@ -12,15 +12,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from analysis.studies.human_check.check import (
     AGREED,
-    LABELS,
     PERSON,
     annotator_agreement,
     choose_questions,
-    fingerprint,
     human_counts,
     labelled_items,
-    read_labels,
 )
+from analysis.studies.human_check.labels import LABELS, fingerprint, read_labels
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.tables.registry import TABLES, write
@@ -177,7 +175,8 @@ def test_command_line(run, questions, tmp_path, capsys):
     table = run.table("human_check")
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
     assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
-    assert "expected another annotator in each file, got 'A' twice" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"{files[0]}: expected another annotator in each file, or other images, got 'A' twice" in error
 
 
 def test_unreadable_images_are_not_shown(tmp_path):

@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.methods.skills.people import people_table
 from analysis.observe.stage import observe
 from analysis.report.page import report
-from analysis.studies.human_check.check import LABELS, fingerprint
+from analysis.studies.human_check.labels import LABELS, fingerprint
 from analysis.studies.labelling import FILE
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
