@@ -52,10 +52,11 @@ class LostStarts:
             return
         gone = lost_nodes()
         self._lost = [start for start in self._lost if start.node not in gone]
+        count = len(self._lost)
         counted = [start for start in self._lost if start.since <= time.monotonic() - UNNOTICED]
         if len(counted) >= MOST:
             raise UserError(
-                f"cluster: expected a worker to start, lost {len(self._lost)} in a row before they were ready"
+                f"cluster: expected a worker to start, lost {count} in a row before they were ready"
                 f" ({counted[-1].reason}): look into Ray's logs, give each more memory, or use fewer workers"
             )
 
