@@ -147,8 +147,18 @@ def start(yaml_file, path, said, *more):
     line = [sys.executable, "-m", "probes.run", yaml_file, "--out", path, "--stage", "generate", *more]
     with open(said, "wb") as streams:
         return subprocess.Popen(
-            [*map(str, line)], cwd=ROOT, stdout=streams, stderr=subprocess.STDOUT, start_new_session=True
+            [*map(str, line)],
+            cwd=ROOT,
+            stdout=streams,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=heeding,
         )
+
+
+def heeding():
+    """Heed Control-C, which what a shell starts in the background ignores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def count_of(path):

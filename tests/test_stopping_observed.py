@@ -120,17 +120,30 @@ def test_it_can_be_begun_anew(yaml_file, stopped, tmp_path):
     assert stored(tmp_path / "run") == drawn(stopped)
 
 
-@pytest.mark.parametrize(
-    "share", [0.75, *(pytest.param(n / 16, marks=pytest.mark.slow) for n in range(1, 16))]
-)
-def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, stopped, tmp_path):
-    line = ("--stage", "generate", "--workers", 1)
+@pytest.fixture(scope="module")
+def whole(yaml_file, tmp_path_factory):
+    """A run that is drawn without an end in between, and how many moments it may end at."""
+    path = tmp_path_factory.mktemp("whole") / "run"
     with dying() as counter:
-        assert run_here(yaml_file, tmp_path / "whole", *line) == 0
-    with dying(int(counter.seen * share)), pytest.raises(Death):
+        assert run_here(yaml_file, path, "--stage", "generate", "--workers", 1) == 0
+    return path, counter.seen
+
+
+@pytest.mark.parametrize(
+    ("asked", "share"),
+    [
+        pytest.param(name, n / 16, marks=[] if (name, n) == ("clip", 12) else pytest.mark.slow)
+        for name in ASKED
+        for n in range(1, 16)
+    ],
+    indirect=["asked"],
+)
+def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, whole, stopped, tmp_path):
+    line, (path, moments) = ("--stage", "generate", "--workers", 1), whole
+    with dying(int(moments * share)), pytest.raises(Death):
         run_here(yaml_file, tmp_path / "run", *line)
     assert run_here(yaml_file, tmp_path / "run", *line) == 0
-    assert stored(tmp_path / "run") == stored(tmp_path / "whole") == drawn(stopped)
+    assert stored(tmp_path / "run") == stored(path) == drawn(stopped)
     for name in ("images", "parts", "kinds", "stopping"):
         assert record(tmp_path / "run")[name] == record(stopped)[name]
 
@@ -142,7 +155,15 @@ def test_more_processes_draw_and_see_the_same(workers, yaml_file, stopped, tmp_p
     assert stored(tmp_path / "run") == drawn(stopped)
 
 
-@pytest.mark.parametrize("order", [(1, 0, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        pytest.param(name, order, marks=[] if (name, order) == ("clip", (1, 0, 2)) else pytest.mark.slow)
+        for name in ASKED
+        for order in ((1, 0, 2), (2, 1, 0))
+    ],
+    indirect=["asked"],
+)
 def test_shards_one_after_another_stop_where_one_process_does(order, asked, yaml_file, stopped, tmp_path):
     for shard in order:
         assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--shard", f"{shard}/3") == 0

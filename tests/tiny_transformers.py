@@ -8,7 +8,9 @@ word is several. `call_options` are what a call of the pipeline needs to make an
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +50,10 @@ SYSTEM_WORDS = """
 You are assistant designed generate superior images degree image-text alignment based textual prompts or user
 prompts. <Prompt Start>
 """.split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
+
+# Sana's instruction before each prompt, for the same reason.
+INSTRUCTION = inspect.signature(diffusers.SanaPipeline.__call__).parameters["complex_human_instruction"].default
+INSTRUCTION_WORDS = list(dict.fromkeys(re.findall(r"[A-Za-z]+", " ".join(INSTRUCTION))))
 
 # Qwen-Image drops the first 34 tokens of its template: as many as these words give when each is one token.
 TEMPLATE_WORDS = """
@@ -99,7 +105,7 @@ def t5_tokenizer(length: int = 512) -> T5Tokenizer:
 
 @functools.cache
 def _gemma_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    merges = _merges([["▁", *word] for word in [*WORDS, *SYSTEM_WORDS]])
+    merges = _merges([["▁", *word] for word in [*WORDS, *SYSTEM_WORDS, *INSTRUCTION_WORDS]])
     special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
     octets = [f"<0x{octet:02X}>" for octet in range(256)]
     return _numbered([*special, *octets, "▁", *PRINTABLE, *(a + b for a, b in merges)]), merges

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 from probes.errors import UserError
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.pending import AHEAD, PartTask, StageParts
+from probes.execution.cluster.starts import LostStarts, lost_node
 
 FAILURES = 3  # after which a part is named, and the rest goes on
-LOSSES = 8  # of workers at a part, or of workers before they were ready: most say nothing about the part
+LOSSES = 8  # of workers at a part: most say nothing about it
 PATIENCE = 60.0  # seconds without any worker, after which it is said what is waited for
 _PAUSE = 1.0  # seconds until the driver looks around though nothing was answered
 
@@ -101,7 +102,8 @@ class Pool:
         self._workers: list[_Worker] = []
         self._calls: dict[Any, _Call] = {}  # by what Ray gives for the answer to come
         self._nodes: set[str] = set()  # that had workers
-        self._failed_starts = 0  # workers in a row that ended before they were ready
+        self._failed_starts = 0  # workers in a row that could not open a stage
+        self._lost_starts = LostStarts()
         self._since: float | None = None
 
     @property
@@ -151,6 +153,7 @@ class Pool:
                     reply = self._call(worker, "answer", function, job)
             for call, answer in self._answers(None):
                 if call.name == "answer":
+                    self._lost_starts.clear()
                     return _checked(answer, call.worker.host)
 
     def make(
@@ -264,6 +267,7 @@ class Pool:
             try:
                 answer = self._ray.get(reference)
             except self._ray.exceptions.RayActorError as error:
+                call.worker.node = call.worker.node or lost_node(error)
                 self._lose(call.worker, _reason(error), stage)
                 continue
             except self._ray.exceptions.RayError as error:
@@ -274,6 +278,8 @@ class Pool:
                 self._opened(call.worker, answer, latest=reference == call.worker.opening)
             else:
                 others.append((call, answer))
+        if not others:
+            self._lost_starts.require(self._lost_nodes)
         self._say_waiting()
         return [(call, answer) for call, answer in others if call.worker in self._workers]
 
@@ -297,6 +303,7 @@ class Pool:
             return
         device = _checked(answer, worker.host)
         self._failed_starts, worker.ready = 0, latest
+        self._lost_starts.clear()
         if self.devices and device not in self.devices and not self._mixed:
             raise UserError(
                 f"cluster: expected workers on {self.devices[0]}, like the first, got {device} on {worker.host}, whose"
@@ -316,21 +323,18 @@ class Pool:
             self._again(task, stage, stage.failures, FAILURES, str(answer))
         else:
             _checked(answer, worker.host)
+            self._lost_starts.clear()
             stage.ended = bool(stage.made(task)) or stage.ended
 
     def _lose(self, worker: _Worker, reason: str, stage: StageParts | None) -> None:
         self._end(worker)  # of one that cannot be reached the process may still be there
         self.lost.workers += 1
+        self._nodes |= {worker.node} - {None}
         node = worker.node if worker.node in self._lost_nodes() else None
         if node is not None:
             self.lost.nodes.add(node)
         elif not worker.ready:
-            self._failed_starts += 1
-            if self._failed_starts >= LOSSES:
-                raise UserError(
-                    f"cluster: expected a worker to start, lost {self._failed_starts} in a row before they were ready"
-                    f" ({reason}): look into Ray's logs, give each more memory, or use fewer workers"
-                )
+            self._lost_starts.add(worker.node, reason)
         if stage is None or not worker.parts:
             return
         self.lost.parts += len(worker.parts)

@@ -1,13 +1,16 @@
 """Who of a cluster is given which part, with workers that are played: every part once or more, whoever is lost."""
 
 import traceback
+from types import SimpleNamespace
 
 import pytest
 
 from probes.errors import UserError
 from probes.execution.cluster import pool as pool_module
+from probes.execution.cluster import starts
 from probes.execution.cluster.pending import PartTask
 from probes.execution.cluster.pool import FAILURES, LOSSES, Lost, Pool
+from probes.execution.cluster.starts import MOST
 from tests.probes.execution.cluster.fake_ray import VERSIONS, Killed, bug, played
 
 
@@ -200,14 +203,59 @@ def test_another_version_of_a_library_is_refused():
         pool.make("module:opened", "{}", tasks(3))
 
 
-def test_workers_that_do_not_start_end_the_run():
+def test_workers_that_do_not_start_end_the_run(monkeypatch):
+    monkeypatch.setattr(starts, "UNNOTICED", 0.0)
     pool = pool_on(played({"a": 1}, device=bug))
     with pytest.raises(RuntimeError, match="KeyError") as caught:
         pool.make("module:opened", "{}", tasks(3))
     assert "in a worker on there:\nTraceback" in "".join(traceback.format_exception(caught.value))
     ray = played({"a": 1}, loses=lambda ray: ray.place and ray.lose(next(iter(ray.place))))
-    with pytest.raises(UserError, match=f"lost {LOSSES} in a row before they were ready"):
+    with pytest.raises(UserError, match=f"lost {MOST} in a row before they were ready"):
         made(ray)
+
+
+def test_workers_that_are_lost_while_they_start_end_no_run_of_which_parts_are_made(monkeypatch):
+    """As on machines that are taken away one after another: the second worker never gets as far as a part."""
+    monkeypatch.setattr(starts, "UNNOTICED", 0.0)
+
+    def loses(ray):
+        for worker in [*ray.place][1:]:
+            ray.lose(worker)
+
+    ray = played({"a": 1, "b": 1}, loses=loses)
+    pool, images, failed = made(ray, 40)
+    assert (images, failed) == (120, {})
+    assert pool.lost.workers > 2 * MOST and {worker for worker, _ in ray.sent} == {1}
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_workers_of_a_machine_that_is_lost_while_they_start_end_no_run(noticed, monkeypatch):
+    """Of the machine it is heard after its workers, unless it stays: then they were lost for reasons of their own."""
+    now, killed = [0.0], []
+    monkeypatch.setattr(starts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def device(worker):
+        if "late" not in ray.machines:
+            killed.append(worker)
+            raise Killed
+        return "GPU"
+
+    def loses(ray):
+        now[0] += 1.0
+        if len(killed) == MOST + 2:
+            ray.machines.pop("a", None)
+        if noticed and now[0] == starts.UNNOTICED:
+            ray.dead.add("a")
+            ray.machines["late"] = 1
+
+    ray = played({"a": MOST}, device=device, loses=loses)
+    if noticed:
+        pool, images, failed = made(ray, 40, expected=MOST)
+        assert (images, failed) == (120, {}) and MOST + 2 <= pool.lost.workers <= 2 * MOST
+    else:
+        with pytest.raises(UserError, match=r"lost \d+ in a row before they were ready"):
+            made(ray, 40, expected=MOST)
+        assert now[0] > starts.UNNOTICED and len(killed) >= MOST + 2
 
 
 def test_no_worker_to_be_had_is_said_once(monkeypatch):
