@@ -67,9 +67,9 @@ class _Racer:
         stages.run(self._command(None))
 
     def _command(self, stage: str | None) -> Command:
-        from analysis.methods.stopping.race.looks import Entry
+        from analysis.methods.stopping.race.looks import RaceEntry
 
-        return replace(self.command, stage=stage, entry=Entry(self.parts, self.race))
+        return replace(self.command, stage=stage, entry=RaceEntry(self.parts, self.race))
 
 
 def entrants(
@@ -266,7 +266,7 @@ class _Running:
     def _leads(self, prompts: int, remaining: Iterable[int]) -> dict:
         """Draw who is left to a look, and compare every two of them."""
         from analysis.methods.stopping.race.looks import RaceLook, compared
-        from analysis.stats.elimination import Standing
+        from analysis.stats.elimination import RaceStanding
 
         parts = self.parts[prompts]
         gaps = {one: self.racers[one].draw(parts).gathered(parts) for one in remaining}
@@ -275,6 +275,6 @@ class _Running:
             for one, other in combinations(remaining, 2)
         }
         alone = {one: self.racers[one].draw(parts).at(parts) for one in remaining}
-        empty = Standing(prompts, tuple(remaining), {}, {}, "")
+        empty = RaceStanding(prompts, tuple(remaining), {}, {}, "")
         self.looks.append(RaceLook(empty, alone, leads, self.images(parts)))
         return {pair: (found.low, found.high) for pair, found in leads.items()}
