@@ -102,14 +102,17 @@ def entrants(
         raise UserError(
             f"--models: expected one configuration for all of them, got {len(configs)}: leave out one of both"
         )
-    pairs = [(configs[0], model) for model in models] or [(config, None) for config in configs]
-    names = [_PLAIN.sub("-", PurePath(model).name) for _, model in pairs if model] or _names(configs)
+    pairs = [(configs[0], model) for model in models] or [(config, "") for config in configs]
+    names = [_PLAIN.sub("-", PurePath(model).name) for model in models] or _names(configs)
     for place, name in enumerate(names):
         if name in names[:place] or name in ("", ".", ".."):
             raise UserError(f"race: expected entrants of different names, got {name!r:.60} twice: rename one")
     found = {}
     for name, (config, model) in zip(names, pairs):
-        over = {("name",): ("name", name), ("out",): ("--out", str(out / name))}
+        over: dict[tuple[str, ...], tuple[str, Any]] = {
+            ("name",): ("name", name),
+            ("out",): ("--out", str(out / name)),
+        }
         if model:
             over["model",] = ("--models", model)
         over["stop", "question"] = ("stop.question", "gap")

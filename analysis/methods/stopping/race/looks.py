@@ -96,21 +96,28 @@ class EntrantLooks(Looks):
         return parts >= self.entry.parts
 
 
-def compared(question: RaceQuestion, one: Gaps, other: Gaps, drawn: int) -> RaceLead:
+def compared(question: RaceQuestion, one: Any, other: Any, drawn: int) -> RaceLead:
     """Return by how much one entrant is ahead of another after so many prompts.
 
     Both are paired by prompt. Their words are the same: what these add to the error is that of the difference, word by
     word, so that what a word does in both models cancels.
+
+    Parameters
+    ----------
+    question : RaceQuestion
+    one, other : GapOfPrompts or SharesOfPrompts
+        Both of one kind.
+    drawn : int
+        Prompts drawn of each.
     """
     common = np.intersect1d(one.prompts[one.prompts < drawn], other.prompts[other.prompts < drawn])
     if not len(common):
         return RaceLead(np.nan, -np.inf, np.inf)
-    sides = [side.at(np.flatnonzero(np.isin(side.prompts, common))) for side in (one, other)]
-    signs = (-1, 1) if question.aim in FROM_ZERO else (-1,)
-    found = [_combined(question, *sides, sign, drawn) for sign in signs]
-    gaps = [(one.gap, one.gap) for one in found] + [None]
-    ends = [(one.low, one.high) for one in found] + [None]
-    return RaceLead(lead(gaps[0], gaps[1], question.aim)[0], *lead(ends[0], ends[1], question.aim))
+    first, second = (side.at(np.flatnonzero(np.isin(side.prompts, common))) for side in (one, other))
+    apart = _combined(question, first, second, -1, drawn)
+    both = _combined(question, first, second, 1, drawn) if question.aim in FROM_ZERO else None
+    estimate, _ = lead((apart.gap, apart.gap), both and (both.gap, both.gap), question.aim)
+    return RaceLead(estimate, *lead((apart.low, apart.high), both and (both.low, both.high), question.aim))
 
 
 def _combined(question: RaceQuestion, one: Gaps, other: Gaps, sign: int, drawn: int) -> SequentialGap:
