@@ -116,8 +116,9 @@ def compared(question: RaceQuestion, one: Any, other: Any, drawn: int) -> RaceLe
     first, second = (side.at(np.flatnonzero(np.isin(side.prompts, common))) for side in (one, other))
     apart = _combined(question, first, second, -1, drawn)
     both = _combined(question, first, second, 1, drawn) if question.aim in FROM_ZERO else None
-    estimate, _ = lead((apart.gap, apart.gap), both and (both.gap, both.gap), question.aim)
-    return RaceLead(estimate, *lead((apart.low, apart.high), both and (both.low, both.high), question.aim))
+    means, ends = ((both.gap, both.gap), (both.low, both.high)) if both else (None, None)
+    estimate, _ = lead((apart.gap, apart.gap), means, question.aim)
+    return RaceLead(estimate, *lead((apart.low, apart.high), ends, question.aim))
 
 
 def _combined(question: RaceQuestion, one: Gaps, other: Gaps, sign: int, drawn: int) -> SequentialGap:
