@@ -67,9 +67,9 @@ class _Racer:
         stages.run(self._command(None))
 
     def _command(self, stage: str | None) -> Command:
-        from analysis.methods.stopping.race.looks import Entry
+        from analysis.methods.stopping.race.looks import RaceEntry
 
-        return replace(self.command, stage=stage, entry=Entry(self.parts, self.race))
+        return replace(self.command, stage=stage, entry=RaceEntry(self.parts, self.race))
 
 
 def entrants(
@@ -102,14 +102,17 @@ def entrants(
         raise UserError(
             f"--models: expected one configuration for all of them, got {len(configs)}: leave out one of both"
         )
-    pairs = [(configs[0], model) for model in models] or [(config, None) for config in configs]
-    names = [_PLAIN.sub("-", PurePath(model).name) for _, model in pairs if model] or _names(configs)
+    pairs = [(configs[0], model) for model in models] or [(config, "") for config in configs]
+    names = [_PLAIN.sub("-", PurePath(model).name) for model in models] or _names(configs)
     for place, name in enumerate(names):
         if name in names[:place] or name in ("", ".", ".."):
             raise UserError(f"race: expected entrants of different names, got {name!r:.60} twice: rename one")
     found = {}
     for name, (config, model) in zip(names, pairs):
-        over = {("name",): ("name", name), ("out",): ("--out", str(out / name))}
+        over: dict[tuple[str, ...], tuple[str, Any]] = {
+            ("name",): ("name", name),
+            ("out",): ("--out", str(out / name)),
+        }
         if model:
             over["model",] = ("--models", model)
         over["stop", "question"] = ("stop.question", "gap")
@@ -269,7 +272,7 @@ class _Running:
     def _leads(self, prompts: int, remaining: Iterable[int]) -> dict:
         """Draw who is left to a look, and compare every two of them."""
         from analysis.methods.stopping.race.looks import RaceLook, compared
-        from analysis.stats.elimination import Standing
+        from analysis.stats.elimination import RaceStanding
 
         parts = self.parts[prompts]
         gaps = {one: self.racers[one].draw(parts).gathered(parts) for one in remaining}
@@ -278,6 +281,6 @@ class _Running:
             for one, other in combinations(remaining, 2)
         }
         alone = {one: self.racers[one].draw(parts).at(parts) for one in remaining}
-        empty = Standing(prompts, tuple(remaining), {}, {}, "")
+        empty = RaceStanding(prompts, tuple(remaining), {}, {}, "")
         self.looks.append(RaceLook(empty, alone, leads, self.images(parts)))
         return {pair: (found.low, found.high) for pair, found in leads.items()}

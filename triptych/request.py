@@ -21,7 +21,7 @@ from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
 
 if TYPE_CHECKING:
-    from analysis.methods.stopping.race.looks import Entry
+    from analysis.methods.stopping.race.looks import RaceEntry
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Command:
         List every image in the plan.
     announce : bool
         Print where the report is, at the end.
-    entry : Entry, optional
+    entry : RaceEntry, optional
         How far a race draws the run, in the place of its own question.
     """
 
@@ -57,7 +57,7 @@ class Command:
     quiet: bool = False
     samples: bool = False
     announce: bool = True
-    entry: Entry | None = None
+    entry: RaceEntry | None = None
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:

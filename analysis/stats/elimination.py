@@ -37,7 +37,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RaceStanding:
     """A race after a look.
 
     Attributes
@@ -128,7 +128,7 @@ def eliminations(
     leads: Callable[[int, tuple[int, ...]], Mapping[Pair, Bounds]],
     *,
     within: float = 0.0,
-) -> Iterator[Standing]:
+) -> Iterator[RaceStanding]:
     """Yield how a race stands after each look, until it has ended or no look is left.
 
     Parameters
@@ -155,7 +155,7 @@ def eliminations(
         remaining = tuple(one for one in remaining if one not in ahead)
         near = [max(abs(end) for end in found[pair]) < within for pair in combinations(remaining, 2)]
         ended = WON if len(remaining) == 1 else TIED if all(near) else OPEN
-        yield Standing(look, remaining, ahead, found, ended)
+        yield RaceStanding(look, remaining, ahead, found, ended)
         if ended:
             return
 
@@ -176,7 +176,7 @@ def race(
     within: float = 0.0,
     level: float = 0.95,
     reach: float | None = None,
-) -> list[Standing]:
+) -> list[RaceStanding]:
     """Return how a race stands after each of its looks, the last of them where it ended.
 
     Parameters

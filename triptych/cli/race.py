@@ -28,7 +28,11 @@ def parser() -> command_line.Parser:
     add = main.add_argument
     add("configs", nargs="+", help="triplets.yaml of each model; or of all of them, with --models")
     add(
-        "--models", nargs="+", default=[], metavar="MODEL", help="models that one configuration is drawn with"
+        "--models",
+        nargs="+",
+        default=[],
+        metavar="MODEL",
+        help="models that one configuration is drawn with (default: that of each configuration)",
     )
     add(
         "--find",

@@ -13,12 +13,12 @@ from analysis.methods.stopping.looks import Looks
 from analysis.methods.stopping.race.question import RaceQuestion
 from analysis.methods.stopping.shares import SharesOfPrompts
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.elimination import FROM_ZERO, Standing, lead
+from analysis.stats.elimination import FROM_ZERO, RaceStanding, lead
 
 Gaps = TypeVar("Gaps", GapOfPrompts, SharesOfPrompts)
 
 
-class Lead(NamedTuple):
+class RaceLead(NamedTuple):
     """By how much one entrant is ahead of another, and at least and at most; below 0 where it is behind."""
 
     estimate: float
@@ -32,31 +32,31 @@ class RaceLook:
 
     Attributes
     ----------
-    standing : Standing
+    standing : RaceStanding
         Who is left.
     gaps : mapping of int to SequentialGap or None
         Of each that was left before, for itself alone.
-    leads : mapping of (int, int) to Lead
+    leads : mapping of (int, int) to RaceLead
         Of every two of these, the lower number first.
     images : int
         Drawn of each of these by then.
     """
 
-    standing: Standing
+    standing: RaceStanding
     gaps: Mapping[int, SequentialGap | None]
-    leads: Mapping[tuple[int, int], Lead]
+    leads: Mapping[tuple[int, int], RaceLead]
     images: int
 
-    def lead(self, one: int, other: int) -> Lead:
+    def lead(self, one: int, other: int) -> RaceLead:
         """Return the lead of one entrant over another."""
         if one < other:
             return self.leads[one, other]
         estimate, low, high = self.leads[other, one]
-        return Lead(-estimate, -high, -low)
+        return RaceLead(-estimate, -high, -low)
 
 
 @dataclass(frozen=True)
-class Entry:
+class RaceEntry:
     """How far an entrant is to be drawn, and of which race it is.
 
     Attributes
@@ -77,10 +77,10 @@ class EntrantLooks(Looks):
 
     Attributes
     ----------
-    entry : Entry
+    entry : RaceEntry
     """
 
-    entry: Entry = field(default_factory=lambda: Entry(0, {}))
+    entry: RaceEntry = field(default_factory=lambda: RaceEntry(0, {}))
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps: what is asked, and the race that it is asked in."""
@@ -96,21 +96,29 @@ class EntrantLooks(Looks):
         return parts >= self.entry.parts
 
 
-def compared(question: RaceQuestion, one: Gaps, other: Gaps, drawn: int) -> Lead:
+def compared(question: RaceQuestion, one: Any, other: Any, drawn: int) -> RaceLead:
     """Return by how much one entrant is ahead of another after so many prompts, or seeds.
 
     Both are paired by prompt, or seed. Their words are the same: what these add to the error is that of the difference,
     word by word, so that what a word does in both models cancels.
+
+    Parameters
+    ----------
+    question : RaceQuestion
+    one, other : GapOfPrompts or SharesOfPrompts
+        Both of one kind.
+    drawn : int
+        Prompts, or seeds, drawn of each.
     """
     common = np.intersect1d(one.prompts[one.prompts < drawn], other.prompts[other.prompts < drawn])
     if not len(common):
-        return Lead(np.nan, -np.inf, np.inf)
-    sides = [side.at(np.flatnonzero(np.isin(side.prompts, common))) for side in (one, other)]
-    signs = (-1, 1) if question.aim in FROM_ZERO else (-1,)
-    found = [_combined(question, *sides, sign, drawn) for sign in signs]
-    gaps = [(one.gap, one.gap) for one in found] + [None]
-    ends = [(one.low, one.high) for one in found] + [None]
-    return Lead(lead(gaps[0], gaps[1], question.aim)[0], *lead(ends[0], ends[1], question.aim))
+        return RaceLead(np.nan, -np.inf, np.inf)
+    first, second = (side.at(np.flatnonzero(np.isin(side.prompts, common))) for side in (one, other))
+    apart = _combined(question, first, second, -1, drawn)
+    both = _combined(question, first, second, 1, drawn) if question.aim in FROM_ZERO else None
+    means, ends = ((both.gap, both.gap), (both.low, both.high)) if both else (None, None)
+    estimate, _ = lead((apart.gap, apart.gap), means, question.aim)
+    return RaceLead(estimate, *lead((apart.low, apart.high), ends, question.aim))
 
 
 def _combined(question: RaceQuestion, one: Gaps, other: Gaps, sign: int, drawn: int) -> SequentialGap:
