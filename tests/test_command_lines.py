@@ -48,7 +48,12 @@ MODULES = {
     ),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
-    *("lab.validate.skills.page", "lab.validate.tracing.amount", "lab.validate.tracing.coverage"),
+    *(
+        "lab.validate.skills.page",
+        "lab.validate.stopping.fresh",
+        "lab.validate.tracing.amount",
+        "lab.validate.tracing.coverage",
+    ),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
     *(f"lab.validate.tracing.{name}" for name in ("choice", "features", "frontier", "interplay")),
     *("lab.train.structures.choice", "lab.train.dit.choice", "lab.validate.tracing.dit_choice"),

@@ -12,8 +12,8 @@ HEAD = """# What word maps cost, and how near they are to DAAM's
 
 - **What it shows.** What the probe and its word maps cost in time and memory beside the bare pipeline, and how near the
   maps are to those of the package daam.
-- **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4, 2.1, XL and 3 with random weights; ratios within
-  one run on one machine.
+- **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4, 2.1, XL and 3 and of FLUX.1 with random
+  weights; ratios within one run on one machine.
 - **Made by** this command:
 
 ```bash
@@ -21,7 +21,7 @@ python -m tests.benchmarks.page > docs/validation/benchmarks.md
 ```
 
 Pipelines of the shapes of published models with random weights, so that anyone can measure anywhere: Stable Diffusion
-1.4 (`sd14`), 2.1 (`sd21`), XL (`sdxl`) and 3 medium (`sd3`). FLUX.1 can be measured, and was not yet. A
+1.4 (`sd14`), 2.1 (`sd21`), XL (`sdxl`), 3 medium (`sd3`) and FLUX.1 (`flux`). A
 ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (its 95 %
 interval) of so many repetitions. "Hooks" is the median of a draw's time over the same draw's less what was spent inside
 the hooks, which a busy machine alters less; on a CPU only. Memory is the peak over the bare pipeline's, for each image

@@ -5,7 +5,8 @@ designs, with a group-sequential one and with naive peeking, on the same data: i
 (``prompts``), of several seeds a prompt (``seeds``) and of seeds of given prompts (``given``), of vectors of words
 (``words``), of paired presence of objects (``objects``), under other questions (``questions``), and in long runs of
 benchmark models whose prompts come in random orders (``runs``). ``stakes`` compares other stakes with the project's
-own. With no part named only the page and the figure are written anew from ``stopping.json``.
+own, and ``--fresh`` reads audits of images of their own (`lab.validate.stopping.fresh`). With no part named only the
+page and the figure are written anew from ``stopping.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.question import DIRECTION, INTERVAL, OPEN
 from analysis.report.figures import files
 from lab.validate.stopping.designs import question
+from lab.validate.stopping.fresh import answered_fresh
 from lab.validate.stopping.objects import PAIR_WORLDS
 from lab.validate.stopping.page import FIGURE, draw_stopping, page
 from lab.validate.stopping.pools import MEASURES, ORDERS, configurations, path_of, replayed, stored_pool
@@ -46,8 +48,10 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-PARTS = ("prompts", "seeds", "given", "words", "questions", "objects", "runs", "stakes")
+PARTS = ("prompts", "seeds", "given", "words", "questions", "objects", "runs", "fresh", "stakes")
 SHOWN = ("toyworld-dit", "toyworld-dit-null")  # pools of which the figure shows an audit
+FRESH = "fresh"
+MEASURED = [part for part in PARTS if part != FRESH]  # what can be named
 Result = dict[str, Any]
 
 
@@ -104,7 +108,10 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add(
-        "parts", nargs="*", metavar="PART", help=f"what is measured: {', '.join(PARTS)} (none: only the page)"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"what is measured: {', '.join(MEASURED)} (none: only the page)",
     )
     add(
         "--audits",
@@ -120,6 +127,14 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar=("NAME", "RUN"),
         help="a long run, or several of other seeds, by a name of its own (default: those that are stored)",
+    )
+    add(
+        "--fresh",
+        type=command_line.file,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="audits with images of their own, as lab.validate.stopping.fresh writes them, in place of the stored",
     )
     add(
         "--configure",
@@ -140,13 +155,16 @@ def work(options: argparse.Namespace) -> None:
             print(file)
         return
     for part in options.parts:
-        if part not in PARTS:
-            raise UserError(f"command line: expected {', '.join(PARTS)}, got {part!r}: name one of them")
+        if part not in MEASURED:
+            raise UserError(f"command line: expected {', '.join(MEASURED)}, got {part!r}: name one of them")
     stored = options.out.with_suffix(".json")
     command_line.writable(options.out)
     result = json.loads(stored.read_text("utf-8")) if stored.is_file() else {"pools": {}, "rows": []}
+    if options.fresh:
+        rows = [answered_fresh(file) for file in options.fresh]
+        result["rows"] = in_order([*(row for row in result["rows"] if row["part"] != FRESH), *rows])
     if not (result["rows"] or options.parts):
-        raise UserError(f"command line: expected {', '.join(PARTS)}, or results in {stored}: name a part")
+        raise UserError(f"command line: expected {', '.join(MEASURED)}, or results in {stored}: name a part")
     for name, *runs in options.pool:
         if not runs:
             raise UserError(
@@ -159,13 +177,19 @@ def work(options: argparse.Namespace) -> None:
         for row in measured(part, result, options.audits, options.orders):
             new.append(row)
             print(f"{part}: {row['world']}", file=sys.stderr, flush=True)
-        result["rows"] = sorted([*kept, *new], key=lambda row: PARTS.index(row["part"]))
+        result["rows"] = in_order([*kept, *new])
         if part == "runs":
             result["paths"] = paths(result["pools"])
         write_bytes(stored, text_of(result).encode())
+    write_bytes(stored, text_of(result).encode())
     write_bytes(options.out, page(result).encode())
     write_bytes(options.out.with_name(f"{FIGURE}.png"), files(draw_stopping(result))[f"{FIGURE}.png"])
     print(options.out)
+
+
+def in_order(rows: Iterable[Result]) -> list[Result]:
+    """Return rows in the order of `PARTS`."""
+    return sorted(rows, key=lambda row: PARTS.index(row["part"]))
 
 
 def text_of(result: Result) -> str:

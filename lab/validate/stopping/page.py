@@ -130,7 +130,7 @@ def page(result: Result) -> str:
         "stopping",
         parts={
             (part, leaning): chosen(result, part, leaning=leaning)
-            for part in ("prompts", "seeds", "given", "words", "objects", "runs")
+            for part in ("prompts", "seeds", "given", "words", "objects", "runs", "fresh")
             for leaning in (False, True)
         },
         asked={

@@ -132,10 +132,24 @@ def unpacked(text: str) -> NDArray[np.float64]:
 
 def audits_of(pool: Mapping[str, Any], measure: str, orders: int = ORDERS, seed: int = 0) -> WordAudits:
     """Return audits of a pool, each of all its prompts in a random order of its own."""
-    near, words = unpacked(pool["near"][measure]), SideWords(**pool["words"])
+    near = unpacked(pool["near"][measure])
     rng = np.random.default_rng([seed, 1300])
     places = np.array([rng.permutation(near.shape[1]) for _ in range(orders)]).T
-    ordered = dict(zip(pairs_of(words), near[:, places]))
+    return word_audits(near[:, places], SideWords(**pool["words"]), measure)
+
+
+def word_audits(near: NDArray[np.float64], words: SideWords, measure: str) -> WordAudits:
+    """Return audits by how near their words are to each other.
+
+    Parameters
+    ----------
+    near : ndarray, shape (n_pairs, n_prompts, n_audits)
+        Of the pairs of `pairs_of`.
+    words : SideWords
+    measure : str
+        A key of `MEASURES`.
+    """
+    ordered = dict(zip(pairs_of(words), near))
     sides = tuple(
         np.array([[ordered[own, name] for name in side] for own in words.reference])
         for side in (words.first, words.second)
@@ -163,14 +177,25 @@ def replayed(name: str, pool: Mapping[str, Any], measure: str, orders: int = ORD
         leans; ``pool`` that gap in either case.
     """
     audits = audits_of(pool, measure, orders)
-    gap, delta = float(audits.values[:, 0].mean()), definition(MEASURES[measure]).least_delta
-    truth = 0.0 if pool["model"].endswith(NULL) else gap
+    return {"part": "runs", "world": name, **answered(audits, measure, null=pool["model"].endswith(NULL))}
+
+
+def answered(audits: WordAudits, measure: str, *, null: bool) -> dict[str, Any]:
+    """Return how each design answers in audits of a benchmark model, and what the truth is.
+
+    Parameters
+    ----------
+    audits : WordAudits
+    measure : str
+    null : bool
+        Whether no word leans in the model. Otherwise the truth is the mean gap of all that was drawn.
+    """
+    gap, delta = float(audits.values.mean()), definition(MEASURES[measure]).least_delta
+    truth = 0.0 if null else gap
     designs = rows([decided(audits, delta, truth, most=len(audits.values))], truth, delta)
-    sd = float(audits.values[:, 0].std(ddof=1))
-    words = sum(map(len, pool["words"].values()))
+    sd = float(audits.values.std(ddof=1))
+    words = sum(audits.sides[0].shape[:2]) + audits.sides[1].shape[1]
     return {
-        "part": "runs",
-        "world": name,
         "measure": measure,
         "truth": round(truth, 5),
         "pool": round(gap, 5),
