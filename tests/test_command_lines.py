@@ -44,7 +44,7 @@ MODULES = {
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(
         f"lab.validate.{room}.__main__"
-        for room in ("dalleval", "gep", "skills", "skin_tone", "stopping", "tracing")
+        for room in ("dalleval", "gep", "human_checks", "skills", "skin_tone", "stopping", "tracing")
     ),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
@@ -312,6 +312,10 @@ BAD = [
     ("triptych human-check", "sample {bare} --out {empty} --objects -1", "--objects: "),
     ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
     ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
+    ("triptych human-check", "sample {bare} --out {empty} --width 0.1", "--width: "),
+    ("triptych human-check", "sample {bare} --out {empty} --after {empty}/l.csv --width 2", "--width: "),
+    ("lab.validate.human_checks.__main__", "--simulations 1", "--simulations: "),
+    ("lab.validate.human_checks.__main__", "--out {empty}/page.md", "expected results in {empty}/page.json"),
     ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
     (
