@@ -65,6 +65,7 @@ SLOW = {
     "docs/how_to/decoding.md": "probes of every site and step",
     "docs/how_to/diffusion_transformers.md": "a whole run of a tiny Stable Diffusion 3",
     "docs/how_to/mitigation.md": "two whole runs",
+    "docs/how_to/racing.md": "two races",
     "docs/how_to/shards.md": "several shards of a run",
     "docs/how_to/sparse_autoencoders.md": "a run and a training",
     "docs/how_to/trace.md": "two traces",
