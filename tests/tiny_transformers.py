@@ -52,7 +52,9 @@ prompts. <Prompt Start>
 """.split()  # noqa: SIM905  (a paragraph is easier to keep than a list)
 
 # Sana's instruction before each prompt, for the same reason.
-INSTRUCTION = inspect.signature(diffusers.SanaPipeline.__call__).parameters["complex_human_instruction"].default
+INSTRUCTION = (
+    inspect.signature(diffusers.SanaPipeline.__call__).parameters["complex_human_instruction"].default
+)
 INSTRUCTION_WORDS = list(dict.fromkeys(re.findall(r"[A-Za-z]+", " ".join(INSTRUCTION))))
 
 # Qwen-Image drops the first 34 tokens of its template: as many as these words give when each is one token.
