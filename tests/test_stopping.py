@@ -38,12 +38,19 @@ def yaml_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stopped(yaml_file, tmp_path_factory):
-    """A run that was drawn by one process without disturbance, up to its report."""
+def counted(yaml_file, tmp_path_factory):
+    """A run that was drawn by one process without disturbance, up to its report, and how many moments it may end at."""
     path = tmp_path_factory.mktemp("runs") / "stopped"
-    for stage in ("generate", "measure", "report"):
+    with dying() as counter:
+        assert run_here(yaml_file, path, "--stage", "generate", "--workers", 1) == 0
+    for stage in ("measure", "report"):
         assert run_here(yaml_file, path, "--stage", stage, "--workers", 1) == 0
-    return path
+    return path, counter.seen
+
+
+@pytest.fixture(scope="module")
+def stopped(counted):
+    return counted[0]
 
 
 def test_it_stops_at_the_first_look_that_answers(stopped):
@@ -84,24 +91,15 @@ def test_more_processes_draw_the_same(workers, yaml_file, stopped, tmp_path):
     assert record(tmp_path / "run")["parts"] == record(stopped)["parts"]
 
 
-@pytest.fixture(scope="module")
-def whole(yaml_file, tmp_path_factory):
-    """A run that is drawn without an end in between, and how many moments it may end at."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    with dying() as counter:
-        assert run_here(yaml_file, path, "--stage", "generate", "--workers", 1) == 0
-    return path, counter.seen
-
-
 @pytest.mark.parametrize(
     "share", [0.6, *(pytest.param(n / 20, marks=pytest.mark.slow) for n in range(1, 20) if n != 12)]
 )
-def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, whole, stopped, tmp_path):
-    line, (path, moments) = ("--stage", "generate", "--workers", 1), whole
+def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, counted, tmp_path):
+    line, (stopped, moments) = ("--stage", "generate", "--workers", 1), counted
     with dying(int(moments * share)), pytest.raises(Death):
         run_here(yaml_file, tmp_path / "run", *line)
     assert run_here(yaml_file, tmp_path / "run", *line) == 0
-    assert stored(tmp_path / "run") == stored(path)
+    assert stored(tmp_path / "run") == drawn(stopped)
     for name in ("images", "parts", "stopping"):
         assert record(tmp_path / "run")[name] == record(stopped)[name]
 

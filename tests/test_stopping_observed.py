@@ -42,12 +42,18 @@ def yaml_file(asked, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stopped(yaml_file, tmp_path_factory):
-    """A run that was drawn by one process without disturbance, up to its tables."""
+def counted(yaml_file, tmp_path_factory):
+    """A run that was drawn by one process without disturbance, up to its tables, and how many moments it may end at."""
     path = tmp_path_factory.mktemp("runs") / "stopped"
-    for stage in ("generate", "measure"):
-        assert run_here(yaml_file, path, "--stage", stage, "--workers", 1) == 0
-    return path
+    with dying() as counter:
+        assert run_here(yaml_file, path, "--stage", "generate", "--workers", 1) == 0
+    assert run_here(yaml_file, path, "--stage", "measure", "--workers", 1) == 0
+    return path, counter.seen
+
+
+@pytest.fixture(scope="module")
+def stopped(counted):
+    return counted[0]
 
 
 def parts(path, kind):
@@ -120,15 +126,6 @@ def test_it_can_be_begun_anew(yaml_file, stopped, tmp_path):
     assert stored(tmp_path / "run") == drawn(stopped)
 
 
-@pytest.fixture(scope="module")
-def whole(yaml_file, tmp_path_factory):
-    """A run that is drawn without an end in between, and how many moments it may end at."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    with dying() as counter:
-        assert run_here(yaml_file, path, "--stage", "generate", "--workers", 1) == 0
-    return path, counter.seen
-
-
 @pytest.mark.parametrize(
     ("asked", "share"),
     [
@@ -138,12 +135,12 @@ def whole(yaml_file, tmp_path_factory):
     ],
     indirect=["asked"],
 )
-def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, whole, stopped, tmp_path):
-    line, (path, moments) = ("--stage", "generate", "--workers", 1), whole
+def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, counted, tmp_path):
+    line, (stopped, moments) = ("--stage", "generate", "--workers", 1), counted
     with dying(int(moments * share)), pytest.raises(Death):
         run_here(yaml_file, tmp_path / "run", *line)
     assert run_here(yaml_file, tmp_path / "run", *line) == 0
-    assert stored(tmp_path / "run") == stored(path) == drawn(stopped)
+    assert stored(tmp_path / "run") == drawn(stopped)
     for name in ("images", "parts", "kinds", "stopping"):
         assert record(tmp_path / "run")[name] == record(stopped)[name]
 
