@@ -2,7 +2,6 @@
 
 import gc
 import os
-from collections import Counter
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
@@ -15,9 +14,8 @@ os.environ["MPLBACKEND"] = "Agg"  # also where a notebook's terminal sets anothe
 import pytest
 
 THREADS = int(os.environ["OMP_NUM_THREADS"].split(",")[0])
-# What takes the longest goes first: by what the last run of all tests in this folder took, before one by this list.
-# Processes that take a file at a time are done together only if no long one is left for the end; pytest-xdist's order,
-# which `--no-loadscope-reorder` forgoes, would leave there what has few tests.
+# What takes the longest goes first. Processes that take a file at a time are done together only if no long one is left
+# for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests.
 LONGEST = (
     "tests/test_same_bytes.py",
     "tests/test_notebooks.py",
@@ -30,6 +28,9 @@ LONGEST = (
     "tests/probes/config/test_fuzz.py",
     "tests/test_stopping_observed.py",
     "tests/test_stopping.py",
+    "tests/test_race.py",
+    "tests/test_stopping_seeds.py",
+    "tests/test_stopping_asked.py",
     "tests/test_skills_images.py",
     "tests/test_contributing.py",
     "tests/test_faults.py",
@@ -49,8 +50,6 @@ LONGEST = (
     "tests/hooks/test_cases.py",
     "tests/hooks/architectures/test_transformer.py",
 )
-SECONDS = "triptych/seconds"  # in pytest's cache, by file
-taken: Counter[str] = Counter()
 
 
 def pytest_configure() -> None:
@@ -65,33 +64,10 @@ def pytest_configure() -> None:
         os.sched_setaffinity(0, cores[number::processes] or cores)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put first the files that took the longest when all were last run here; before that, those of `LONGEST`."""
-    cache = getattr(config, "cache", None)  # there is none without pytest's plugin for it
-    took = cache.get(SECONDS, {}) if cache else {}
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files of `LONGEST` first."""
     place = {file: number for number, file in enumerate(LONGEST)}
-
-    def key(item: pytest.Item) -> tuple[float, int]:
-        file = item.nodeid.split("::")[0]
-        return -took.get(file, 0.0), place.get(file, len(place))
-
-    items.sort(key=key)
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up what each file takes, its fixtures included."""
-    taken[report.nodeid.split("::")[0]] += report.duration
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep what the files took, where all were run: in the process that the others report to."""
-    config, cache = session.config, getattr(session.config, "cache", None)
-    options = config.option
-    chosen = options.keyword or options.collectonly or "not slow" not in options.markexpr
-    chosen = chosen or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not session.shouldfail
-    if cache and ended and not chosen and not os.environ.get("PYTEST_XDIST_WORKER"):
-        cache.set(SECONDS, {file: round(seconds, 1) for file, seconds in taken.items()})
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
 
 
 def pytest_collection_finish() -> None:
