@@ -53,8 +53,8 @@ def parser() -> command_line.Parser:
         type=Path,
         default=[],
         metavar="LABELS",
-        help="CSV files with all labels so far: other images are shown, and of each the questions whose answers narrow the"
-        " intervals most, each with its chance (default: none)",
+        help="CSV files with all labels so far: other images are shown, and of each the questions whose answers narrow"
+        " the intervals most, each with its chance (default: none)",
     )
     sheet.add_argument(
         "--width",
