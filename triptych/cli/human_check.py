@@ -54,8 +54,8 @@ def parser() -> command_line.Parser:
         type=Path,
         default=[],
         metavar="LABELS",
-        help="CSV files with all labels so far: other images, and the questions about them that narrow the intervals most"
-        " (default: a first sheet)",
+        help="CSV files with all labels so far: other images, and the questions about them that narrow the intervals"
+        " most (default: a first sheet)",
     )
     sheet.add_argument(
         "--width",
