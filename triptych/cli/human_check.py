@@ -2,7 +2,8 @@
 
 Of a run whose prompts ask for skills they check what the skill is: the object, its number, the relation.
 
-``sample`` writes a page that opens in any browser, without network; its button exports a CSV file.
+``sample`` writes a page that opens in any browser, without network; its button exports a CSV file. With ``--after`` the
+page follows from the labels so far.
 ``agreement`` reads one or more of these back and says how far the detector saw what people see, for each indicator.
 """
 
@@ -53,15 +54,15 @@ def parser() -> command_line.Parser:
         type=Path,
         default=[],
         metavar="LABELS",
-        help="CSV files with all labels so far: other images are shown, and of each the questions whose answers narrow"
-        " the intervals most, each with its chance (default: none)",
+        help="CSV files with all labels so far: other images, and the questions about them that narrow the intervals"
+        " most (default: a first sheet)",
     )
     sheet.add_argument(
         "--width",
         type=command_line.number(0, 1, ends=False),
         metavar="W",
         help="with --after: write no sheet where the intervals of recall and precision of all objects, or of their"
-        " differences, are narrower than this already",
+        " differences, are narrower than this already (default: always write one)",
     )
     sheet.add_out(what="folder for sheet.html", required=True)
     text = "compare people's answers with the detector's, and store them in the run"
