@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,7 +92,8 @@ def sample_next(
         labels_of(run, files),
         run.config.measure.level,
     )
-    draws, sides = whole_draws(samples, names), {"indicators": names, "contrasts": contrasts(run.config)}
+    draws = whole_draws(samples, names)
+    sides: dict[str, Any] = {"indicators": names, "contrasts": contrasts(run.config)}
     expected = expected_squares(draws, *tables, items, **sides, extra=options.extra)
     begun = unfinished(samples, items, names, options.images)
     missing = begun["sample_id"].nunique()

@@ -101,7 +101,9 @@ def expected_squares(
     place, shape = (cells["number"].to_numpy(), group), (len(draws), len(sides))
     asked = cells.groupby(["number", "ask"], sort=True)
     question, count = asked.ngroup().to_numpy(), asked.ngroups
-    figures, squares, of_questions = [], [], []
+    figures: list[tuple[str, str]] = []
+    squares: list[NDArray[np.float64]] = []
+    of_questions: list[NDArray[np.float64]] = []
     for quantity in QUANTITIES:
         of = there if quantity == "recall" else detected
         totals = np.maximum(_sums(place, share * of, shape).sum(axis=0), 1e-9)
