@@ -64,7 +64,8 @@ def test_it_stops_where_what_was_seen_answers(asked, stopped):
     assert 6 < prompts < len(CONTEXTS)
     assert len(run.parts(KIND[asked])) == run.meta["kinds"][KIND[asked]] == prompts // EACH
     last = table.iloc[-1]
-    assert (last["measure"], last["metric"], last["n_left_out"]) == (asked, "slacks", 0)
+    counted = {"attribute": "slacks", "question": "slacks: yes"}[asked]
+    assert (last["measure"], last["metric"], last["n_left_out"]) == (asked, counted, 0)
     assert run.meta["stopping"]["within"] == {"attribute": 0.5, "question": 0.1}[asked]
 
 
