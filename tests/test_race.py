@@ -218,6 +218,41 @@ def test_entrants_that_differ_in_more_than_their_model_are_refused(over, said, t
     assert not (tmp_path / "race").exists()
 
 
+SEEDS = 18
+
+
+def test_prompts_race_over_their_seeds_one_by_one(tmp_path, capsys, only_drawn):
+    """Each entrant has a prompt of its own; leads are those of differences seed by seed."""
+    over = {"seeds": {"count": SEEDS}, "sampler": {"steps": 1, "noise": "shared"}}
+    texts = {"sitting": ["a {person} sitting at a table"], "dog": ["a {person} with a dog in the park"]}
+    files = [changed(tmp_path, name, prompts=prompts, **over) for name, prompts in texts.items()]
+    line = ["race", *map(str, files), "--out", str(tmp_path / "race"), "--find", "masculine", "--quiet"]
+    assert main(line) == 0
+    assert f"of at most {SEEDS}" in (said := capsys.readouterr().out) and " seeds" in said
+    row = table_of(tmp_path / "race").iloc[-1]
+    gaps = []
+    for name in (row["entrant"], row["rival"]):
+        table = Run.open(tmp_path / "race" / name).captures()
+        table = table.assign(near=table["latent.final:cosine"].str[0])
+        near = table.pivot(index="seed", columns=["first", "second"], values="near")
+        near.columns = ["-".join(sorted(pair)) for pair in near.columns]
+        gaps.append((near["masculine-neutral"] - near["feminine-neutral"]).iloc[: row["n_prompts"]])
+    assert row["lead"] == pytest.approx((gaps[0] - gaps[1]).mean(), abs=1e-6)
+    page = (tmp_path / "race" / "race.html").read_text()
+    assert "compared seed by seed" in page and "about the prompts of these entrants" in page
+    more = changed(
+        tmp_path, "two", prompts=[*texts["dog"], *texts["sitting"]], stop={"over": "seeds"}, **over
+    )
+    line[1:3] = [
+        str(more),
+        str(changed(tmp_path, "one", prompts=texts["dog"], stop={"over": "seeds"}, **over)),
+    ]
+    assert main([*line[:4], str(tmp_path / "other"), "--quiet"]) == 2
+    assert (
+        "number of prompts: expected the same of all entrants, got 2 of two and 1" in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -1,4 +1,4 @@
-"""``triptych race A.yaml B.yaml``: which of several models leans most, drawing no more of those that are behind."""
+"""``triptych race A.yaml B.yaml``: which of several models leans most; those that are behind are drawn no further."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = command_line.Parser(
         prog="triptych race",
-        description="Draw several models on the same prompts, part by part, and leave out those that are surely behind"
-        " another, until one is left or those that are left are as good as equal. Each is a run in a folder of its own;"
-        " beside them stand race.html and the table race.",
+        description="Draw several models on the same prompts, or several prompts over the same seeds, part by part, and"
+        " leave out those that are surely behind another, until one is left or those that are left are as good as"
+        " equal. Each is a run in a folder of its own; beside them stand race.html and the table race.",
         examples={
             "triptych race triplets.yaml --models toyworld toyworld-null --find most": "who leans most, either way",
             "triptych race sd15.yaml sdxl.yaml --find masculine": "who leans most towards masculine prompts",

@@ -1,4 +1,4 @@
-"""What a race asks, of which models, and in words."""
+"""What a race asks, of which entrants, and in words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from probes.errors import UserError, nearest
 from probes.runs.identity import drawn_fields
 
 MOST, LEAST = "most", "least"
-_SAME = ("prompts", "limit", "seeds", "indicators", "reference", "contrasts")
+_SAME = ("seeds", "indicators", "reference", "contrasts")
+_SAME_PROMPTS = ("prompts", "limit")  # unless seeds are drawn: then each entrant has prompts of its own
 _SAME_WITHIN = (("sampler", "noise"), ("generate", "part_triplets"))
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """One of the models of a race.
+    """One of the models of a race, or of the prompts of a race over seeds.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Entrant:
 
 @dataclass(frozen=True)
 class RaceQuestion:
-    """A question to several models, as it is registered before the first image.
+    """A question to several models, or about several prompts, as it is registered before the first image.
 
     Attributes
     ----------
@@ -129,9 +130,10 @@ class RaceQuestion:
 
 
 def _require_same(first: str, one: Config, name: str, other: Config) -> None:
-    """Refuse configurations whose images cannot be held against each other prompt by prompt."""
+    """Refuse configurations whose images cannot be held against each other prompt by prompt, or seed by seed."""
     sides = [config.resolved() for config in (one, other)]
-    for section, field in (*(("", field) for field in _SAME), *_SAME_WITHIN):
+    prompts = () if one.stops_over == other.stops_over == "seeds" else _SAME_PROMPTS
+    for section, field in (*(("", field) for field in (*prompts, *_SAME)), *_SAME_WITHIN):
         own, theirs = ((side[section] if section else side).get(field) for side in sides)
         if own != theirs:
             raise _unequal(first, name, f"{section}.{field}".lstrip("."), own, theirs)
@@ -141,7 +143,10 @@ def _differing(one: StopQuestion, other: StopQuestion) -> tuple[str, Any, Any] |
     """The first field of a question that differs, with both values."""
     sides = [asdict(question) for question in (one, other)]
     name = next((name for name in sides[0] if sides[0][name] != sides[1][name]), None)
-    return None if name is None else (f"stop ({name})", sides[0][name], sides[1][name])
+    if name is None:
+        return None
+    field = "number of prompts" if name == "given" else f"stop ({name})"
+    return field, sides[0][name], sides[1][name]
 
 
 def _unequal(first: str, name: str, field: str, own: Any, theirs: Any) -> UserError:

@@ -14,7 +14,6 @@ from analysis.methods.stopping.race.columns import LEFT, race_table
 from analysis.methods.stopping.race.figures import draw_race
 from analysis.methods.stopping.race.looks import RaceLook
 from analysis.methods.stopping.race.question import RaceQuestion
-from analysis.methods.stopping.wording import given_text
 from analysis.report.environment import environment
 from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.format import amount, counted, listed, with_interval
@@ -109,7 +108,6 @@ class Race:
                 race=self,
                 question=self.question,
                 about=self.question.about(self.reference, self.question.asked.shown),
-                about_prompts=given_text(self.question.asked) if self.question.asked.given else "",
                 digits=self.question.asked.shown.digits,
                 sha256=self.question.record()["sha256"][:12],
                 entrants=self._last(),
