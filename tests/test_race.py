@@ -229,6 +229,7 @@ def test_prompts_race_over_their_seeds_one_by_one(tmp_path, capsys, only_drawn):
     line = ["race", *map(str, files), "--out", str(tmp_path / "race"), "--find", "masculine", "--quiet"]
     assert main(line) == 0
     assert f"of at most {SEEDS}" in (said := capsys.readouterr().out) and " seeds" in said
+    assert "these words and prompts alone" in said
     row = table_of(tmp_path / "race").iloc[-1]
     gaps = []
     for name in (row["entrant"], row["rival"]):

@@ -78,7 +78,9 @@ class Race:
         """The answer, in words."""
         asked, metric = self.question.asked, self.question.asked.shown
         so_many = f"{counted(self.looks[-1].standing.look, asked.unit)} of at most {asked.most:,}"
-        alone = " (of these words alone)" if self.of_these_words else ""
+        these = ["words"] if self.of_these_words else []
+        these += ["prompts"] if asked.given else []
+        alone = f" (of these {' and '.join(these)} alone)" if these else ""
         if self.ended == WON:
             row = next(row for row in self._last() if row["state"] == WON)
             ahead = with_interval(row["lead"], row["lead_low"], row["lead_high"], metric.digits, True)
