@@ -218,7 +218,7 @@ def _score_width(
 
 
 def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> float:
-    """Return about the width of the score's interval from the labels without predictions; NaN where there is none."""
+    """Return the approximate width of the score's interval from labels alone; NaN where there are none."""
     there = estimate.reason == ""
     return _score_width(estimate, there, estimate.labels_alone[there] ** 2, level) if there.any() else np.nan
 

@@ -114,7 +114,7 @@ def _runs(words: Sequence[str], blocked: set[int]) -> list[list[str]]:
 
 
 def uncollected(make: Made) -> Made:
-    """Return a function during which Python looks for no garbage.
+    """Return a function that runs with garbage collection turned off.
 
     A plan is millions of tuples, none of them in a circle: to go through all of them again and again takes a sixth of
     the time.

@@ -67,7 +67,7 @@ def _stamps(files: Sequence[Path]) -> list[Stamp] | None:
 
 
 def stamp(file: Path) -> Stamp | None:
-    """Return what tells a file from what it may become; None where it cannot be told."""
+    """Return path, modification time (ns) and size of a file, by which changes show; None if missing or not local."""
     if isinstance(file, ObjectPath):
         return None
     try:

@@ -54,7 +54,7 @@ def section(tables: Tables, config: Config) -> dict[str, Any]:
 
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
-    """Return the columns of Table 19 that a run holds as LaTeX, a row all images and one each word."""
+    """Yield the columns of Table 19 that a run holds as LaTeX: one row for all images, and one for each word."""
     tables = read_alignment(run) or {}
     cells: dict[tuple[str, str], str] = {}
     captions, retrieval, quality = (

@@ -29,7 +29,7 @@ class Detector(Protocol):
     limit: int
 
     def same_images(self) -> AbstractContextManager[None]:
-        """While it lasts, all images are those of its first call, so what is computed of them may be kept."""
+        """Return a context in which every call has the same images, so that their features are computed once."""
         ...
 
     def ground(
