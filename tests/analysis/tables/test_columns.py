@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.methods.stopping.race.columns import COLUMNS as RACE_COLUMNS
 from analysis.tables.columns import HEAD, TYPES, columns_of
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
@@ -54,12 +55,11 @@ def test_no_description_is_of_a_column_that_is_not_there(path):
         if path.parent.name == "tables"
         else list(TABLES)
     )
+    there = {name: (*TABLES[name].columns, *TABLES[name].optional) for name in TABLES}
+    there["race"] = RACE_COLUMNS  # which no run has: it stands beside those of its entrants
     for table, column in keys:
         names = of_folder if table == "*" else [table]
-        assert any(column in (*TABLES[name].columns, *TABLES[name].optional) for name in names), (
-            table,
-            column,
-        )
+        assert any(column in there[name] for name in names), (table, column)
 
 
 def test_columns_hold_what_their_description_says(run):
