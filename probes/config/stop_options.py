@@ -14,9 +14,7 @@ from probes.config.checks import FEWEST
 from probes.config.question_options import READERS, Key
 from probes.config.types import Positive, Section, Seed, Word, fail, option
 
-WITHIN_SHARES = (
-    0.1  # difference of shares of images, or of probabilities, that would matter where none is stated
-)
+WITHIN_SHARES = 0.1  # difference of shares or of probabilities that would matter, where none is stated
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from probes import command_line
 
 if TYPE_CHECKING:
-    from probes.models.inventory import RaceEntry
+    from probes.models.inventory import Entry
 
 
 def parser() -> command_line.Parser:
@@ -22,7 +22,7 @@ def parser() -> command_line.Parser:
     )
 
 
-def section(title: str, entries: Sequence[RaceEntry]) -> str:
+def section(title: str, entries: Sequence[Entry]) -> str:
     """Return a title and a line for each entry: its name, how far it was tested, and what it is."""
     name, tested = (max(len(getattr(entry, field)) for entry in entries) for field in ("name", "tested"))
     lines = [f"  {entry.name:<{name}}  {entry.tested:<{tested}}  {entry.about}" for entry in entries]

@@ -209,9 +209,8 @@ class _Layout:
         samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
         of_triplet = {place.triplet: place.profession for place in places(config)}
         samples = samples[samples["triplet"].isin(list(of_triplet))]
-        planned = (
-            config.images is None and REGISTERED not in run.meta
-        )  # one that stops draws as many as it takes
+        # a run that stops draws as many seeds as it takes
+        planned = config.images is None and REGISTERED not in run.meta
         draws = _draws(of_triplet, config.seeds if planned else None, samples)
         width = max((len(one) for one in draws.values()), default=0)
         shape = (len(self.professions), len(self.words), width)

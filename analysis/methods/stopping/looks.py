@@ -68,7 +68,7 @@ def registered(run: Run, config: Config, *, racing: bool = False) -> StopQuestio
         )
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
-        if name := next((name for name in now if name in before and now[name] != there[name]), None):
+        if name := next((name for name in now if now[name] != there[name]), None):
             raise another_run(run, f"the registered question's {name}", there[name], now[name])
     return question
 

@@ -27,7 +27,7 @@ def render_sheet(
     ----------
     questions : DataFrame
         Of `analysis.studies.human_check.check.choose_questions`, or of
-        `analysis.studies.human_check.next_sheet.next_questions`, whose ``chance`` is exported too.
+        `analysis.studies.human_check.next_sheet.sheet_of`, whose ``chance`` is exported too.
     images : mapping of str to Image
         By ``sample_id``.
     name : str

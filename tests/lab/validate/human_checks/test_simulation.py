@@ -1,5 +1,6 @@
 """Simulated human checks: what is gathered of them is what a run gathers, and the page is that of what is stored."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from analysis.studies.human_check.check import choose_questions, labelled_items
 from lab.validate.human_checks.__main__ import page
 from lab.validate.human_checks.simulation import ALL_ASKED, EXTRA, answers, check_rows, items_of, unweighted
-from lab.validate.human_checks.worlds import OBJECTS, SIDES, WORLDS, CheckWorld, draw_run
+from lab.validate.human_checks.worlds import OBJECTS, SIDES, WORLDS, CheckWorld, draw_run, names
 from tests.small_run import ROOT
 
 SMALL = CheckWorld("small", prompts=12, errs=0.2, factor=2.0, images=18)
@@ -34,18 +35,27 @@ def test_answers_are_joined_with_detections_as_those_of_a_run_are():
     assert {*of_run["asked"]} == {"prompt", "found", "other"}
 
 
-def test_people_see_what_is_there_and_leave_out_as_many_images_as_the_world_says():
+def errs(run, sample_id):
+    """Whether the detector errs on an image."""
+    unit, side = map(int, sample_id.split("-"))
+    return bool((run.there[unit, side] != run.detected[unit, side]).any())
+
+
+def test_people_see_what_is_there():
     run, asked, labels = some_answers()
     assert len(labels) == len(asked)
-    seen = dict(zip(zip(labels["sample_id"], labels["object"]), labels["present"]))
-    unit, side, thing = np.argwhere(run.there)[0]
-    name = "person" if thing == 0 else f"object {thing:02d}"
-    assert seen.get((f"{unit}-{side}", name), "yes") == "yes"
-    _, _, fewer = some_answers(CheckWorld("skipping", prompts=12, errs=0.2, images=18, skipped=1.0))
-    image = fewer["sample_id"].iloc[0].split("-")
-    unit, side = map(int, image)
-    skipping, *_ = some_answers(CheckWorld("skipping", prompts=12, errs=0.2, images=18, skipped=1.0))
-    assert (skipping.there[unit, side] == skipping.detected[unit, side]).all()
+    place = {name: number for number, name in enumerate(names())}
+    cells = [
+        (*map(int, one.split("-")), place[what]) for one, what in zip(labels["sample_id"], labels["object"])
+    ]
+    assert labels["present"].tolist() == ["yes" if run.there[cell] else "no" for cell in cells]
+    assert {*labels["present"]} == {"yes", "no"}
+
+
+def test_people_leave_out_images_with_an_error_as_often_as_the_world_says():
+    run, asked, labels = some_answers(dataclasses.replace(SMALL, skipped=1.0))
+    wrong = {one for one in asked["sample_id"] if errs(run, one)}
+    assert wrong and {*labels["sample_id"]} == {*asked["sample_id"]} - wrong
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
