@@ -27,7 +27,6 @@ OUTSIDE = {
     "lab/pages/sites.py",
     "lab/pages/tables.py",
     "lab/pages/metric_list.py",
-    "lab/pages/errors.py",
     "lab/pages/mitigation.py",
     "lab/pages/configuration.py",
     "lab/pages/command_line.py",
@@ -44,20 +43,20 @@ MODULES = {
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(
         f"lab.validate.{room}.__main__"
-        for room in ("dalleval", "gep", "human_checks", "skills", "skin_tone", "stopping", "tracing")
+        for room in ("dalleval", "gep", "human_checks", "skills", "skin_tone", "tracing")
     ),
-    *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
+    *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
+    *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *(
         "lab.validate.skills.page",
-        "lab.validate.stopping.fresh",
         "lab.validate.tracing.amount",
         "lab.validate.tracing.coverage",
     ),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
     *(f"lab.validate.tracing.{name}" for name in ("choice", "features", "frontier", "interplay")),
     *("lab.train.structures.choice", "lab.train.dit.choice", "lab.validate.tracing.dit_choice"),
-    *("lab.pages.report_picture", "lab.pages.not_run", "lab.validate.alignment", "lab.papers.uce"),
+    *("lab.pages.report_picture", "lab.validate.alignment", "lab.papers.uce"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }
 

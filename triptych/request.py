@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes.config.messages import naming
 from probes.config.schema import Config, Trace
@@ -19,9 +19,6 @@ from probes.prompts.source import LoadedPrompts
 from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
-
-if TYPE_CHECKING:
-    from analysis.methods.stopping.race.looks import RaceEntry
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,6 @@ class Command:
         List every image in the plan.
     announce : bool
         Print where the report is, at the end.
-    entry : RaceEntry, optional
-        How far a race draws the run, in the place of its own question.
     """
 
     config: str | Config | Mapping[str, Any]
@@ -57,7 +52,6 @@ class Command:
     quiet: bool = False
     samples: bool = False
     announce: bool = True
-    entry: RaceEntry | None = None
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:

@@ -265,30 +265,15 @@ class _Work:
 
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
-            if looks:
-                looks.end()
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def looks(self) -> Looks:
         """Who looks at the run after each part, with its question."""
         from analysis.methods.stopping.looks import Looks, registered
-        from analysis.observe.early import EarlyObserver, required
 
-        config, entry = self.plan.config, self.request.command.entry
         before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        question = registered(before, config, racing=entry is not None)
-        if name := question.observer:
-            required(config, name)
-        early = None
-        if name:
-            sentences = question.seen is not None and question.seen.embeds_sentences
-            early = EarlyObserver(self.run, name, sentences=sentences)
-        if entry is not None:
-            from analysis.methods.stopping.race.looks import EntrantLooks
-
-            return EntrantLooks(self.run, config, question, early, entry=entry)
-        return Looks(self.run, config, question, early)
+        return Looks(self.run, self.plan.config, registered(before, self.plan.config))
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""

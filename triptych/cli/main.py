@@ -31,12 +31,6 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
             "trace", "triptych.cli.trace", "activation patching: which site makes the difference", **_STAGED
         ),
         CommandRow("report", "triptych.cli.report", "the report of a measured run anew", **_STAGED),
-        CommandRow(
-            "race",
-            "triptych.cli.race",
-            "which of several models leans most, or least: those behind are drawn no further",
-            **_STAGED,
-        ),
         CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
     ),
     "of measured runs": (
@@ -77,6 +71,9 @@ EXAMPLES = {
     "triptych run triplets.yaml": "`triptych triplets.yaml` is the same; ends with where the report is",
     "triptych compare --help": "each command has a help of its own",
 }
+
+# Commands that version 0.3 removed, and what to do instead; to go with the next release.
+REMOVED = {"race": "removed in 0.3; run each model and put them side by side with `triptych compare`"}
 
 
 def front() -> command_line.Parser:
@@ -126,8 +123,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in COMMANDS:
         return command(arguments[0])(arguments[1:])
     close = difflib.get_close_matches(arguments[0], COMMANDS, 1)
-    if close and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
-        line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
+    remedy = REMOVED.get(arguments[0]) or (f"did you mean {close[0]}?" if close else "")
+    if remedy and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
+        line = f"command line: expected a command or a configuration, got {arguments[0]!r}: {remedy}"
         print(one_line(line), file=sys.stderr)
         return 2
     return command("run")(arguments)
