@@ -41,10 +41,7 @@ MODULES = {
     *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
-    *(
-        f"lab.validate.{room}.__main__"
-        for room in ("dalleval", "gep", "human_checks", "skills", "skin_tone", "tracing")
-    ),
+    *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
     *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
@@ -312,9 +309,6 @@ BAD = [
     ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
     ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
     ("triptych human-check", "sample {bare} --out {empty} --width 0.1", "--width: "),
-    ("triptych human-check", "sample {bare} --out {empty} --after {empty}/l.csv --width 2", "--width: "),
-    ("lab.validate.human_checks.__main__", "--simulations 1", "--simulations: "),
-    ("lab.validate.human_checks.__main__", "--out {empty}/page.md", "expected results in {empty}/page.json"),
     ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
     (

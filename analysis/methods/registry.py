@@ -113,14 +113,6 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         ),
     ),
     Method(
-        "autoencoders",
-        command=CommandRow(
-            "sae",
-            "analysis.methods.autoencoders.arguments",
-            "train a sparse autoencoder on the activations that a run keeps",
-        ),
-    ),
-    Method(
         "mitigation",
         command=CommandRow(
             "mitigate",

@@ -73,7 +73,10 @@ EXAMPLES = {
 }
 
 # Commands that version 0.3 removed, and what to do instead; to go with the next release.
-REMOVED = {"race": "removed in 0.3; run each model and put them side by side with `triptych compare`"}
+REMOVED = {
+    "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
+    "sae": "removed in 0.3; train with SAELens, and load the folder with `triptych.load_autoencoder`",
+}
 
 
 def front() -> command_line.Parser:
