@@ -27,7 +27,6 @@ OUTSIDE = {
     "lab/pages/sites.py",
     "lab/pages/tables.py",
     "lab/pages/metric_list.py",
-    "lab/pages/mitigation.py",
     "lab/pages/configuration.py",
     "lab/pages/command_line.py",
 }
@@ -47,13 +46,12 @@ MODULES = {
     *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
     *(
         "lab.validate.skills.page",
-        "lab.validate.tracing.amount",
         "lab.validate.tracing.coverage",
     ),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
-    *(f"lab.validate.tracing.{name}" for name in ("choice", "features", "frontier", "interplay")),
+    *(f"lab.validate.tracing.{name}" for name in ("choice", "features", "interplay")),
     *("lab.train.structures.choice", "lab.train.dit.choice", "lab.validate.tracing.dit_choice"),
-    *("lab.pages.report_picture", "lab.validate.alignment", "lab.papers.uce"),
+    *("lab.pages.report_picture", "lab.validate.alignment"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }
 
@@ -308,7 +306,6 @@ BAD = [
     ("triptych human-check", "sample {bare} --out {empty} --objects -1", "--objects: "),
     ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
     ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
-    ("triptych human-check", "sample {bare} --out {empty} --width 0.1", "--width: "),
     ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
     (

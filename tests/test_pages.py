@@ -174,7 +174,6 @@ HOLDS = {
     },
     "docs/how_to/trace.md": {"": ["next: triptych run runs/first-light --stage measure"]},
     "docs/how_to/sharing.md": {"cards/every-eval-ever.json": ["gap"]},
-    "docs/how_to/mitigation.md": {"mitigation/mitigation.json": ["woman"]},
     "docs/how_to/sparse_autoencoders.md": {"": ["activations that are kept"]},
     "docs/how_to/prompts.md": {"coco/triplets.yaml": ["person with a dog"]},
 }

@@ -112,12 +112,4 @@ METHODS = (  # sections of the report, tables and commands stand in this order
             resumes=True,
         ),
     ),
-    Method(
-        "mitigation",
-        command=CommandRow(
-            "mitigate",
-            "analysis.methods.mitigation.arguments",
-            "a model before and after it was mitigated: lean, and what it cost",
-        ),
-    ),
 )

@@ -41,6 +41,7 @@ _EXPECTED = {  # by the type of a fault: what was expected, and a remedy
 
 # Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
 _REMOVED = {
+    "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
     "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
     "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
 }

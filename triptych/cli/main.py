@@ -45,9 +45,6 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
-        CommandRow(
-            "edit", "triptych.cli.edit", "the smallest edit that a trace suggests, as a configuration"
-        ),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
     "for others": (
@@ -74,6 +71,8 @@ EXAMPLES = {
 
 # Commands that version 0.3 removed, and what to do instead; to go with the next release.
 REMOVED = {
+    "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
+    "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
     "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
     "sae": "removed in 0.3; train with SAELens, and load the folder with `triptych.load_autoencoder`",
 }

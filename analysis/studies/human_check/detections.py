@@ -22,7 +22,6 @@ from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
