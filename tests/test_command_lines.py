@@ -252,13 +252,6 @@ BAD = [
     ("triptych card", "{bare}", "{bare}: expected a contrast"),
     ("triptych card", "{bare} --out {file}", "{file}: cannot be written"),
     ("triptych card", "{bare} --relationship friend", "--relationship: invalid choice"),
-    ("triptych sensitivity", "{empty}", "expected a run directory"),
-    ("triptych sensitivity", "{bare}", "expected a contrast"),
-    (
-        "triptych sensitivity",
-        "{bare} --thetas x",
-        "--thetas: expected a number from 0 to 1, got 'x'",
-    ),
     ("triptych power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
     ("triptych power", "--seed -1", "--seed: "),
     ("triptych power", "--gap inf", "--gap: expected a number, got 'inf'"),

@@ -99,11 +99,6 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         people="analysis.methods.skills.people:CHECK",
     ),
     Method(
-        "templates",
-        measured="analysis.methods.templates.registry:MEASURED",
-        reported="analysis.methods.templates.section:REPORTED",
-    ),
-    Method(
         "decoding",
         command=CommandRow(
             "decode",

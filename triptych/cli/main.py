@@ -37,11 +37,6 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow(
             "compare", "triptych.cli.compare", "compare runs on the same prompts: do their gaps differ?"
         ),
-        CommandRow(
-            "sensitivity",
-            "triptych.cli.sensitivity",
-            "say which findings depend on choices made in measuring",
-        ),
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
@@ -74,6 +69,8 @@ REMOVED = {
     "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
     "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
     "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
+    "sensitivity": "removed in 0.3; the report's specification curve varies words, seeds and readouts; for sigma, theta"
+    " and the like set `measure:` and run `--stage measure` again",
     "sae": "removed in 0.3; train with SAELens, and load the folder with `triptych.load_autoencoder`",
 }
 

@@ -153,7 +153,6 @@ def test_paper_tables_are_laid_out(run, page):
 def test_the_choices_that_the_paper_leaves_open_are_named(page):
     assert "the six of the paper’s Definition 2 and the words of this run" in page.text
     assert "the prompt’s nouns; the paper may mean those of every word" in page.text
-    assert "triptych sensitivity" in page.text
     assert "Control words are in none of the paper’s tables and figures." in page.text
 
 
