@@ -35,7 +35,6 @@ from probes.storage.paths import expand_model
 from probes.toyworld import (
     BENCHMARK_MODELS,
     CHOICES,
-    KNOWN_FEATURES,
     LOCATED,
     MODELS,
     SHARED,
@@ -323,10 +322,6 @@ def load(
         from probes.toyworld.structures.assemble import structure_pipeline
 
         pipe = structure_pipeline(source.name)
-    elif source.name == KNOWN_FEATURES and source.kind == "bundled":
-        from probes.toyworld.known_features.assemble import features_pipeline
-
-        pipe = features_pipeline(source.name, source.path)
     elif source.name in WORKING and source.kind == "bundled":
         from probes.toyworld.work.assemble import work_pipeline
 
