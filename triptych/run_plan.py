@@ -121,7 +121,8 @@ def _taken_in(request: Request) -> RunPlan:
 
     taken = stage.plan(request.config, request.yaml_source.name)
     if not request.dry:
-        request.say(taken.line)
+        for line in (taken.line, *taken.notes):
+            request.say(line)
     return RunPlan(request.config, images=taken.images, taken=taken)
 
 

@@ -33,7 +33,7 @@ def agreement_table(
         Columns `COLUMNS`; no rows where there is one annotator. ``pictures``: those with two answers or more;
         ``same``: share of these on which all answers are equal.
     """
-    if rows["annotator"].nunique() < 2:
+    if rows.loc[rows["answer"] != MISSING, "annotator"].nunique() < 2:
         return pd.DataFrame(columns=list(COLUMNS))
     models = rows["model"].drop_duplicates()
     chosen = {ALL: rows} | ({name: rows[rows["model"] == name] for name in models} if len(models) > 1 else {})

@@ -1,23 +1,21 @@
-"""The CSV files that labelling sheets export: read back, and held against the run that they are about."""
+"""The tables that labelling sheets export: read back, and held against the run that they are about."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from probes.csv_text import csv_rows
 from probes.errors import UserError
+from probes.prompts.user_tables import numbers, open_table, require_one_spelling
 from probes.runs.store import Run
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")
 CHANCE = "chance"  # one more column, of sheets that ask some questions only: with which probability each
-_CHANCE = re.compile(r"0\.\d{1,6}|1(\.0*)?")
 
 
 def fingerprint(image) -> str:
@@ -26,7 +24,7 @@ def fingerprint(image) -> str:
 
 
 def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Read one annotator's CSV file and check it against the run.
+    """Read one annotator's table and check it against the run.
 
     Returns
     -------
@@ -40,30 +38,26 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
     """
     again = "export it from the sheet again"
-    rows = csv_rows(path, again)
-    head = rows[0][1] if rows else []
-    names = (*LABELS, CHANCE) if tuple(head) == (*LABELS, CHANCE) else LABELS
-    if tuple(head) != names:
-        columns = ",".join(head)[:60] or "nothing"
-        raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
-    for number, row in rows[1:]:
-        if len(row) != len(names) or row[len(LABELS) - 1] not in ANSWERS:
-            place = "the last" if names is LABELS else "the fifth"
-            raise UserError(
-                f"{path}: line {number}: expected {len(names)} fields, {place} yes, no or unclear,"
-                f" got {','.join(row)[:60]!r}: {again}"
-            )
-        if names is not LABELS and not (_CHANCE.fullmatch(row[-1]) and float(row[-1])):
-            raise UserError(
-                f"{path}: line {number}: {CHANCE}: expected a probability above 0, got {row[-1][:40]!r}: {again}"
-            )
-    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(names))
-    chances = labels[CHANCE].astype(float) if CHANCE in labels else 1.0
-    labels["weight"] = 1.0 / chances
+    table = open_table(path, (*LABELS, CHANCE))
+    for name in LABELS:
+        table.require(name, again)
+    names = [name for name in (*LABELS, CHANCE) if name in table.columns]
+    table.say(names)
+    labels = table.frame(names)
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"
         )
+    labels["weight"] = 1.0 / (numbers(labels[CHANCE], path) if CHANCE in labels else 1.0)
+    for name, wrong, what in (
+        ("present", ~labels["present"].isin(ANSWERS), "yes, no or unclear"),
+        (CHANCE, ~labels["weight"].between(1, np.inf, inclusive="left"), "a probability above 0"),
+        ("annotator", labels["annotator"].str.strip() == "", "the name of the annotator"),
+    ):
+        if wrong.any():
+            place, found = labels.index[wrong][0], labels.get(name, labels["present"])[wrong].iloc[0]
+            raise UserError(f"{path}: {place}: {name}: expected {what}, got {found[:40]!r}: {again}")
+    require_one_spelling(labels["annotator"], path)
     twice = labels.duplicated(["annotator", "sample_id", "object"])
     if twice.any():
         row = labels[twice].iloc[0]
@@ -90,6 +84,7 @@ def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFr
         One annotator answers a question twice; the message names the second file that does.
     """
     table = pd.concat(labels, ignore_index=True)
+    require_one_spelling(table["annotator"], files[-1])
     twice = table.duplicated(["annotator", "sample_id", "object"]).to_numpy()
     if twice.any():
         row = table[twice].iloc[0]

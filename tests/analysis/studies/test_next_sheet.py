@@ -315,7 +315,7 @@ def test_sheets_follow_from_labels_until_nothing_is_left(toyworld, tmp_path, cap
             "--after {first} {first}",
             "{first}: expected another annotator in each file, or other images, got 'A' twice",
         ),
-        ("--after {none}", "{none}: cannot be read"),
+        ("--after {none}", "{none}: expected a table, found none"),
         ("--after {first} --images 2", "--images: expected at least one of each indicator (3), got 2"),
         ("--width 0.1", "--width: expected the labels so far beside it, got none: name them by --after"),
         ("--after {chance}", "{chance}: line 2: chance: expected a probability above 0, got '1.5'"),

@@ -14,8 +14,7 @@ from analysis.methods.audit.claims import adjust_page, claims, possible, sentenc
 from analysis.methods.audit.design import ALL, AuditCell, Design, cells, read_reference
 from analysis.methods.audit.differences import Pair, compare_pair
 from analysis.methods.audit.labelled_audit import measure, measure_cells
-from analysis.methods.audit.labels import find_columns, join_answers, read_labels
-from analysis.methods.audit.tables import read_texts
+from analysis.methods.audit.labels import find_columns, join_answers, open_labels, read_labels
 from probes.errors import UserError
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
@@ -53,7 +52,7 @@ def design(**changes):
 def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     path = write_pictures(folder, table_of(COUNTS))
-    texts = read_texts(path)
+    texts = open_labels(path)
     rows = read_labels(path, folder, find_columns(texts, path), texts)
     return measure(rows, join_answers(rows), design(), resamples=50)
 
@@ -259,7 +258,7 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
 def test_cells_follow_the_order_of_the_levels(tmp_path):
     table = table_of(COUNTS).sample(frac=1, random_state=0)
     path = write_pictures(tmp_path, table)
-    texts = read_texts(path)
+    texts = open_labels(path)
     readings = join_answers(read_labels(path, tmp_path, find_columns(texts, path), texts))
     found = cells(readings, design())
     assert [key[0] for key in found] == ["a"] * 6 + ["b"] * 6

@@ -474,6 +474,9 @@ def test_printed_scores_are_those_of_the_papers_tables():
     assert leaderboard.published("explicit", "CLS", [*names][:-1]) == []
 
 
+A_TIE, A_DRESS = "t00000-s0-neutral,tie", "t00000-s0-neutral,dress"
+
+
 @pytest.mark.parametrize(
     ("row", "columns", "message"),
     [
@@ -485,7 +488,13 @@ def test_printed_scores_are_those_of_the_papers_tables():
             None,
             "line 3: expected one answer an annotator",
         ),
-        ("t00000-s0-neutral,tie,yes", "sample_id,what,label", "found none called attribute"),
+        (
+            "t00000-s0-neutral,tie,yes",
+            "sample_id,what,label",
+            "expected a column `attribute`, found sample_id",
+        ),
+        (f"{A_TIE},ann,yes\n{A_DRESS},ann,no\n{A_TIE},Ann,no", None, "got 'Ann' (1 times), near 'ann'"),
+        (f"{A_TIE},a,yes\n{A_DRESS},,no", None, "line 3: expected the name of the annotator"),
     ],
 )
 def test_labels_that_do_not_fit_end_in_one_line(made, tmp_path, row, columns, message, capsys):
