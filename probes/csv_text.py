@@ -68,6 +68,16 @@ def restored(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8, without a byte-order mark."""
+    try:
+        return require_regular(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+
+
 def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file in UTF-8, the first of which names the columns, with the lines they end on.
 
@@ -86,18 +96,14 @@ def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list
         It cannot be read, or is no CSV.
     """
     csv.field_size_limit(CELL)
+    text = read_text(path)
     try:
-        text = require_regular(path).read_bytes().decode("utf-8-sig")
         named = _NAMED.match(text) if len(delimiter) > 1 else None
         if len(delimiter) > 1:
             delimiter = named[1] if named else best_delimiter(text, delimiter)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         rows = [(reader.line_num, [restored(cell) for cell in row]) for row in reader if row]
         return rows[1:] if named else rows
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
     except csv.Error as error:
         at = f"line {reader.line_num}"
         raise UserError(f"{path}: {at}: expected a CSV file, got a damaged one ({error}): {remedy}") from None

@@ -16,7 +16,6 @@ from typing import Any
 from probes.config.yaml import show
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.prompts import parquet
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
 from probes.prompts.user_tables import open_table
 from probes.storage.paths import require_regular
@@ -213,9 +212,6 @@ def _table(path: Path, column: str | None, ending: str) -> Captions:
     name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
     if name is None or name not in table.columns:
         raise _no_column(str(path), list(table.columns), column)
-    if table.file:
-        kind = table.file.schema_arrow.field(table.names[table.columns[name]]).type
-        parquet.require_kind(path, kind, name, parquet.is_texts, "texts, or of lists of them")
     for place, values in table.rows([name]):
         value = values[name]
         if isinstance(value, str) and value:

@@ -75,9 +75,9 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
     except ValidationError as error:
         loc, text, _ = first_fault(error, PromptTable)
         raise fail(text, at=(*at, *loc)) from None
-    table, column, levels = _opened(source, folder)
+    table, column, levels, used = _opened(source, folder)
     made, first = [], {}
-    for at_row, values in table.rows(_used(table, column, levels)):
+    for at_row, values in table.rows(used):
         place = f"{table.path.name}: {at_row}"
         prompt = _prompt(values, column, levels, place)
         key = repr((" ".join(prompt["text"].casefold().split()), prompt.get("levels")))
@@ -91,23 +91,16 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
 
 
 def notes(written: Any, folder: Path) -> list[str]:
-    """Return lines on columns of a table of prompts that are taken for ours, and on those that are not used.
-
-    Parameters
-    ----------
-    written
-        ``prompts`` of a configuration that was read.
-    folder : pathlib.Path
-    """
+    """Return lines on columns of a table, of ``prompts`` as they are written, that are taken for ours or not used."""
     written = written.get("texts", written) if isinstance(written, Mapping) else written
     if not isinstance(written, Mapping) or "table" not in written:
         return []
-    table, column, levels = _opened(PromptTable.model_validate(dict(written)), folder)
-    return table.notes(_used(table, column, levels))
+    table, *_, used = _opened(PromptTable.model_validate(dict(written)), folder)
+    return table.notes(used)
 
 
-def _opened(source: PromptTable, folder: Path) -> tuple[UserTable, str, list[str]]:
-    """The table, and its columns of texts and of levels."""
+def _opened(source: PromptTable, folder: Path) -> tuple[UserTable, str, list[str], list[str]]:
+    """The table, its columns of texts and of levels, and all that are used."""
     named = [name for name in (source.text, *(source.levels or ())) if name]
     table = open_table(expand(source.table, "prompts.table", folder), (*named, *TEXT_COLUMNS, ID, *LEVELS))
     column = source.text or next((name for name in TEXT_COLUMNS if name in table.columns), TEXT_COLUMNS[0])
@@ -116,11 +109,7 @@ def _opened(source: PromptTable, folder: Path) -> tuple[UserTable, str, list[str
         levels = [name for name in table.columns if name not in (column, ID)]
     for name in (column, *levels):
         table.require(name, f"name it in prompts.{'text' if name == column else 'levels'}")
-    return table, column, levels
-
-
-def _used(table: UserTable, column: str, levels: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([column, *([ID] if ID in table.columns else []), *levels]))
+    return table, column, levels, list(dict.fromkeys([column, *({ID} & {*table.columns}), *levels]))
 
 
 def _prompt(values: Mapping[str, Any], column: str, levels: Sequence[str], place: str) -> dict[str, Any]:

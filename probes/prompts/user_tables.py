@@ -24,7 +24,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from probes.config.types import shown
-from probes.csv_text import csv_rows, restored
+from probes.csv_text import csv_rows, read_text, restored
 from probes.errors import UserError, printable
 from probes.json_text import parse_json
 from probes.prompts import parquet
@@ -251,12 +251,7 @@ def _stored(path: Path, file: pq.ParquetFile) -> tuple[list[str], Callable[[list
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+    text = read_text(path)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -305,43 +300,36 @@ def numbers(texts: pd.Series, path: Path) -> pd.Series:
     return pd.to_numeric(texts, errors="coerce").astype(float)
 
 
-def spelled_alike(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each text that differs from a more frequent one in case, spaces or Unicode form alone, and that one."""
-    counts = Counter(text for text in texts if text.strip())
-    first: dict[str, str] = {}
-    for text in sorted(counts, key=lambda text: (counts[text], text), reverse=True):
-        like = first.setdefault(" ".join(normalize("NFKC", text).casefold().split()), text)
-        if like != text:
-            yield text, like
+def spelled_alike(texts: Iterable[str]) -> dict[str, str]:
+    """Return each text that differs from a more frequent one in case, spaces or Unicode form alone, and that one."""
+    counts, first = Counter(text for text in texts if text.strip()), dict[str, str]()
+    ordered = sorted(counts, key=lambda text: (counts[text], text), reverse=True)
+    like = {
+        text: first.setdefault(" ".join(normalize("NFKC", text).casefold().split()), text) for text in ordered
+    }
+    return {text: other for text, other in like.items() if text != other}
 
 
-def require_named(names: pd.Series, answered: pd.Series, path: Path) -> None:
-    """Refuse an answer whose annotator has no name while others have; the index of `names` are the places of rows.
+def require_annotators(names: pd.Series, path: Path, answered: pd.Series | None = None) -> None:
+    """Refuse a name of an annotator that is spelled in two ways, in a file or in several (`path` is the last).
 
-    Raises
-    ------
-    UserError
-        Names the row.
+    Of a file, with the places of its rows as index and where `answered`, also an answer without a name beside others.
     """
+    for name, like in spelled_alike(names).items():
+        raise UserError(
+            f"{path}: expected an annotator spelled as elsewhere, got {name!r} ({(names == name).sum()} times), near"
+            f" {like!r}: write one of them everywhere"
+        )
+    if answered is not None:
+        require_named(names, path, answered)
+
+
+def require_named(names: pd.Series, path: Path, answered: pd.Series) -> None:
+    """Refuse an answer without the name of its annotator where others have one."""
     blank = (names.str.strip() == "") & answered
     if blank.any() and not blank[answered].all():
         raise UserError(
             f"{path}: {names.index[blank][0]}: expected the name of the annotator, found none: write it"
-        )
-
-
-def require_one_spelling(names: pd.Series, path: Path) -> None:
-    """Refuse a name of an annotator that is spelled in two ways, in a file or in several (`path` is the last).
-
-    Raises
-    ------
-    UserError
-        Says which.
-    """
-    for name, like in spelled_alike(names):
-        raise UserError(
-            f"{path}: expected an annotator spelled as elsewhere, got {name!r} ({(names == name).sum()} times), near"
-            f" {like!r}: write one of them everywhere"
         )
 
 
@@ -368,6 +356,5 @@ def read_answers(path: Path, columns: Sequence[str], answer: str) -> pd.DataFram
     table.say({*sheet.columns, *(name for name in OF_SHEETS if name in table.columns)})
     sheet = sheet.assign(annotator=sheet.get("annotator", ""))[list(columns)]
     named, answered = (sheet[name].str.strip() != "" for name in ("annotator", answer))
-    require_named(sheet["annotator"], answered, path)
-    require_one_spelling(sheet["annotator"], path)
+    require_annotators(sheet["annotator"], path, answered)
     return sheet[named | answered] if named.any() else sheet

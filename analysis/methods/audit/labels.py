@@ -178,7 +178,7 @@ def read_labels(
         raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
     require_spellings(rows["annotator"], "annotator", path, merges, near=False)
     rows["annotator"] = rows["annotator"].map(lambda text: merges.get(text, text)).str.strip()
-    require_named(rows["annotator"], rows["answer"] != MISSING, path)
+    require_named(rows["annotator"], path, rows["answer"] != MISSING)
     rows = _require_pictures(rows, there, path, pictures, partial=partial, say=say)
     _require_levels(rows, columns, path)
     _require_one_answer(rows, columns, path)

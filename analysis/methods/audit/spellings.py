@@ -29,7 +29,7 @@ def require_spellings(
     UserError
         Names the row, the spelling and the nearest one.
     """
-    counts, alike = values[values.str.strip() != ""].value_counts(), dict(spelled_alike(values))
+    counts, alike = values[values.str.strip() != ""].value_counts(), spelled_alike(values)
     for text, count in counts.items():
         if text in merges:
             continue

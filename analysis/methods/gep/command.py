@@ -33,7 +33,7 @@ from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.prompts.audit import places
-from probes.prompts.user_tables import require_one_spelling
+from probes.prompts.user_tables import require_annotators
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
@@ -63,7 +63,7 @@ def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
         )
     if LABELS in run.tables():
         table = _added(run.table(LABELS), table, labels[-1], replace=replace)
-    require_one_spelling(table["annotator"], labels[-1])
+    require_annotators(table["annotator"], labels[-1])
     write(run, LABELS, table)
     measure_gep(run, checker_readings(run, None))
     said, alpha = joined(table)

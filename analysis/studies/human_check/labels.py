@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from probes.errors import UserError
-from probes.prompts.user_tables import numbers, open_table, require_one_spelling
+from probes.prompts.user_tables import numbers, open_table, require_annotators
 from probes.runs.store import Run
 
 ANSWERS = ("yes", "no", "unclear")
@@ -57,7 +57,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         if wrong.any():
             place, found = labels.index[wrong][0], labels.get(name, labels["present"])[wrong].iloc[0]
             raise UserError(f"{path}: {place}: {name}: expected {what}, got {found[:40]!r}: {again}")
-    require_one_spelling(labels["annotator"], path)
+    require_annotators(labels["annotator"], path)
     twice = labels.duplicated(["annotator", "sample_id", "object"])
     if twice.any():
         row = labels[twice].iloc[0]
@@ -84,7 +84,7 @@ def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFr
         One annotator answers a question twice; the message names the second file that does.
     """
     table = pd.concat(labels, ignore_index=True)
-    require_one_spelling(table["annotator"], files[-1])
+    require_annotators(table["annotator"], files[-1])
     twice = table.duplicated(["annotator", "sample_id", "object"]).to_numpy()
     if twice.any():
         row = table[twice].iloc[0]

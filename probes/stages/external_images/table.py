@@ -185,7 +185,7 @@ def _of_table(
     names |= {f"{_LEVEL}{name}": name for name in of_levels}
     for line in table.notes(names.values()):
         say(line)
-    picture, held = names["image"], _require_types(table, names)
+    picture, held = names["image"], _holds_images(table, names["image"])
     stored = table.names[table.columns[picture]]
     texts = list(dict.fromkeys(name for field, name in names.items() if field != "image" or not held))
     for number, (at, values) in enumerate(table.rows(texts)):
@@ -227,18 +227,13 @@ def _column_names(images: Images, table: UserTable, by_prompt: bool, by_id: bool
     return found | {"image": chosen[0]}
 
 
-def _require_types(table: UserTable, names: Mapping[str, str]) -> bool:
-    """Refuse a Parquet table whose columns hold something else; return whether it holds the images themselves."""
+def _holds_images(table: UserTable, column: str) -> bool:
+    """Return whether a column of a Parquet table holds the images themselves."""
     if table.file is None:
         return False
     if table.file.metadata.num_rows > ROWS:
         raise UserError(f"{table.path}: expected at most {ROWS:,} rows, got more: name a smaller table")
-    schema = table.file.schema_arrow
-    types = {name: schema.field(table.names[table.columns[name]]).type for name in names.values()}
-    for field, name in names.items():
-        kinds = _KINDS.get("level" if field.startswith(_LEVEL) else field, _KINDS["prompt"])
-        parquet.require_kind(table.path, types[name], name, *kinds)
-    return _is_stored(types[names["image"]])
+    return _is_stored(table.file.schema_arrow.field(table.names[table.columns[column]]).type)
 
 
 def _is_stored(kind: pa.DataType) -> bool:
@@ -251,24 +246,6 @@ def _is_stored(kind: pa.DataType) -> bool:
     # no other fields, and no two of one name
     whole = not inner and kind.num_fields == len({field.name for field in kind}) > 0
     return whole and (pa.types.is_null(held) or parquet.is_bytes(held)) and parquet.is_text(path)
-
-
-_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the columns of a Parquet table
-    "prompt": (parquet.is_text, "texts"),
-    "seed": (lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind), "whole numbers"),
-    "triplet": (
-        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
-        "texts or numbers",
-    ),
-    "level": (
-        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
-        "texts or numbers",
-    ),
-    "image": (
-        lambda kind: parquet.is_text(kind) or _is_stored(kind),
-        "paths, of the bytes of images, or of both as `bytes` and `path`",
-    ),
-}
 
 
 def _place(file: Path, column: str, value: Any, at: str) -> ImageLocation:
