@@ -191,7 +191,7 @@ def _place(text: str, pictures: Path, folder: Path) -> str:
         file = find_file(text, "--labels", start)
         if file and file.resolve().is_relative_to(pictures.resolve()):
             return file.resolve().relative_to(pictures.resolve()).as_posix()
-    return text
+    return text.replace("\\", "/")
 
 
 def _folder(name: str, pictures: Path) -> str:

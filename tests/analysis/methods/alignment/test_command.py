@@ -195,7 +195,7 @@ def test_quality_against_renderings_of_the_same_prompts(run, tables):
     assert own["n_images"].iloc[0] < 20 and own["subsets"].tolist() == [5] * 9 + [1]
 
 
-def test_a_folder_of_images_is_a_reference(run, tmp_path):
+def test_a_folder_of_images_is_a_reference(run, tmp_path, capsys):
     """Its images may be of several sizes; against the run's own pictures FID is 0."""
     pytest.importorskip("torch_fidelity")
     there = run.samples(["sample_id"])["sample_id"].drop(4)
@@ -209,7 +209,10 @@ def test_a_folder_of_images_is_a_reference(run, tmp_path):
     np.testing.assert_allclose(same.vectors, np.array(stored), atol=1e-5)
     Image.new("RGB", (80, 70)).save(tmp_path / "sub.jpg")
     assert alignment_observe.references(run, ["dino"], str(tmp_path))["dino"].vectors.shape == (33, 64)
-    (tmp_path / "x.png").write_bytes(b"no image")
+    (tmp_path / "notes.txt").write_bytes(b"no image")
+    assert alignment_observe.references(run, ["dino"], str(tmp_path))["dino"].vectors.shape == (33, 64)
+    assert capsys.readouterr().err.endswith("image by content: notes.txt\n")
+    (tmp_path / "x.png").write_bytes((tmp_path / "00.png").read_bytes()[:60])
     with pytest.raises(UserError, match=r"^--reference: .*x\.png: expected an image, got"):
         alignment_observe.references(run, ["dino"], str(tmp_path))
 

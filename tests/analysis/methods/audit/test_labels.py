@@ -288,6 +288,17 @@ def test_a_rater_has_one_name(tmp_path):
     assert audited(tmp_path, table.assign(annotator="")).agreement.empty  # one, who has no name
 
 
+def test_folders_of_windows_are_models(tmp_path):
+    table = nurses("nurse", "pilot")
+    table["file"] = [f"{model}/{file}" for model, file in zip(["flux", "sdxl"] * 6, table["file"])]
+    expected = audited(tmp_path, table)
+    path = tmp_path / "labels.csv"
+    path.write_text(path.read_text().replace("/", "\\"))
+    (tmp_path / table["file"][3]).unlink()
+    found = audit(tmp_path, path, answer="female", partial=True)
+    assert found.design.levels == expected.design.levels and len(found.pictures) == 11
+
+
 def test_raters_who_share_no_picture_have_no_alpha_and_a_reason(tmp_path):
     found = audited(tmp_path, nurses("nurse", "pilot", annotator=["r1", "r2"] * 6))
     assert (
