@@ -67,3 +67,31 @@ def wrong_values(values: pd.Series, column: Column) -> Iterator[str]:
     low, high = RANGES.get(column.unit, (0 if counted else -INF, INF))
     if numeric and not values.between(low - ROUNDING, high + ROUNDING).all():
         yield f"expected {column.unit}, got {values.min()} to {values.max()}"
+
+
+ENDS_OF = {  # of intervals whose estimate has another name than they have, or stands elsewhere than before them
+    "word_low": "word_gap",
+    "bootstrap_low": "value",
+    "images_low": "debiased",
+    "average_images_low": "average",
+}
+NO_ESTIMATE = ("chance_low", "specified_low")  # of what else could have been seen, not of an estimate
+
+
+def outside(run):
+    """Rows of a run's tables whose estimate lies outside of its interval, and the intervals that were looked at."""
+    wrong, seen = [], set()
+    for name in run.tables():
+        table = run.table(name)
+        columns = list(table.columns)
+        for low in columns:
+            if low.split("_")[-1] != "low" or low in NO_ESTIMATE:
+                continue
+            before = low.removesuffix("_low")
+            value = ENDS_OF.get(low, before if before in columns else columns[columns.index(low) - 1])
+            rows = table[[value, low, low.removesuffix("low") + "high"]].dropna()
+            seen |= {(name, low)} if len(rows) else set()
+            value, low_end, high = rows.to_numpy(float).T
+            off = (value < low_end - 1e-9) | (value > high + 1e-9)
+            wrong += [(name, low, *row) for row in rows[off].to_numpy().tolist()]
+    return wrong, seen
