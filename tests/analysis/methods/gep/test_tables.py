@@ -227,7 +227,7 @@ def test_the_interval_of_the_fit_is_that_of_the_mean_over_images(made, monkeypat
         lambda *rows, **how: intervals.append(original(*rows, **how)) or intervals[-1],
     )
     table = clip.clip_score(run)
-    assert table["n_images"].nunique() > 1
+    assert len({*table["n_images"]}) > 1
     np.testing.assert_allclose(table["clip_score"], [one.mean[0] for one in intervals], rtol=1e-12)
 
 
