@@ -30,6 +30,22 @@ def majority(answers: ArrayLike) -> NDArray[np.float64]:
     return np.where(share == 0.5, np.nan, np.where(np.isnan(share), np.nan, (share > 0.5).astype(float)))
 
 
+def no_alpha(answers: ArrayLike) -> str:
+    """Return why `krippendorff_alpha` of these answers is NaN; empty where it is not.
+
+    Examples
+    --------
+    >>> no_alpha([[1, np.nan], [np.nan, 0]]), no_alpha([[1, 1], [1, 1]]), no_alpha([[1, 0], [1, 0]])
+    ('nothing has two answers', 'all answers are the same', '')
+    """
+    values = np.asarray(answers, float)
+    known = ~np.isnan(values)
+    twice = values[known & (known.sum(axis=0) >= 2)]
+    return (
+        "nothing has two answers" if not len(twice) else "" if np.ptp(twice) else "all answers are the same"
+    )
+
+
 def krippendorff_alpha(answers: ArrayLike, *, ordinal: bool = False) -> float:
     r"""Return Krippendorff's alpha of nominal or ordinal answers, 1 less observed over expected disagreement.
 

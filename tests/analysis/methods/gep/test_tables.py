@@ -411,6 +411,10 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert command_of("gep")(["labels", str(run.path), str(written(tmp_path, rows))]) == 0
     said = capsys.readouterr().out
     assert "by 3 annotators, Krippendorff's alpha 0." in said
+    apart = readings.joined(
+        pd.DataFrame({"sample_id": ["x", "y"], "attribute": "tie", "annotator": ["a", "b"], "value": 1.0})
+    )
+    assert np.isnan(apart[1]) and apart[2] == "nothing has two answers"
     again = Run.open(run.path)
     frequencies = again.table("gep_frequencies").set_index(["source", "setting", "indicator", "attribute"])[
         "frequency"
