@@ -37,7 +37,6 @@ from analysis.stats.group_swaps import group_swaps
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.rare_changes import bounded_ends, exponential_weights
-from analysis.stats.rates import linearised
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
@@ -206,16 +205,11 @@ def _tests(
 
 def _of_draws(reading: Reading) -> NDArray[np.float64]:
     """The values of each draw, the mean of words that stand together, shape (n_professions, n_words, n_draws)."""
-    values = _by_draw(reading)
+    shape = reading.values.shape
+    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
     decided = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)
-
-
-def _by_draw(reading: Reading) -> NDArray[np.float64]:
-    """The values, shape (n_professions, n_words, n_together, n_draws)."""
-    shape = reading.values.shape
-    return reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
 
 
 def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> tuple[NDArray, NDArray]:
@@ -225,12 +219,12 @@ def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> 
         with np.errstate(invalid="ignore", divide="ignore"):
             low, high = wilson_interval(table[..., 1] / n, n, measure.level)
         return (2 * low - 1, 2 * high - 1) if reading.question == GENDER else (low, high)
-    values = _by_draw(reading)
-    _, rows = linearised(
-        np.nansum(values, axis=2).T, (~np.isnan(values)).sum(axis=2).T
-    )  # by draw, word, profession
-    low, high = bounded_interval(rows.reshape(len(rows), -1), (1.0, 10.0), measure)[1:]
-    return low.reshape(rows.shape[1:]).T, high.reshape(rows.shape[1:]).T
+    draws = _of_draws(reading)
+    rows = draws.reshape(-1, draws.shape[2]).T  # draws by (profession, word)
+    mean, low, high = bounded_interval(rows, (1.0, 10.0), measure)
+    # the average is over images: where draws lack some, it is not the mean of the draws', and has their error
+    apart = averages(reading).ravel() - mean
+    return tuple(np.clip(end + apart, 1.0, 10.0).reshape(draws.shape[:2]) for end in (low, high))
 
 
 def bounded_interval(

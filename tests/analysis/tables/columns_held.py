@@ -69,17 +69,19 @@ def wrong_values(values: pd.Series, column: Column) -> Iterator[str]:
         yield f"expected {column.unit}, got {values.min()} to {values.max()}"
 
 
-ENDS_OF = {  # of intervals whose estimate has another name than they have, or stands elsewhere than before them
+ENDS_OF = {  # the estimate of intervals whose name is not the ends', or that stands elsewhere than before them
     "word_low": "word_gap",
     "bootstrap_low": "value",
     "images_low": "debiased",
     "average_images_low": "average",
+    "gep_powered.low": "value",
+    "gep_ratio.low": "ratio",
 }
-NO_ESTIMATE = ("chance_low", "specified_low")  # of what else could have been seen, not of an estimate
+NO_ESTIMATE = ("chance_low", "specified_low")  # ranges of what else could have been seen
 
 
-def outside(run):
-    """Rows of a run's tables whose estimate lies outside of its interval, and the intervals that were looked at."""
+def outside(run: Run) -> tuple[list[tuple], set[tuple[str, str]]]:
+    """Return rows whose estimate lies outside of its interval, and the intervals with ends that were looked at."""
     wrong, seen = [], set()
     for name in run.tables():
         table = run.table(name)
@@ -87,11 +89,10 @@ def outside(run):
         for low in columns:
             if low.split("_")[-1] != "low" or low in NO_ESTIMATE:
                 continue
-            before = low.removesuffix("_low")
-            value = ENDS_OF.get(low, before if before in columns else columns[columns.index(low) - 1])
-            rows = table[[value, low, low.removesuffix("low") + "high"]].dropna()
+            value = ENDS_OF.get(f"{name}.{low}", ENDS_OF.get(low, low.removesuffix("low").removesuffix("_")))
+            value = value if value in columns else columns[columns.index(low) - 1]
+            rows = table[[value, low, low.removesuffix("low") + "high"]].dropna().to_numpy(float)
             seen |= {(name, low)} if len(rows) else set()
-            value, low_end, high = rows.to_numpy(float).T
-            off = (value < low_end - 1e-9) | (value > high + 1e-9)
-            wrong += [(name, low, *row) for row in rows[off].to_numpy().tolist()]
+            off = (rows[:, 0] < rows[:, 1] - 1e-9) | (rows[:, 0] > rows[:, 2] + 1e-9)
+            wrong += [(name, low, *row) for row in rows[off].tolist()]
     return wrong, seen

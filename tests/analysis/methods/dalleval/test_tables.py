@@ -16,7 +16,6 @@ from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, Reading
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.stats.clustered_floor import clustered_mad_floor
-from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.noise_floor import mad_floor
 from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
@@ -552,11 +551,10 @@ def test_the_interval_of_a_tone_is_that_of_its_mean_over_images():
     status = np.full(values.shape, DECIDED, object)
     one = Reading(values, status, ("nurse",), ("all",), "tone", "ita", together=2)
     row = tables.profession_table([one], ["all"], MEASURE, paired=False).iloc[0]
-    each = (
-        7.4 + np.array([1.6] * 8 + [2 - 14.8]) * 9 / 10
-    )  # by hand: value and size of each draw about 74 / 10
-    expected = bootstrap_interval(each[:, None], method="envelope", resamples=100).low[0]
-    assert row["average"] == 7.4 and row["low"] == pytest.approx(max(expected, 1.0))
+    draws = np.array([9.0] * 8 + [1.0])[:, None]
+    _, low, high = tables.bounded_interval(draws, (1.0, 10.0), MEASURE)
+    ends = np.clip([low[0] + 7.4 - 73 / 9, high[0] + 7.4 - 73 / 9], 1, 10)
+    assert row["average"] == 7.4 and (row["low"], row["high"]) == pytest.approx(tuple(ends))
 
 
 def test_the_interval_over_images_holds_a_mad_of_0():
