@@ -153,6 +153,33 @@ def effective(
         return rate, np.where(prompts > 1, known, 0), pull
 
 
+def linearised(totals: NDArray, counts: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means over items, and one value a unit (axis 0) whose mean they are: an interval of these is one of them.
+
+    The mean of units' own means is another quantity, where units have different numbers of items.
+
+    Parameters
+    ----------
+    totals, counts : ndarray, shape (n_units, ...)
+        Sum of the items' values, and number of items, of each unit.
+
+    Returns
+    -------
+    (ndarray of float64, ndarray of float64)
+        Shapes (...) and (n_units, ...); NaN without items, and of a unit without any.
+
+    Examples
+    --------
+    >>> mean, each = linearised(np.array([3.0, 0.0, 0.0]), np.array([3, 1, 0]))
+    >>> float(mean), each.tolist()
+    (0.75, [1.125, 0.375, nan])
+    """
+    with np.errstate(invalid="ignore"):
+        mean = totals.sum(axis=0) / counts.sum(axis=0)
+        each = mean + (totals - mean * counts) * ((counts > 0).sum(axis=0) / counts.sum(axis=0))
+    return mean, np.where(counts > 0, each, np.nan)
+
+
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 

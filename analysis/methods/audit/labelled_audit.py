@@ -172,8 +172,10 @@ class LabelledAudit:
             f" share of {design.answer} among {listed(design.answers)}, against {design.against}"
         )
         agreed = [
-            f"annotators: Krippendorff's alpha {row.alpha:.3f} [{row.low:.3f}, {row.high:.3f}] over {row.pictures}"
-            " pictures"
+            f"annotators: no Krippendorff's alpha over {counted(row.pictures, 'picture')}: {row.reason}"
+            if row.reason
+            else f"annotators: Krippendorff's alpha {row.alpha:.3f} [{row.low:.3f}, {row.high:.3f}] over"
+            f" {row.pictures} pictures"
             for row in self.agreement.head(1).itertuples()
         ]
         said = self.findings["sentence"], remarks(self.confusions, self.corrected, design)

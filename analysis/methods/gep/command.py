@@ -66,9 +66,10 @@ def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
     require_annotators(table["annotator"], labels[-1])
     write(run, LABELS, table)
     measure_gep(run, checker_readings(run, None))
-    said, alpha = joined(table)
+    said, alpha, reason = joined(table)
     people = table["annotator"].nunique()
-    agreed = f", Krippendorff's alpha {number(alpha)}" if people > 1 else ""
+    known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"
+    agreed = f", {known}" if people > 1 else ""
     undecided = int(said["value"].isna().sum())
     ties = f"; {undecided} undecided" if undecided else ""
     return (

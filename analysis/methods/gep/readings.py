@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.scores import COLUMNS, Audit, audit
-from analysis.stats.annotators import krippendorff_alpha, majority
+from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
 from probes.errors import UserError
 from probes.prompts.audit import SETTINGS, attributes, places
 from probes.prompts.grammar.nouns import lemma
@@ -157,12 +157,12 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     return table[["sample_id", "attribute", "annotator"]].assign(value=value).reset_index(drop=True)
 
 
-def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """Return what most annotators say (``sample_id``, ``attribute``, ``value``), and Krippendorff's alpha of them.
+def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float, str]:
+    """Return what most annotators say (``sample_id``, ``attribute``, ``value``), Krippendorff's alpha, or why none.
 
     A tie decides nothing; with one annotator alpha is NaN.
     """
     wide = labels.pivot(index="annotator", columns=["sample_id", "attribute"], values="value")
     answers = wide.to_numpy(float)
     said = wide.columns.to_frame(index=False).assign(value=majority(answers))
-    return said, krippendorff_alpha(answers)
+    return said, krippendorff_alpha(answers), no_alpha(answers)
