@@ -100,7 +100,7 @@ def ratio_sets(
     Returns
     -------
     RatioSets
-        NaN of a column with fewer than two rows or a mean total of 0.
+        NaN of a column without rows or with a mean total of 0; of one row the ratio alone.
 
     Source
     ------
@@ -125,7 +125,7 @@ def ratio_sets(
     width = effects.shape[1]
     low, high, joint_low, joint_high, p_value, p_adjusted = np.full((6, width), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where((n > 1) & (total > 0), effect / total + 0.0, np.nan)  # + 0.0: no -0
+        ratio = np.where(total > 0, effect / total + 0.0, np.nan)  # + 0.0: no -0
         largest = np.nanmax(np.abs(totals), axis=0, initial=0.0)
         apart = effects - ratio * totals
         apart = np.where(np.abs(apart) > ROUNDING * np.fmax(largest, 0.0), apart, 0.0)
@@ -133,7 +133,7 @@ def ratio_sets(
         values = ratio + apart / total
         reach = largest / total if reach is None else np.asarray(reach, np.float64)
     carried = np.full(width, np.nan)
-    known = np.flatnonzero(~np.isnan(ratio))
+    known = np.flatnonzero(~np.isnan(ratio) & (n > 1))
     carried[known] = effective_prompts(values[:, known])
     few = few_carry(carried, n)
     varied = known[~np.isnan(carried[known])]
