@@ -78,7 +78,8 @@ def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level:
     test = f"adjusted {p_value(row['p_adjusted'])}, {n}"
     if not row["p_adjusted"] < 1 - level or low <= 0 <= high:
         apart = with_interval(difference, low, high, digits, signed=True)
-        return f"{place}: the gaps of {one} and {other} cannot be told apart; {other} less {one} is {apart} ({test})."
+        text = f"the gaps of {one} and {other} cannot be told apart over all gaps compared"
+        return f"{place}: {text}; {other} less {one} is {apart} ({test})."
     ends = (low, high) if difference > 0 else (-high, -low)
     amount = with_interval(abs(difference), *ends, digits)
     before, after = row["value_first"], row["value_second"]

@@ -107,7 +107,11 @@ ROW = {"first": "A", "second": "B", "what": "m-f", "n_prompts": 9, "reason": "",
         ((0.1, 0.3), (0.1, 0.4), "the gap of B is larger than that of A by 0.200 [0.100, 0.400]"),
         ((-0.3, -0.1), (0.1, 0.4), "the gap of B is smaller than that of A by 0.200 [0.100, 0.400]"),
         ((0.1, -0.1), (-0.4, -0.1), "lies farther towards f than that of A by 0.200 [0.100, 0.400]"),
-        ((0.1, 0.3), (-0.1, 0.4), "cannot be told apart; B less A is +0.200 [−0.100, 0.400]"),
+        (
+            (0.1, 0.3),
+            (-0.1, 0.4),
+            "cannot be told apart over all gaps compared; B less A is +0.200 [−0.100, 0.400]",
+        ),
         ((0.2, 0.2), (np.nan, np.nan), "the gap is the same in A and B in every prompt (9 prompts)."),
     ],
 )
