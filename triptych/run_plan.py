@@ -153,10 +153,21 @@ def _drawn(request: Request) -> RunPlan:
         from probes.stages.trace import requirements as tracing
 
         tracing.check(config, source, result.samples)
+        _check_outcomes(request, config)
     if request.drawing and not request.dry:
         for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
             request.say(warning)
     return result
+
+
+def _check_outcomes(request: Request, config: Config) -> None:
+    """Refuse an outcome that a trace's images cannot have, before they are drawn; a plan fetches no classifier."""
+    from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
+    from analysis.methods.tracing.outcomes import chosen_outcomes
+
+    names = chosen_outcomes(config.measure.outcomes, config.model)
+    if CLASSIFIER in names and not (request.dry and config.measure.logits.classifier):
+        require_networks([CLASSIFIER], logit_settings(config))
 
 
 def _source(request: Request) -> Source:
@@ -167,6 +178,10 @@ def _source(request: Request) -> Source:
     revision = config.revision or (None if overwrite else directory.pinned(config))
     source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
     requirements.check_before_weights(config, source)
+    if request.includes("trace"):
+        from probes.stages.trace.requirements import trace_plan
+
+        trace_plan(config, source)
     if request.includes("generate", "trace") and not request.dry:
         source = loading.resolve(config.model, revision=revision, variant=config.variant)
     if not overwrite and not request.dry:

@@ -41,7 +41,7 @@ def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from pydantic import ValidationError
 
-    from analysis.methods.tracing.smallest import ENOUGH, smallest_set
+    from analysis.methods.tracing.smallest import ENOUGH, MOST, smallest_set
     from analysis.methods.tracing.stored import read_trace
     from analysis.studies.opening import opened
     from probes.config.edit_options import Edit
@@ -66,12 +66,21 @@ def work(options: argparse.Namespace) -> None:
         raise UserError(
             f"{run.path}: expected a model without an edit, got {config.edit.summary}: trace it without"
         )
-    total = traced.shown("trace_total").iloc[0]
-    found = smallest_set(traced.shown("trace_shares"), ENOUGH) if total["told_from_0"] else None
-    if found is None:
+    donors = {config.indicators[name].word: name for name in traced.both.split("-")}
+    if options.towards not in donors:
         raise UserError(
-            f"{run.path}: expected places that are enough for the effect of the words, found none told:"
-            " trace more prompts"
+            f"--towards: expected a word whose effect was traced ({' or '.join(donors)}), got {options.towards!r:.60}:"
+            " name one of them"
+        )
+    total, shares = (
+        table[table["donor"] == donors[options.towards]]
+        for table in (traced.shown(name, every_donor=True) for name in ("trace_total", "trace_shares"))
+    )
+    found = smallest_set(shares, ENOUGH) if total["told_from_0"].all() else None
+    if found is None or not found.at_once:
+        raise UserError(
+            f"{run.path}: expected places that are enough for {MOST:g} of the effect of {options.towards!r:.60} when"
+            " patched at once, found none told: trace more prompts, or pairs of places (`trace.pairs`)"
         )
     if not found.editable:
         raise UserError(

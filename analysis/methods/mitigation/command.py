@@ -229,10 +229,26 @@ def work(arguments: argparse.Namespace) -> None:
         "\n".join([*describe_models([before, after], ["before", "after"]), *lines(table, result["record"])])
     )
     if gaps is not None:
-        print(summary(gaps, before.config.measure.text_readout))
+        print("\n".join(summary(gaps, before.config, sampling.level)))
     for line in result["left_out"]:
         print(line)
+    print(_verdict(table, gaps, sampling.level))
     print(f"table and figure: {arguments.out}")
+
+
+def _verdict(table: pd.DataFrame, gaps: pd.DataFrame | None, level: float) -> str:
+    """How many quantities of the images, and gaps, differ after the mitigation, in a sentence."""
+    joint = table[table["joint_low"].notna() & table["joint_high"].notna()]
+    told = int(((joint["joint_low"] > 0) | (joint["joint_high"] < 0)).sum())
+    parts = (
+        [f"{told} of {len(joint)} quantities of the images (intervals for all at once)"] if len(joint) else []
+    )
+    if gaps is not None and len(p_adjusted := gaps.loc[gaps["kind"] == "gap", "p_adjusted"].dropna()):
+        told = int((p_adjusted < 1 - level).sum())
+        parts.append(f"{told} of {len(p_adjusted)} gaps by similarity (adjusted p below {1 - level:.2g})")
+    if not parts:
+        return "After the mitigation: too few prompts to say what differs."
+    return f"After the mitigation {listed(parts)} differ; of the others no difference can be told."
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:

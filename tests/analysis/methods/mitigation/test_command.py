@@ -213,6 +213,12 @@ def test_of_other_models_pixels_and_gaps_are_compared_and_it_is_said_why(tmp_pat
     said = capsys.readouterr().out
     assert "some/model is no model of toyworld, and no checker reads its images" in said
     table = pd.read_csv(out / "mitigation.csv")
+    last = said.splitlines()[-2]
+    told = ((table["joint_low"] > 0) | (table["joint_high"] < 0)).sum()
+    assert (
+        last.startswith(f"After the mitigation {told} of {len(table)} quantities of the images")
+        and "gaps" in last
+    )
     assert set(table["kind"]) == {"pixels"} and tuple(table.columns) == measures.COLUMNS
     gaps = pd.read_csv(out / "gaps.csv")
     assert (gaps["first"] == "before").all() and (gaps["kind"] == "gap").any()

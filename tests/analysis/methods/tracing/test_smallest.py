@@ -1,5 +1,7 @@
 """The smallest sets of places for an effect, in wired worlds, and the edit that is made of it."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 import yaml
@@ -106,7 +108,10 @@ def test_the_command_writes_a_configuration_with_the_edit(run, tmp_path, capsys)
     for options, line in (
         ([], "expected no file yet, found one"),
         (["--overwrite", "--share", "1000"], "command line: expected a number of at most 100.0, got 1000.0"),
-        (["--overwrite", "--towards", ""], "command line: expected a text, got an empty one"),
+        (
+            ["--overwrite", "--towards", ""],
+            "--towards: expected a word whose effect was traced (man or woman), got ''",
+        ),
     ):
         assert main([str(run.path), "--towards", "woman", "--out", str(out), *options]) == 2
         error = capsys.readouterr().err
@@ -141,6 +146,29 @@ def test_a_place_that_cannot_be_edited_is_refused(run, tmp_path, capsys, monkeyp
     error = capsys.readouterr().err
     assert "expected cross-attentions of a U-Net to edit, got dit.block.1.joint" in error
     assert len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_an_edit_that_the_trace_does_not_support_is_refused(run, tmp_path, capsys, monkeypatch):
+    """Of a word without an effect of its own, and of places that were never patched at once."""
+    from analysis.methods.tracing import stored
+
+    traced = stored.read_trace(run)
+    total = traced.tables["trace_total"]
+    other = total["donor"].eq("feminine")
+    cases = (
+        ("trace_total", total.assign(told_from_0=total["told_from_0"] & ~other)),
+        (
+            "trace_shares",
+            traced.tables["trace_shares"].assign(sufficiency=lambda table: table["sufficiency"] / 2),
+        ),
+    )
+    out = tmp_path / "edited.yaml"
+    for name, table in cases:
+        changed = replace(traced, tables={**traced.tables, name: table})
+        monkeypatch.setattr(stored, "read_trace", lambda run, changed=changed: changed)
+        assert main([str(run.path), "--towards", "woman", "--out", str(out)]) == 2
+        line = "expected places that are enough for 0.8 of the effect of 'woman' when patched at once"
+        assert line in capsys.readouterr().err and not out.exists()
 
 
 def test_a_run_without_a_trace_is_refused(tmp_path, capsys):

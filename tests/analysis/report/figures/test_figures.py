@@ -27,7 +27,7 @@ from analysis.report.figures import (
 )
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.lines import _name_ticks
+from analysis.report.figures.lines import _name_ticks, draw_sites
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure, style
 from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
@@ -146,6 +146,18 @@ def test_as_many_layers_are_named_as_have_room(count, named):
     axes = new_figure(SINGLE, 2).subplots()
     _name_ticks(axes, [str(number) for number in range(count)], most=7)
     assert [int(tick.get_text()) for tick in axes.get_xticklabels()] == named
+
+
+def test_every_chosen_site_is_drawn_and_those_left_out_are_named():
+    sites = [f"unet.down.{n}" for n in range(37)]
+    rows = pd.DataFrame([(site, step) for site in sites for step in (0, 1)], columns=["site", "step"])
+    rows = pd.concat([rows, pd.DataFrame({"site": ["vae.decoder.mid"], "step": [-1]})])
+    rows = rows.assign(metric="cosine", contrast="masculine-feminine", gap=0.1, ci_low=0.0, ci_high=0.2)
+    drawn = draw_sites(rows, {0: 999.0, 1: 500.0}, CONTRASTS[0], "neutral")
+    named = [line.get_label() for axes in drawn.figure.axes for line in axes.lines]
+    assert [name for name in named if not name.startswith("_")] == sites
+    assert "Left out, without cosine along the steps: vae.decoder.mid." in drawn.caption
+    assert drawn.figure.axes[0].get_title(loc="left") == "cosine; left out: 1 site"
 
 
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):
