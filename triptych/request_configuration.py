@@ -35,7 +35,7 @@ def configuration(
     chosen
         What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
     tell
-        Told in a line what became of captions that were read.
+        Told in lines what became of captions that were read.
 
     Returns
     -------
@@ -63,9 +63,7 @@ def configuration(
             config = load_config(path, chosen, read)
         except NoFileError as error:
             raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
-        if line_on_captions := selection_summary(read):
-            tell(line_on_captions)
-        for line in table.notes(source.data.get("prompts"), path.parent):
+        for line in (*selection_summary(read), *table.notes(source.data.get("prompts"), path.parent)):
             tell(line)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
@@ -97,8 +95,8 @@ def _of_data(
         config = load_data(source, Path(), chosen, read)
     except NoFileError as error:
         raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
-    if line_on_captions := selection_summary(read):
-        tell(line_on_captions)
+    for line in selection_summary(read):
+        tell(line)
     _require_out(config, chosen, "config: out")
     source = replace(
         source, text=yaml_text(data)
