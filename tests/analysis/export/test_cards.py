@@ -68,7 +68,7 @@ def test_the_prose_says_all_that_the_primary_gap_rests_on(finished, facts, cards
     assert first.primary
     for value, ends in (("gap", ("ci_low", "ci_high")), ("word_gap", ("word_low", "word_high"))):
         span = interval(*(row[name] for name in ends), digits)
-        assert f"{number(row[value], digits, True)}, 95 % interval {span}" in text
+        assert f"{number(row[value], digits, True)} in cosine similarity, 95 % interval {span}" in text
     for shown in (number(row["control_gap"], digits), f"δ = {number(row['delta'], digits)}", WEIGHTS):
         assert shown in text
     assert all(f"- {label}: " in text for label in LABELS)
