@@ -135,7 +135,7 @@ def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_o
     in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
     tested = between.loc[("ita", "tone", "(all)")]
     assert in_mads["different"] == (tested["different"] if tested["p_page"] < 0.05 else 0)
-    assert np.isnan(in_mads["p_value"])  # none is shown: ten likely tones are no hypothesis
+    assert np.isnan(in_mads["p_page"])  # none is shown: ten likely tones are no hypothesis
     assert all(row["p_value"] == row["p_value"] for row in said["mads"] if row["question"] == "gender")
 
 
