@@ -18,7 +18,6 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.observe.registry import why_not
 from analysis.report import (
     first_screen,
     gallery,
@@ -388,7 +387,11 @@ def answers(run: Run) -> list[str]:
     read_sections = [(one, found) for one in sections if (found := one.read(run)) is not None]
     leads = [lead for one, found in read_sections if one.lead and (lead := one.lead(found, config))]
     lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
-    pairs, missing = contrasts(config), why_not(run.meta.get("not_observed") or {})
+    reasons = pd.Series(run.meta.get("not_observed") or {}, dtype=str)
+    missing = [
+        f"{', '.join(names)} ({why})" for why, names in reasons.groupby(reasons, sort=False).groups.items()
+    ]
+    pairs = contrasts(config)
     if not leads and pairs and config.compares:
         tables = (read_table(run, name) for name in ("gap", "specifications", "agreement"))
         lines.append(summaries(*tables, config)[0].answer)

@@ -374,4 +374,4 @@ def test_a_run_whose_objects_nobody_looked_for_says_so_on_its_page_and_at_its_en
     assert "Objects were not looked for: no detector for the images of this model" in text and lines in text
     answer, missing = answers(run)
     assert answer == read(run).summaries[0].answer
-    assert missing == f"Not measured: objects skipped: {why}."
+    assert missing == f"Not measured: objects ({why})."
