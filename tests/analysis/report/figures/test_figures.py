@@ -141,6 +141,28 @@ def test_the_rows_of_eight_measures_leave_their_names_and_numbers_room():
         assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
 
 
+def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_words():
+    """Signs differ, and the words of a side lie so near to the other's that there is no share of their distance."""
+    row = dict(
+        measure="z0", primary=True, contrast="masculine-feminine", n_prompts=24, p_control=0.04, delta=0.02
+    )
+    row |= dict(gap=0.05, ci_low=0.01, ci_high=0.09, distance=0.1, share=0.5)
+    row |= dict(word_gap=-0.03, word_low=-0.3, word_high=-0.01)
+    row |= dict.fromkeys(("word_share", "word_share_low", "word_share_high"), np.nan)
+    drawn = draw_headline(pd.DataFrame([row]), headline_metrics(), CONTRASTS, "neutral")
+    (axes,) = drawn.figure.axes
+    places = {
+        line.get_marker(): float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1
+    }
+    assert places == pytest.approx({"o": 0.5, "D": -0.3, "<": -headline.FARTHEST})
+    assert [text.get_text() for text in axes.texts] == ["−0.30", "share"]
+    assert drawn.alt.endswith("z₀: over prompts +0.50, over words −0.30.")
+    (axes,) = draw_headline(
+        pd.DataFrame([row | {"p_control": np.nan}]), headline_metrics(), CONTRASTS, "neutral"
+    ).figure.axes
+    assert axes.texts[0].get_text() == "+0.50"  # no diamond: the circle's
+
+
 @pytest.mark.parametrize(("count", "named"), [(1, [0]), (5, [0, 1, 2, 3, 4]), (14, [0, 2, 4, 6, 8, 10, 13])])
 def test_as_many_layers_are_named_as_have_room(count, named):
     axes = new_figure(SINGLE, 2).subplots()
