@@ -20,6 +20,8 @@ from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
 
+WINDOWS = 4  # of steps, in the map of one prompt
+
 
 @dataclass(frozen=True)
 class Command:
@@ -176,11 +178,19 @@ def read_request(command: Command, shard: Shard | None = None, *, finishing: boo
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
     """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
+    if config.trace is not None or stage == "trace":
+        config = config.model_copy(update={"trace": _traced(config, config.trace or Trace())})
     if stage is None:
         return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
-    if stage == "trace" and config.trace is None:
-        config = config.model_copy(update={"trace": Trace()})
     return config, (stage,)
+
+
+def _traced(config: Config, trace: Trace) -> Trace:
+    """The section `trace`; of one prompt, which has no interval, with the windows of its map of places and steps."""
+    one = min(len(config.prompts[: config.limit]), trace.prompts) == 1
+    if not one or "windows" in trace.model_fields_set:
+        return trace
+    return trace.model_copy(update={"windows": min(WINDOWS, config.sampler.steps)})
 
 
 def require_shareable(request: Request) -> None:

@@ -332,7 +332,7 @@ class _Work:
         config = self.plan.config
         _load("report", config, self.team)
         from analysis.export.cards.dataset import write_dataset_card
-        from analysis.report.page import report
+        from analysis.report.page import answers, report
 
         began = monotonic()
         self.request.say("report: drawing figures")
@@ -340,4 +340,6 @@ class _Work:
         if left := write_dataset_card(self.run):
             self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)
+        for line in answers(self.run):
+            self.request.announce(line)
         return f"report: {page}"

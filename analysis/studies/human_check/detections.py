@@ -27,7 +27,7 @@ from probes.runs.store import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
-LABEL_COLUMNS = ["annotator", "sample_id", "object", "present", "weight"]
+LABEL_COLUMNS = ["annotator", "sample_id", "object", "present"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.tables.columns_held import misdescribed, wrong_values
+from tests.analysis.tables.columns_held import misdescribed, outside, wrong_values
 
 ROOT = Path(__file__).parents[3]
 FILES = sorted(ROOT.glob("analysis/**/columns.csv"))
@@ -68,6 +68,12 @@ def test_columns_hold_what_their_description_says(run):
 def test_columns_of_an_audit_of_professions_hold_what_their_description_says(audit):
     wrong, seen = misdescribed(audit)
     assert wrong == [] and len({column for table, column in seen if table.startswith("dalleval_")}) > 30
+
+
+def test_every_estimate_lies_in_its_interval(run, audit):
+    for one, number in ((run, 15), (audit, 10)):
+        wrong, seen = outside(one)
+        assert wrong == [] and len(seen) > number, seen
 
 
 def test_what_a_description_does_not_fit_is_said(run):
