@@ -142,21 +142,6 @@ def estimated(
     return made
 
 
-def classifiers(run: Run, name: str) -> estimates.Classifiers:
-    """Return the classifiers (CLS) of one attribute, trained on the sentences that a run holds and on no image of it.
-
-    Raises
-    ------
-    UserError
-        The sentences were not embedded.
-    """
-    asked, place = audit.sentences(run.config), list(audit.attributes(run.config)).index(name)
-    assert asked is not None and asked.positive
-    text = _texts(run, (*asked.positive[place], *asked.negative))
-    sides = [np.stack([text[one] for one in side]) for side in (asked.positive[place], asked.negative)]
-    return estimates.train(*sides, seeds=range(run.config.gep.ensemble))
-
-
 def _images(run: Run) -> pd.DataFrame:
     """Embeddings of images, ``sample_id`` and ``vector``; of none where CLIP did not look."""
     kind = f"features/{audit.clip_name(run.config)}"
