@@ -80,16 +80,16 @@ class StepCounter:
         if scheduler is None:
             return
         method, before = scheduler.step, vars(scheduler).get("step")
-        signature = inspect.signature(method)
+        signature = inspect.signature(type(scheduler).step)  # whatever was put over it
 
         @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
         def step(own: Any, *args: Any, **kwargs: Any) -> Any:
             if own is not scheduler:  # a copy of it, in a callback
                 return type(own).step(own, *args, **kwargs)
-            given = [*signature.bind_partial(*args, **kwargs).arguments.values()]
+            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
             if self._open and not step.left and self._receive is not None:
                 with torch.no_grad():
-                    self._receive(Step(*given[:3]))
+                    self._receive(Step(*given[1:4]))
             self._open, self.steps = False, self.steps + 1
             return method(*args, **kwargs)
 
