@@ -105,20 +105,21 @@ class PromptWords:
         HookError
             The text of an encoder is not known.
         """
+        if not self._places:
+            raise HookError(
+                "word_maps: the states that the denoiser is given are those of no text encoder in this block (were "
+                "prompt_embeds made before?), so that no word has a place: call pipe.encode_prompt inside the block, "
+                "or leave word maps off"
+            )
         found: set[int] = set()
         for encoder, words in self._by_place(self.words(row)).items():
             tokens = [position for word in words for position in word.positions]
             if tokens:
                 found |= set(self._at(encoder, row, range(min(tokens), max(tokens) + 1)))
-        if not found and self._prompts is not None and self._places:
+        if not found and self._prompts is not None and self.words(row):
             raise HookError(
                 f"prompts[{self._prompt_of(row)}]: expected a text that was drawn, but its words stand nowhere in what "
                 "the denoiser is given: pass the prompts in the order of the call"
-            )
-        if not found:
-            raise HookError(
-                "word_maps: the states that the denoiser is given are those of no text encoder, so that nobody knows "
-                "where words stand (were prompt_embeds passed in?): pass prompts, or leave word maps off"
             )
         return tuple(sorted(found))
 
