@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
-from probes.errors import printable
 from probes.prompts import of_captions
 from probes.runs import directory
 from triptych import plan_text
@@ -65,7 +64,7 @@ class RunPlan:
             took = f"takes {stage_estimates.line(stages)}"
             return [str(self.taken), *plan_text.comparison(self.config), took]
         assert self.source is not None
-        from probes.models import estimate, weights
+        from probes.models import estimate
         from probes.prompts.vocabulary import PromptTokens
 
         read = PromptTokens.of_samples(self.samples)
@@ -84,7 +83,6 @@ class RunPlan:
         return [
             *table,
             *plan_text.describe(self.config, read),
-            *filter(None, [printable(weights.unread(self.source))]),
             *plan_text.stopping_lines(self.config),
             f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else"
             f"{', where it draws all of them' if self.config.stop else ''}",
@@ -129,7 +127,7 @@ def _taken_in(request: Request) -> RunPlan:
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import estimate, loading, requirements, weights
+    from probes.models import estimate, loading, requirements
     from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
 
@@ -157,8 +155,6 @@ def _drawn(request: Request) -> RunPlan:
     if request.drawing and not request.dry:
         for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
             request.say(warning)
-        if unread := weights.unread(source):
-            request.say(unread)
     return result
 
 
