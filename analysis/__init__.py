@@ -1,4 +1,4 @@
-"""From stored observations to numbers, tables, figures and a report. Needs no torch.
+"""From stored observations to numbers, tables, figures and a report. Only `analysis.observe` needs torch.
 
 >>> import analysis
 >>> run = analysis.load_run("runs/first-light")  # doctest: +SKIP

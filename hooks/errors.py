@@ -1,4 +1,4 @@
-"""The one error this room raises for what its caller can mend."""
+"""The error for what the caller of a hook can mend; `hooks.architectures.layout.MisfitError` is one."""
 
 
 class HookError(ValueError):

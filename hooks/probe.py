@@ -277,7 +277,7 @@ class Probe(ProbeResults):
             self._pictures.begin(rows)
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words.begin(runs, rows)
+            self._words.begin(runs, rows, None if self._architecture.transformer else inputs.text)
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])

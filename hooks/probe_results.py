@@ -166,10 +166,15 @@ class ProbeResults(HookedBlock):
         Raises
         ------
         HookError
-            There is no such row or position.
+            There is no such row or position, or the tokens of a U-Net's encoders differ.
         """
         whole = self.maps
         if whole.columns is None:
+            if len(set(map(tuple, positions.values()))) > 1:
+                raise HookError(
+                    f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
+                    "textual inversion into all of them"
+                )
             return word_heat(whole.heat(row), list(next(iter(positions.values()))))
         whole.heat(row)  # refuses a row that is not there
         return whole.word(row, self._words.placed_tokens(positions, row))

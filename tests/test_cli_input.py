@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from lab.validate.models import calibrate
-from tests.small_run import ROOT, one_line, run, small_yaml
+from tests.small_run import PATIENCE, ROOT, one_line, run, small_yaml
 from triptych.cli.main import main as analysis
 from triptych.cli.run import main
 
@@ -41,6 +43,29 @@ def test_the_plan_of_the_default_run_fits_one_screen(capsys):
         r"^takes about (.*): generate (.*), observe (.*), measure (.*), report (.*), on a", out, re.M
     )
     assert took, out
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        (
+            "probes.run {run} --limit 1 --steps 2 --workers 2",
+            0,
+            "(generate|observe .*|measure|report):|with 1 prompt no p",
+        ),
+        ("triptych plan {bad}", 2, "model nothere: unknown; "),
+    ],
+)
+def test_a_process_of_its_own_says_nothing_but_our_lines(line, status, said, tmp_path):
+    (tmp_path / "bad.yaml").write_text("model: nothere\nprompts: ['a {person}']\n")
+    run = f"{ROOT / 'triplets.yaml'} --out {tmp_path / 'run'}"
+    arguments = line.format(run=run, bad=tmp_path / "bad.yaml").split()
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    lines = [line for line in re.split(r"[\r\n]+|\x1b\[A", done.stderr) if line.strip()]
+    assert done.returncode == status and lines
+    assert [line for line in lines if not re.match(said, line)] == []
 
 
 def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):

@@ -4,11 +4,15 @@ Every import counts, also those inside functions and those for type checkers alo
 """
 
 import ast
+import configparser
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 FLOORS = ("hooks", "probes", "analysis", "triptych", "lab")  # each may import itself and those before it
@@ -174,6 +178,39 @@ def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     names = {name for _, name in imported(Path("hooks/inner/a.py"))}
     assert names == {"probes.runs", "analysis.statistics", "hooks.sites", "lab.train", "probes.config"}
+
+
+PARTS = {  # packages that others install and hand out names of
+    **{"botocore": "boto3", "markupsafe": "jinja2", "pydantic-core": "pydantic"},
+    "typing-extensions": "pydantic",
+}
+
+
+def test_every_package_that_is_imported_is_declared():
+    """At the head of a module a required one (Ray's has no other imports), elsewhere one of an optional part, too."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", "utf-8")
+    extras = {
+        name: text for name, text in config["options.extras_require"].items() if name not in ("test", "docs")
+    }
+    required = declared(config["options"]["install_requires"])
+    optional = required | declared("\n".join(extras.values()))
+    providers, missing = metadata.packages_distributions(), []
+    for path in (path for path in FILES if path.parts[0] != "lab"):
+        head = {line.lineno for line in ast.parse((ROOT / path).read_text("utf-8")).body}
+        for line, name in imported(path):
+            top = name.split(".")[0]
+            if top not in (*sys.stdlib_module_names, *FLOORS, "__future__"):
+                spelled = (top, ".".join(name.split(".")[:2]))  # also of what is not here: ray, google.auth
+                names = {canonicalize_name(one) for one in (*spelled, *providers.get(top, ()))}
+                allowed = required if line in head and path.name != "on_ray.py" else optional
+                if not {PARTS.get(one, one) for one in names} & allowed:
+                    missing.append(f"{path}:{line}: {name}")
+    assert missing == []
+
+
+def declared(lines: str) -> set[str]:
+    return {canonicalize_name(Requirement(line).name) for line in lines.split("\n") if line}
 
 
 WITHOUT_TORCH = (

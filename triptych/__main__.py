@@ -1,8 +1,6 @@
 """``python -m triptych``."""
 
-import sys
-
-from triptych.cli.main import main
+from triptych.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -296,10 +296,10 @@ def _sections(name: str) -> list[type[BaseModel]]:
 
 def _remedy(name: str) -> str:
     """Return what may have been meant by a name that is no field."""
-    for section in Config.model_fields:
+    close = difflib.get_close_matches(name, [*Config.model_fields, "stage", "overwrite", "progress"], 1)
+    for section in () if f"{name}s" in close else Config.model_fields:
         if any(name in kind.model_fields for kind in _sections(section)):
             return f"did you mean {section}={{{name!r}: ...}}?"
-    close = difflib.get_close_matches(name, [*Config.model_fields, "stage", "overwrite", "progress"], 1)
     return f"did you mean {close[0]}?" if close else "see help(triptych.Config)"
 
 

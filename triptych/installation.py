@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shlex
 import shutil
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from packaging.requirements import Requirement
 
@@ -57,12 +61,23 @@ def versions() -> list[str]:
     ]
 
 
+def pip_line(extra: str) -> str:
+    """Return the command that installs an optional part beside this installation: of a folder where it is of one."""
+    text = metadata.distribution("triptych").read_text("direct_url.json")
+    source = json.loads(text) if text else {}
+    if "dir_info" not in source:
+        return f"pip install 'triptych[{extra}]'"
+    editable = "-e " if source["dir_info"].get("editable") else ""
+    folder = url2pathname(urlsplit(source["url"]).path)
+    return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"
+
+
 def optional_parts() -> list[str]:
     """Return a line for each optional part: whether it is there, what it is for, how it is installed."""
     lines = []
     for extra, use in USES.items():
         missing = [one.partition(" ")[0] for one in unmet(requirements(extra))]
-        state = f"missing {', '.join(missing)}: pip install 'triptych[{extra}]'" if missing else "there"
+        state = f"missing {', '.join(missing)}: {pip_line(extra)}" if missing else "there"
         lines.append(f"{extra:<9}  {use}: {state}")
     return [*lines, f"{'nltk':<9}  the paper's nouns (measure.nouns: nltk): {_nltk()}"]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from analysis.report.format import counted
 from probes.config.checks import caption, template
 from probes.config.schema import Config
 from probes.errors import printable
@@ -79,7 +80,7 @@ def _prompts(config: Config) -> list[str]:
     prompts = config.prompts[: config.limit]
     texts = [template(prompt) or caption(prompt, config.reference) for prompt in prompts[: PROMPTS + 1]]
     lines = [
-        f"{len(prompts):,} prompts",
+        counted(len(prompts), "prompt"),
         *(f"  {' '.join(text.split())[:WIDTH]}" for text in texts[:PROMPTS]),
     ]
     if len(prompts) > PROMPTS:
@@ -195,9 +196,9 @@ def few_prompts(config: Config) -> str:
     floor = 2.0 ** -(count - 1)
     if not config.contrasts or floor < alpha or (needed := _needed(alpha)) <= count:
         return ""
-    prompts = "1 prompt" if count == 1 else f"{count} prompts"
+    prompts = counted(count, "prompt")
     if config.unit == "seed":
-        prompts = f"1 prompt and {count} seeds"
+        prompts = f"1 prompt and {counted(count, 'seed')}"
     more = f"{needed} or more are needed for one below {alpha:.3g}"
     return f"with {prompts} no p of a gap can fall below {floor:g}: {more}"
 

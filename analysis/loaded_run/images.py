@@ -110,7 +110,7 @@ class RunImages(RunTables):
             samples = samples[samples["triplet"].isin(list(triplets))]
         if word is not None:
             samples = self._having(word, samples)
-        draws = galleries.choose(samples, len(samples))
+        draws = galleries.choose(samples, limit if sort == "number" else len(samples))
         if sort == "gap":
             sizes = {draw: abs(gap) for draw in draws if (gap := self._own_gap(*draw)) is not None}
             draws = sorted(draws, key=lambda draw: -sizes.get(draw, -1.0))

@@ -44,11 +44,13 @@ class GalleryRow:
 
 
 def choose(samples: pd.DataFrame, rows: int) -> list[tuple[int, int]]:
-    """Choose (triplet, seed) in order: the first seed of every prompt, then the second of every prompt, …
+    """Choose (triplet, seed): the first seed of every prompt, then the second of every prompt, …, in the run's order.
 
     Nothing is picked by what it looks like.
     """
-    return _in_order(samples)[:rows]
+    chosen = _in_order(samples)[:rows]
+    rank = {draw: number for number, draw in enumerate(zip(samples["triplet"], samples["seed"]))}
+    return sorted(chosen, key=rank.__getitem__)
 
 
 def choose_more(

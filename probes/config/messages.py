@@ -159,7 +159,10 @@ def _text(fault: _Fault, root: Node) -> str:
         case "extra_forbidden":
             known = [key for kind in _kinds(fault.above, root) for key in kind.get("properties", {})]
             close = difflib.get_close_matches(str(fault.loc[-1]), known, 1)
+            above = difflib.get_close_matches(str(fault.loc[-1]), root.get("properties", {}), 1, 0.8)
             remedy = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
+            if above and not close:
+                remedy = f"did you mean `{above[0]}`, outside of `{fault.loc[0]}`?"
             return f"unknown key, got {shown(value)}: {remedy}"
         case "missing":
             return "expected this key, found none: add it"

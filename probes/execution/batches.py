@@ -57,7 +57,7 @@ TRIPLETS = Counted("generate", "triplets", "generate.batch_triplets", "batch_tri
 FIELD, USED = TRIPLETS.field, TRIPLETS.used
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
-# (float32, activations and what the probe compares) are assumed, on the safe side; they were not measured.
+# are measured when a run begins (`probes.stages.drawing.image_bytes`); before, and by a cluster, these are assumed.
 _CPU_IMAGES = 1.0
 _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
@@ -65,23 +65,28 @@ _REFERENCE_AREA = 64 * 64
 _NO_ROOM = ("DefaultCPUAllocator", "MPS backend out of memory")
 
 
-def auto_batch(loaded: loading.LoadedModel, members: int, config: Config) -> int:
+def auto_batch(
+    loaded: loading.LoadedModel, members: int, config: Config, image_bytes: float | None = None
+) -> int:
     """Draws per batch that the device holds comfortably, at least one and at most a part.
 
     On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
     used.
     """
-    images = auto_images(loaded.pipe, loaded.device, config)
+    images = auto_images(loaded.pipe, loaded.device, config, image_bytes)
     return max(1, min(math.floor(images / members), config.generate.part_triplets))
 
 
-def auto_images(pipe: Any, device: str, config: Config) -> float:
-    """Images per batch that a device holds comfortably; may be less than one. The pipeline needs no weights."""
+def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> float:
+    """Images per batch that a device holds comfortably; may be less than one. The pipeline needs no weights.
+
+    An image takes `image_bytes` on a GPU, where they were measured.
+    """
     height, width = architecture_of(pipe).latent_size(pipe, *image_size(pipe, config))
     share = height * width / _REFERENCE_AREA
     if device.startswith("cuda"):
         free, _ = torch.cuda.mem_get_info(torch.device(device))
-        return float(0.5 * free / (_GPU_BYTES_PER_IMAGE * share))
+        return float(0.5 * free / (image_bytes or _GPU_BYTES_PER_IMAGE * share))
     return _CPU_IMAGES / share
 
 

@@ -30,6 +30,8 @@ class ResolvedSettings:
     batch_triplets : int
     threads : int
         That torch is given.
+    image_bytes : float, optional
+        Memory of the device that an image takes, where that was measured.
     """
 
     model: dict[str, Any]
@@ -40,6 +42,7 @@ class ResolvedSettings:
     dtype: str
     batch_triplets: int
     threads: int
+    image_bytes: float | None = None
 
     @classmethod
     def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
@@ -90,6 +93,7 @@ class ResolvedSettings:
             "torch": self.device,
             "threads": self.threads,
             "workers": count,
+            **({"image_bytes": self.image_bytes} if self.image_bytes else {}),
         }
 
 

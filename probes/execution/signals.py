@@ -7,10 +7,13 @@ exception that lets go of the run directory and ends the helpers.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
-from typing import Any
+import threading
+from typing import Any, NoReturn
 
 
 class Terminated(KeyboardInterrupt):
@@ -48,6 +51,16 @@ def _end(number: int, frame: Any) -> None:
         2, f"{_PARTICIPLES[signal.Signals(number)]}: nothing was begun, run the same command again\n".encode()
     )
     os._exit(128 + number)
+
+
+def leave(status: int) -> NoReturn:
+    """End this process after its threads and exit handlers, without freeing one by one what torch brought (2 s)."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):  # a stream that is closed
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 _BEGUN = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}

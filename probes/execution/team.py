@@ -31,6 +31,7 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
+from probes.execution import signals
 
 DRAWING = (
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
@@ -286,24 +287,23 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-BORN_FROZEN = 10_000  # objects; Python 3.12 begins with some hundred
-
-
 @contextlib.contextmanager
 def loading_libraries() -> Iterator[None]:
-    """Look for no cyclic garbage while libraries load, and leave out of later looks what they have brought.
+    """Look for no cyclic garbage while libraries load; what they bring is passed over in all but full collections.
 
-    They bring a million objects, none of them garbage, and each full collection passes over all of them: up to half a
-    second of a processor, a dozen times in a run. Where much is frozen already, nothing more is: this has been done, or
-    somebody else sees to it.
+    They bring a million objects, none of them garbage. Nothing stays frozen: Python would never free it, which the
+    libraries report as a leak when the process ends.
     """
-    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > BORN_FROZEN
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if not frozen:
+        if (
+            gc.get_freeze_count() < 10_000
+        ):  # Python 3.12 begins with some hundred; else somebody else sees to it
             gc.freeze()
+            gc.unfreeze()  # all objects are in the oldest generation now
         if enabled:
             gc.enable()
 
@@ -334,6 +334,7 @@ def _serve(pipe: Connection) -> None:
                     pipe.send(("done", do(message[2], lambda images: pipe.send(("tick", images)))))
     except Exception as error:
         pipe.send(("failed", _sendable(error)))
+    signals.leave(0)
 
 
 def _listen(pipe: Connection, messages: SimpleQueue[tuple]) -> None:

@@ -7,6 +7,7 @@ the commit it stands for, which ``run.json`` keeps.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -182,7 +183,9 @@ def _answering(name: str, identifier: str, revision: str | None, variant: str | 
         ) from error
     except errors.RepositoryNotFoundError as error:
         remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
-        raise UserError(f"model {name}: no folder of that name, and none on the hub: {remedy}") from error
+        raise UserError(
+            f"model {name}: no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
+        ) from error
     except errors.OfflineModeIsEnabled as error:
         raise _absent(name, identifier, revision, variant, _UNREACHED) from error
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
@@ -197,9 +200,18 @@ def _absent(name: str, identifier: str, revision: str | None, variant: str | Non
     withdrawn = f" ({_withdrawn(identifier)})" if _withdrawn(identifier) else ""
     there = known().get(identifier, {}).get("copy", identifier)
     return UserError(
-        f"model {name}: {why}{large}{withdrawn}; check the spelling, give a local folder,"
+        f"model {name}: {why}{large}{withdrawn}{_near(identifier)}; check the spelling, give a local folder,"
         f" or run: {command(there, revision, variant)}"
     )
+
+
+def _near(identifier: str) -> str:
+    """Return that an id is of no known model, with the nearest that are; empty for a known one."""
+    names = [*known(), *published.published()]
+    if identifier in names:
+        return ""
+    near = difflib.get_close_matches(identifier, names, 2, 0.75)
+    return f"; no known id: did you mean {' or '.join(near)}?" if near else "; no known id, it may be wrong"
 
 
 def _withdrawn(identifier: str) -> str:

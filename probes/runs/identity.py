@@ -27,7 +27,7 @@ _TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",)
 
 @cache
 def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address: the marks of the schema (`config_values.Alters`).
+    """Return the stage that each field alters, by its address: the marks of the schema (`probes.config.types.Alters`).
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from hooks.prompt.given import given_system_prompt, prompt_tokenizers
 from hooks.prompt.positions import GROUPS
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import workers
+from probes.execution import batches, settings, workers
 from probes.execution.part import Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import loading, requirements
@@ -116,6 +116,30 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     if config.capture.pool:
         made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
     return made
+
+
+def image_bytes(loaded: loading.LoadedModel, config: Config, samples: Sequence[Sample]) -> float | None:
+    """Memory that an image takes on a GPU, by the second of two batches of a triplet (the first brings kernels along).
+
+    None on a CPU, and where even these find no room.
+    """
+    if not loaded.device.startswith("cuda"):
+        return None
+    first = [one for one in samples if (one.triplet, one.seed) == (samples[0].triplet, samples[0].seed)]
+    taken = 0
+
+    def measure() -> None:
+        nonlocal taken
+        with workers.deterministic(settings.threads(loaded)):
+            for _ in range(2):
+                torch.cuda.reset_peak_memory_stats(loaded.device)
+                before = torch.cuda.memory_allocated(loaded.device)
+                draw_batch(loaded.pipe, config, first)
+                taken = torch.cuda.max_memory_allocated(loaded.device) - before
+
+    fits = batches.fits_on_device(measure)
+    torch.cuda.empty_cache()
+    return taken / len(first) if fits else None
 
 
 def draw_batch(pipe: Any, config: Config, members: list[Sample]) -> Piece:

@@ -10,6 +10,7 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +31,7 @@ from probes.runs import directory, identity, kinds
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.stages.drawing import Drawing, load
+from probes.stages.drawing import Drawing, image_bytes, load
 
 _REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
 _PLAIN = StageCall()
@@ -69,6 +70,10 @@ def generate(
         if loaded
         else _resolved(cluster, run, config, source, len(samples))
     )
+    if loaded and config.generate.batch_triplets == "auto":
+        measured = image_bytes(loaded, found.apply_to(config), samples)
+        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
+        found = replace(found, image_bytes=measured, batch_triplets=batch)
     command.cleared(run)
     with shards.startup_lock(run):
         config = found.apply_to(config)

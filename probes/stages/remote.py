@@ -28,7 +28,7 @@ _kept: list[
 
 def resolve_settings(job: Job) -> dict[str, Any]:
     """Return what :class:`probes.execution.settings.ResolvedSettings` holds, from the model as it is loaded here."""
-    config = Config.model_validate(job.config)
+    config = Config.stored(job.config)
     _kept[:] = [load(job.source(), config, config.generate.device)]
     return dataclasses.asdict(ResolvedSettings.of(_kept[0], config))
 
@@ -36,7 +36,7 @@ def resolve_settings(job: Job) -> dict[str, Any]:
 @contextmanager
 def opened(job: Job) -> Iterator[Making]:
     """Hold the model, ready to draw parts."""
-    config, settings = Config.model_validate(job.config), job.settings
+    config, settings = Config.stored(job.config), job.settings
     source = job.source()
     run, samples = plan_again(job, config, source)
     chunks = generate.chunks_of(samples, config)

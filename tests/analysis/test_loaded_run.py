@@ -11,6 +11,7 @@ from analysis.report import page
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.errors import UserError
+from tests.analysis import synthetic_run
 from tests.analysis.synthetic_run import configure, write_run
 
 
@@ -152,6 +153,22 @@ def test_a_map_of_a_phrase_is_the_mean_over_its_tokens(loaded):
     found = loaded.word_map(row["sample_id"], f"{words[first]} {words[first + 1].upper()}")
     np.testing.assert_allclose(found.values.ravel(), expected, rtol=1e-6)
     assert found.overlay().size == loaded.image(row["sample_id"]).size
+
+
+def test_words_that_punctuation_is_part_of(tmp_path, monkeypatch):
+    """A run keeps such words whole; they are found as they are written, not by their parts."""
+    text = "a {person} in a non-binary person's t-shirt, 1girl"
+    monkeypatch.setattr(synthetic_run, "_template", lambda triplet: text)
+    loaded = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=3))
+    row = loaded.samples.iloc[0]
+    stored = loaded.words[loaded.words["sample_id"] == row["sample_id"]].set_index("word_index")
+    for word in ("non-binary", "person's", "t-shirt", "1girl"):
+        found = loaded.word_map(row["sample_id"], word.upper())
+        expected = stored.loc[list(row["words"]).index(word), "heat"]
+        np.testing.assert_allclose(found.values.ravel(), np.array(expected, float), rtol=1e-6)
+        assert len(loaded.gallery(1, word=word)) == 1
+    with pytest.raises(UserError, match="expected a word, got 'binary': did you mean non-binary"):
+        loaded.word_map(row["sample_id"], "binary")
 
 
 def test_an_image_is_named_by_its_triplet_too(loaded):

@@ -67,6 +67,7 @@ def test_what_is_kept_of_a_configuration_in_python():
             "steps: unknown field, got 4: did you mean sampler={'steps': ...}?",
         ),
         ({"prompts": PROMPTS}, {"modle": "x"}, "modle: unknown field, got 'x': did you mean model?"),
+        ({"prompts": PROMPTS}, {"seed": 3}, "seed: unknown field, got 3: did you mean seeds?"),
         ({"prompts": PROMPTS}, {"overwrit": True}, "did you mean overwrite?"),
         (
             {"prompts": PROMPTS},

@@ -14,10 +14,12 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
 from probes.errors import one_line
+from probes.execution import signals
 
 _STAGED = {"resumes": True, "begins": False}
 GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --help`
@@ -128,3 +130,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(one_line(line), file=sys.stderr)
         return 2
     return command("run")(arguments)
+
+
+def program() -> NoReturn:
+    """Run the command line and end the process with its exit status."""
+    signals.leave(main())

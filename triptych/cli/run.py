@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from probes import command_line
+from probes.execution import signals
 from triptych.options import parser
 
 
@@ -35,4 +35,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signals.leave(main())

@@ -218,7 +218,7 @@ def _pearson(audits: AttributeAudits) -> Body:
 
 
 def _variants(audits: AttributeAudits) -> Body:
-    """Tables 8 and 9: the same of every variant, with what it varies."""
+    """Tables 8 and 9: Kendall's tau and MCC of every variant, with what it varies."""
     rows = _agreement(audits, "gep_artificial_agreement", variants=True)
     varied = any(" " in row["source"] for row in rows)
     return spread(rows if varied else (), "{source}", "{Setting}, {model}", TAU_MCC, 3)

@@ -73,7 +73,7 @@ class Job:
 
 
 def record_checksum(run: Run) -> str | None:
-    """A checksum of what a run's record says from its beginning on; None where nothing is record_checksum yet.
+    """A checksum of what a run's record says from its beginning on; None where nothing is recorded yet.
 
     Not of all of it: a worker that joins late may look when the driver has gone on to the next stage.
     """

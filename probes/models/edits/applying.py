@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hooks.architectures.text_encoders import prompt_tokens
 from hooks.attach import attach_writer
+from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
@@ -133,7 +134,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
 
 
 def _tokenizers(pipe: Any) -> list[Any]:
-    both = (getattr(pipe, name, None) for name in ("tokenizer", "tokenizer_2"))
+    both = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
     return [tokenizer for tokenizer in both if tokenizer is not None]
 
 

@@ -17,9 +17,9 @@ _CPU_BATCH = 3.0
 _SMALL = 8  # images that a batch holds at least
 
 
-def auto_batch(pipe: Any, device: str, config: Config) -> int:
+def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
     """Return the images that a batch holds where the configuration leaves it to the machine."""
-    number = batches.auto_images(pipe, device, config)
+    number = batches.auto_images(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 

@@ -223,7 +223,8 @@ def _settle(
         device, threads, number = found["device"], found["threads"], found["batch"]
     if config.trace.batch == "auto":
         before = run.meta.get(USED)
-        number = int(before[0]) if before else number or auto_batch(loaded.pipe, device, config)
+        measured = (run.meta.get("device") or {}).get("image_bytes")
+        number = int(before[0]) if before else number or auto_batch(loaded.pipe, device, config, measured)
         config = config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
     return config, device, threads
 

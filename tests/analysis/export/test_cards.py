@@ -21,6 +21,7 @@ from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.export.conftest import WEIGHTS, make
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, NINE, configure
+from tests.small_run import ROOT
 
 LABELS = (
     "Gap of these words",
@@ -83,6 +84,15 @@ def test_the_prose_says_all_that_the_primary_gap_rests_on(finished, facts, cards
         )
     for prompt in facts.prompts:
         assert prompt in text
+
+
+def test_the_card_and_the_readme_say_how_to_cite(cards, facts):
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    card = (cards / "model-card.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for text, version in ((card, facts.version), (readme, cited["version"])):
+        assert f"@software{{triptych,\n  title   = {{{cited['title']}}},\n" in text
+        assert f"  author  = {{{{{cited['authors'][0]['name']}}}}},\n  version = {{{version}}}\n}}\n" in text
 
 
 def test_no_number_of_another_measure_stands_without_its_interval(facts, cards):

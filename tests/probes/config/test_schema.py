@@ -178,6 +178,9 @@ FAULTS = {
     PROMPTS + "prompts: [x]": ("key `prompts` stands twice, on lines 1 and 2",),
     PROMPTS + "sampler:\n  steps: 3\n  steps: 4": ("sampler: key `steps` stands twice, on lines 3 and 4",),
     PROMPTS + "seed: [1]": ("seed: unknown key", "did you mean `seeds`?"),
+    PROMPTS + "sampler: {seed: 3}": (
+        "sampler.seed: unknown key, got 3: did you mean `seeds`, outside of `sampler`?",
+    ),
     PROMPTS + "sampler: {step: 3}": ("sampler.step: unknown key", "`steps`"),
     PROMPTS + "indicators: {neutral: person, a: {wrd: b}}": ("indicators.a",),
     PROMPTS + "indicators: {neutral: person, feminine: no}": (

@@ -191,6 +191,16 @@ def online(monkeypatch, cache):
     monkeypatch.setattr(hub, "getproxies", dict)
 
 
+def test_an_id_with_a_typing_error_is_no_missing_network_alone():
+    right = "stabilityai/stable-diffusion-xl-base-1.0"
+    with pytest.raises(UserError) as raised:
+        loading.resolve(right.replace("diff", "dif"))
+    said = f"the hub can't be reached; no known id: did you mean {right}"
+    assert said in str(raised.value) and len(str(raised.value)) <= 400
+    with pytest.raises(UserError, match=r"can't be reached; \d"):
+        loading.resolve(right)
+
+
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_hub_out_of_reach_is_said_at_once(silent, online, monkeypatch, caplog):
     """Its client alone would try six times, and say so each time; a firewall that is silent never answers."""
@@ -201,7 +211,7 @@ def test_a_hub_out_of_reach_is_said_at_once(silent, online, monkeypatch, caplog)
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
     began = time.monotonic()
     with pytest.raises(
-        UserError, match=r"model nobody/none: not in the cache, and the hub can't be reached; check"
+        UserError, match=r"model nobody/none: not in the cache, and the hub can't be reached; no known id,"
     ):
         loading.resolve("nobody/none")
     assert time.monotonic() - began < hub._PATIENCE + 1

@@ -1,15 +1,19 @@
 """Generation: shared draws, images as the plain pipeline gives them, runs that go on from anywhere."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from probes.config.schema import Config
 from probes.errors import UserError
+from probes.execution import batches
 from probes.models import loading, weights
 from probes.runs.rows import png
 from probes.runs.store import Run
+from probes.stages import drawing
 from tests.probes.conftest import generated, settings, stored
 
 
@@ -327,3 +331,27 @@ def test_weights_are_known_by_content(saved):
     with torch.no_grad():
         pipes[1].unet.conv_in.bias[0] += 1e-6
     assert weights.weight_hash(pipes[0]) != weights.weight_hash(pipes[1])
+
+
+def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monkeypatch):
+    """Of 40 GB free half are used: 100 images of 0.2 GB, or the 8 triplets of a part."""
+    pipe = loading.load(loading.resolve(str(saved())), device="cpu").pipe
+    loaded = SimpleNamespace(device="cuda:0", pipe=pipe)
+    config = Config(prompts=["a {person}"], sampler={"height": 512, "width": 512})
+    samples = [SimpleNamespace(triplet="t", seed=seed) for seed in (0, 0, 0, 1)]
+    peaks, drawn = iter([9e9, 1.6e9]), []
+    monkeypatch.setattr(drawing, "draw_batch", lambda pipe, config, members: drawn.append(len(members)))
+    for name, value in {
+        "reset_peak_memory_stats": lambda device: None,
+        "memory_allocated": lambda device: 1e9,
+        "max_memory_allocated": lambda device: next(peaks),
+        "mem_get_info": lambda device: (40e9, 80e9),
+        "empty_cache": lambda: None,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    measured = drawing.image_bytes(loaded, config, samples)
+    assert (measured, drawn) == (pytest.approx(0.2e9), [3, 3])
+    assert batches.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
+    assert batches.auto_batch(loaded, 3, config, measured) == 8
+    loaded.device = "cpu"
+    assert drawing.image_bytes(loaded, config, samples) is None

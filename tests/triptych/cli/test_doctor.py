@@ -4,6 +4,7 @@ import configparser
 import math
 import socket
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import constants
@@ -52,6 +53,20 @@ def test_an_optional_part_needs_its_own_packages_alone():
     names = {one.name for one in installation.requirements()}
     assert {"torch", "pydantic"} <= names and not {"ray", "pytest"} & names
     assert [one.name for one in installation.requirements("cluster")] == ["ray"]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (None, "pip install 'triptych[xlsx]'"),
+        ('{"url": "file:///a%20b/c", "dir_info": {"editable": true}}', "pip install -e '/a b/c[xlsx]'"),
+        ('{"url": "file:///c", "dir_info": {}}', "pip install '/c[xlsx]'"),
+    ],
+)
+def test_an_optional_part_is_installed_as_the_package_was(source, line, monkeypatch):
+    found = SimpleNamespace(read_text={"direct_url.json": source}.get)
+    monkeypatch.setattr(installation.metadata, "distribution", lambda name: found)
+    assert installation.pip_line("xlsx") == line
 
 
 def test_a_package_that_is_missing_is_one_line(capsys, monkeypatch):

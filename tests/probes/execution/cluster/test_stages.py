@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from analysis.observe.stage import observe
+from probes.config.stop_options import Stop
 from probes.errors import UserError
 from probes.execution import batches
 from probes.execution.cluster import worker
@@ -316,6 +317,13 @@ def test_a_run_that_stops_ends_with_the_bytes_of_one_process(config, tmp_path, m
     again = FirstParts(2)
     on_cluster(run.path, config, workers(), stopping=again)  # nothing is drawn a second time
     assert again.asked == [1, 2] and stored(run.path) == stored(one.path)
+
+
+def test_workers_take_the_configuration_of_a_run_that_stops_as_it_is_recorded(config, tmp_path):
+    """It was checked, and its prompts were put in order, when the run began: neither is done again."""
+    config = config.model_copy(update={"prompts": config.prompts[::-1], "stop": Stop()})
+    run = on_cluster(tmp_path / "run", config, workers())
+    assert stored(run.path) == stored(generated(tmp_path / "one", config).path)
 
 
 def test_a_run_that_was_damaged_stops_where_it_did(config, tmp_path):

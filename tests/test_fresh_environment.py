@@ -1,0 +1,82 @@
+"""The package without its extras, in an environment of its own: the smallest case of every command."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.small_run import PATIENCE, ROOT
+from triptych.cli.main import COMMANDS
+
+LINES = """\
+init given.yaml
+plan small.yaml
+run small.yaml --out a --quiet
+run small.yaml --out b --quiet --model toyworld-null
+report a
+prompts build professions --out professions
+compare a b
+power --gap 0.1
+human-check sample a --out sheet
+questions sheet a --images 2
+audit pictures --labels labels.csv
+gep images pictures --weights toyworld
+alignment a
+decode small.yaml
+export a --to coco --out coco
+card a
+trace a
+models
+doctor --quick"""
+SMALL = """\
+prompts:
+  - a {person}
+  - a {person} in a hat
+  - a {person} on a couch
+  - a {person} in a car
+  - a {person} with a dog
+  - a {person} with a cat
+sampler: {steps: 2}
+trace: {sites: [unet.mid.attn.0.cross], curve: 2, cuts: false}
+measure: {bootstrap: 20, permutations: 20}
+"""
+MAY_BE_REFUSED = {"gep"}  # an audit so small need not find anything
+
+
+@pytest.fixture
+def triptych(tmp_path):
+    """The command of an environment that holds what ``pip install`` of this folder brings."""
+    source, environment = tmp_path / "source", tmp_path / "environment"
+    shutil.copytree(
+        ROOT, source, ignore=shutil.ignore_patterns(".*", "tests", "lab", "docs", "build", "*.egg-info")
+    )
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([environment / "bin" / "pip", "install", "-q", source], check=True)
+    return environment / "bin" / "triptych"
+
+
+@pytest.mark.slow
+def test_every_command_runs_without_extras(triptych, tmp_path):
+    folder = tmp_path / "work"
+    (folder / "pictures").mkdir(parents=True)
+    rows = ["file,label,profession"]
+    for number, word in enumerate(["person", "woman", "man"] * 2):
+        context = ("sitting at a table", "riding a bike")[number // 3]
+        name = f"a {word} {context}_0.png"
+        Image.fromarray(np.full((64, 64, 3), 40 * number, np.uint8)).save(folder / "pictures" / name)
+        rows.append(f"{name},{('yes', 'no')[number % 2]},{('nurse', 'judge')[number // 3]}")
+    (folder / "labels.csv").write_text("\n".join(rows))
+    (folder / "small.yaml").write_text(SMALL)
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    called = [line.split() for line in LINES.splitlines()]
+    assert {name for name, *_ in called} == set(COMMANDS)
+    for line in called:
+        done = subprocess.run(
+            [triptych, *line], cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE
+        )
+        refused = done.returncode == 2 and line[0] in MAY_BE_REFUSED
+        assert done.returncode == 0 or refused, (line, done.stderr)
