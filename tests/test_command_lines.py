@@ -175,7 +175,7 @@ def test_the_option_that_was_meant_is_named(capsys):
             "unrecognized arguments: --stepz 3: did you mean --steps? see --help",
         ),
         ("gep images pictures --modle=x", "did you mean --model?"),
-        ("power extra", "unrecognized arguments: extra: see --help"),
+        ("plan a.yaml extra", "unrecognized arguments: extra: see --help"),
     ):
         assert_refused(main, line.split(), meant, capsys)
 

@@ -93,7 +93,7 @@ def test_a_guide_is_short_and_begins_with_what_its_reader_can_do(page):
 
 
 def test_every_block_names_its_language():
-    known = {"", "bash", "python", "yaml", "text", "csv", "latex", "json", "toml", "markdown"}
+    known = {"", "bash", "python", "yaml", "text", "csv", "latex", "json", "toml", "markdown", "bibtex"}
     for block in BLOCKS:
         assert block.language in known, block
         if not block.language:

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
         ),
         (
             {"prompts": {"system": [None, "Draw this:"], "texts": SETTINGS["prompts"]}},
-            "expected a model whose system prompt can be set (Lumina-Image 2, Qwen-Image, Sana), got ZImagePipeline",
+            "trace: expected prompts under the model's own system prompt, got others",
         ),
         (
             {"model": "toyworld-dit", "trace": {"sites": ["unet.mid"]}},

@@ -31,7 +31,6 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
-from probes.execution import signals
 
 DRAWING = (
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
@@ -334,6 +333,8 @@ def _serve(pipe: Connection) -> None:
                     pipe.send(("done", do(message[2], lambda images: pipe.send(("tick", images)))))
     except Exception as error:
         pipe.send(("failed", _sendable(error)))
+    from probes.execution import signals  # not before: what imports it first is taken for a command line
+
     signals.leave(0)
 
 

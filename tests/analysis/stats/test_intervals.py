@@ -188,10 +188,16 @@ def test_what_is_undefined_is_nan_with_a_reason():
     values = np.array([[1, nan, 2, 0, nan, 1], [2, nan, 2, 0, 3, 2], [4, nan, 2, 0, nan, nan]], float)
     intervals, flips = bootstrap_interval(values), sign_flip_test(values)
     reasons = ["", "no value", *["the same value in every prompt"] * 2, "one prompt only", ""]
-    assert intervals.reason.tolist() == flips.reason.tolist() == reasons
-    undefined = np.array([reason != "" for reason in reasons])
-    for numbers in (intervals.low, intervals.high, flips.p_value, flips.p_adjusted):
-        assert np.array_equal(np.isnan(numbers), undefined)
+    assert intervals.reason.tolist() == reasons
+    assert flips.reason.tolist() == [*reasons[:2], "", *reasons[3:]]  # 2 in every prompt: an exact test
+    assert flips.p_value[2] == 2 / 2**3
+    for found, numbers in (
+        (intervals, intervals.low),
+        (intervals, intervals.high),
+        (flips, flips.p_value),
+        (flips, flips.p_adjusted),
+    ):
+        assert np.array_equal(np.isnan(numbers), found.reason != "")
     np.testing.assert_array_equal(intervals.mean, [7 / 3, nan, 2, 0, 3, 1.5])
     assert intervals.n.tolist() == [3, 0, 3, 3, 1, 2]
     # a column of nothing takes no part in the family
@@ -236,7 +242,7 @@ def test_bad_input_is_named(call, text):
 @pytest.mark.parametrize("rows", [6, 30])  # every flip, and flips that are drawn
 def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows, alternative):
     values = np.random.default_rng(3).normal(0.3, 1, (rows, 9))
-    values[:, 4] = 1.0  # undefined: the same in every prompt
+    values[:, 4] = 0.0  # undefined: nothing differs in any prompt
     values[2, 7] = np.nan
     options = {"alternative": alternative, "permutations": 400, "seed": 5}
     whole = sign_flip_test(values, **options)

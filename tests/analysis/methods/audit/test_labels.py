@@ -302,8 +302,7 @@ def test_folders_of_windows_are_models(tmp_path):
 def test_raters_who_share_no_picture_have_no_alpha_and_a_reason(tmp_path):
     found = audited(tmp_path, nurses("nurse", "pilot", annotator=["r1", "r2"] * 6))
     assert (
-        np.isnan(found.agreement["alpha"][0])
-        and found.agreement["reason"][0] == "no picture with two answers"
+        np.isnan(found.agreement["alpha"][0]) and found.agreement["reason"][0] == "no picture has two answers"
     )
 
 
