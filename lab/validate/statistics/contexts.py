@@ -230,6 +230,5 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         worst=float(labels["score"].abs().max()),
         within=int((labels["score"].abs() <= 0.005).sum()),
         off=float((near["ceiling"] - near["tau"]).abs().max()),
-        narrower=float((labels["width"] / labels["width_before"]).mean()),
         error=float(np.sqrt(0.95 * 0.05 / simulations)),
     )

@@ -19,7 +19,6 @@ from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.stats.worlds import ObjectWorld, draw_table, table_of
-from lab.validate.statistics.cochran import cochran_q_test
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, GAP_WORLDS, OBJECT_WORLDS, draw_gaps
 
 ALPHA = 0.05
@@ -40,7 +39,6 @@ def object_rejections(
         rows += [
             rejection_row(world.name, "paired exact (McNemar)", True, exact),
             rejection_row(world.name, "paired, mid-p", True, mid),
-            rejection_row(world.name, "Cochran's Q", True, cochran_q_test(table).p_value),
             rejection_row(world.name, "Cochran–Mantel–Haenszel over prompts", True, strata.p_value_prompts),
             rejection_row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
             rejection_row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
