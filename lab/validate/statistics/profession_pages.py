@@ -196,7 +196,7 @@ def page_section(*, simulations: int = 400, seed: int = 0) -> str:
     table = page_rows(simulations=simulations, seed=seed)
     rows = [{"figures": [row[name] for name in COUNTED], **row} for row in table.to_dict("records")]
     return render(
-        "statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations, page=PAGE
+        "statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations, adjusted=PAGE
     )
 
 
