@@ -263,7 +263,6 @@ BAD = [
     ("triptych power", "--out {file}/p.csv", "cannot be written"),
     ("lab.validate.gep.__main__", "{foreign} --out {empty}/page.md", "expected a run of a benchmark model"),
     ("lab.validate.gep.__main__", "--out {empty}/page.md", "expected runs, or results in"),
-    ("lab.validate.gep.__main__", "--audits 0", "--audits: "),
     (
         "lab.validate.models.calibrate",
         "{foreign} --out {empty}/page.md",

@@ -17,6 +17,7 @@ from hooks.shapes import shapes
 from lab.templates import render
 
 _BLOCKS = re.compile(r"((?:unet\.(?:down|up)|vae\.decoder\.up)\.\d+)?(.*)")
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 def stable_diffusion_1() -> Any:
@@ -66,13 +67,6 @@ def stable_diffusion_xl() -> Any:
     return StableDiffusionXLPipeline(
         **parts, tokenizer=None, tokenizer_2=None, scheduler=DDIMScheduler(), add_watermarker=False
     )
-
-
-MODELS = {
-    "Stable Diffusion 1.x, 512x512": stable_diffusion_1,
-    "Stable Diffusion 2.x, 768x768": stable_diffusion_2,
-    "Stable Diffusion XL, 1024x1024": stable_diffusion_xl,
-}
 
 
 def _pipeline(text: dict[str, int], **unet: Any) -> Any:
@@ -125,8 +119,8 @@ def rows(pipe: Any) -> list[tuple[str, tuple[int, ...], bool]]:
     groups: dict[tuple[str, tuple[int, ...], bool], list[tuple[int, ...]]] = {}
     for site in sites.available(pipe):
         block, rest = _BLOCKS.fullmatch(site.address).groups()
-        pattern = (block or "") + re.sub(r"\d+(?=\.|$)", "#", rest)
-        numbers = tuple(int(number) for number in re.findall(r"(?<=\.)\d+(?=\.|$)", rest))
+        pattern = (block or "") + _NUMBER.sub("#", rest)
+        numbers = tuple(int(number) for number in _NUMBER.findall(rest))
         groups.setdefault((pattern, found[site.address], site.default), []).append(numbers)
     return [
         (address, shape, default)
@@ -154,7 +148,10 @@ def _written(pattern: str, numbers: list[tuple[int, ...]]) -> list[str]:
 
 def page() -> str:
     """Return the whole page in Markdown."""
-    return render("sites", models={title: rows(make()) for title, make in MODELS.items()})
+    first, second, xl = (
+        rows(make()) for make in (stable_diffusion_1, stable_diffusion_2, stable_diffusion_xl)
+    )
+    return render("sites", both=list(zip(first, second, strict=True)), xl=xl)
 
 
 if __name__ == "__main__":

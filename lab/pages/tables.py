@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable
 
 from analysis.methods.audit.columns import TABLES as AUDIT
 from analysis.methods.audit.columns import described
@@ -10,29 +12,60 @@ from analysis.tables.columns import Column, columns_of
 from analysis.tables.registry import TABLES, needs
 from lab.templates import render
 
+_UPPER = ("Upper end.", "Upper end of the same interval.", "Upper end of the same range.")
+
+
+class Shared:
+    """The columns that two tables or more have, with one meaning; of a name with several, that which saves most words.
+
+    Attributes
+    ----------
+    columns : list of Column
+        By name.
+    """
+
+    def __init__(self, tables: Iterable[list[Column]]) -> None:
+        counts = Counter(column for columns in tables for column in columns)
+        first: dict[str, Column] = {}
+        for column in sorted(counts, key=lambda one: (1 - counts[one]) * len(one.meaning)):
+            if counts[column] > 1:
+                first.setdefault(column.name, column)
+        self.columns = sorted(first.values(), key=lambda one: re.sub("high$", "low1", one.name))
+
+    def split(self, columns: list[Column]) -> tuple[list[Column], list[Column]]:
+        """Return what a table has of its own, and what is described once for all tables."""
+        own = [column for column in columns if column not in self.columns]
+        return own, [column for column in columns if column in self.columns]
+
+    @staticmethod
+    def lines(columns: list[Column]) -> list[tuple[str, Column, str]]:
+        """Return names, column and meaning of each line of a list: the ends of an interval have one."""
+        lines: list[tuple[str, Column, str]] = []
+        for one in columns:
+            last = lines[-1][1] if lines else one
+            upper = (*_UPPER, last.meaning.replace("Lower", "Upper", 1))
+            if one.name == re.sub("low$", "high", last.name) != last.name and one.meaning in upper:
+                ends = last.meaning.replace("Lower end", "Ends", 1)
+                lines[-1] = (f"`{last.name}`, `{one.name}`", last, ends)
+            else:
+                lines.append((f"`{one.name}`", one, one.meaning))
+        return lines
+
 
 def page() -> str:
     """Return the whole page in Markdown."""
+    runs = {name: columns_of(name) for name in TABLES}
+    audit = [(name, rows, described(name)) for name, rows in AUDIT.items()]
     return render(
         "tables",
         alone=", ".join(f"`{table.name}`" for table in TABLES.values() if not table.csv),
+        shared=Shared([*runs.values(), *(columns for _, _, columns in audit)]),
         sections={
-            text: [(table, list(_columns(table.name))) for table in TABLES.values() if table.needs == kind]
+            text: [(table, runs[table.name]) for table in TABLES.values() if table.needs == kind]
             for kind, text in needs().items()
         },
-        audit=[(name, rows, list(_escaped(described(name)))) for name, rows in AUDIT.items()],
+        audit=audit,
     )
-
-
-def _columns(table: str) -> Iterator[Column]:
-    """Yield the columns of a table of runs."""
-    yield from _escaped(columns_of(table))
-
-
-def _escaped(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield columns with no bar that would end a cell."""
-    for column in columns:
-        yield Column(*(value.replace("|", "\\|") for value in vars(column).values()))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ def quality_page() -> str:
         unet=figures["toyworld"]["unet_parameters"] / 1e6,
         history=json.loads((WEIGHTS / "recipe.json").read_text())["history"],
         figures=figures,
-        cells=list(zip(*(figures[name]["cells"] for name in BENCHMARK_MODELS), strict=True)),
     )
     sections = (transformers_section, work_section, null_section, located_section, wired_section)
     return trained + "".join(section() for section in sections)

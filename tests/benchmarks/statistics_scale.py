@@ -46,10 +46,8 @@ def detections(triplets: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 
 def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[str, float]:
     """Every statistic of objects, with the seconds each takes."""
-    from analysis.stats.multiplicity import adjust_p_values
     from analysis.stats.object_counts import object_table
     from analysis.tables.objects.statistics import object_statistics, table_statistics
-    from lab.validate.statistics.cochran import cochran_q_test
 
     table = []
     pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
@@ -59,7 +57,6 @@ def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[
             "label swaps and chi-square, all and two by two": lambda: table_statistics(
                 table[0], [WORDS, *pairs], permutations=repeats
             ),
-            "Cochran's Q of every object": lambda: adjust_p_values(cochran_q_test(table[0]).p_value),
             "every object and pair, closed intervals": lambda: object_statistics(table[0], pairs),
             "every object and pair, BCa": lambda: object_statistics(
                 table[0], pairs, interval="bca", resamples=repeats

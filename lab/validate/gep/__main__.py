@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from lab.validate.gep.page import page
-from lab.validate.gep.resampled import AUDITS
 from lab.validate.gep.result import audit_result
 from probes import command_line
 from probes.errors import UserError
@@ -33,12 +32,6 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         help="observed runs, one a benchmark model (none: only the page is written anew)",
     )
-    main.add_argument(
-        "--audits",
-        type=command_line.count,
-        default=AUDITS,
-        help="drawn from the images of each (default: %(default)s)",
-    )
     main.add_argument("--out", type=Path, default=Path("docs/validation/gep_audits.md"), help="page to write")
     return main
 
@@ -51,7 +44,7 @@ def work(options: argparse.Namespace) -> None:
     if not (results or options.runs):
         raise UserError(f"command line: expected runs, or results in {stored}, found neither: name a run")
     for run in [_audit(path) for path in options.runs]:
-        results[run.config.model] = audit_result(run, audits=options.audits)
+        results[run.config.model] = audit_result(run)
         results = {name: results[name] for name in BENCHMARK_MODELS if name in results}
         write_bytes(stored, (json.dumps(results, indent=None, separators=(",", ":")) + "\n").encode())
     write_bytes(options.out, page(results).encode())

@@ -16,13 +16,6 @@ MEASURES = {
     "pearson": "Pearson",
     "auc": "AUC",
 }
-POWERED = "CLS, prediction-powered"
-WAYS = [
-    *ESTIMATES,
-    *(f"{name}, scaled by labels" for name in ESTIMATES),
-    "labels alone",
-    *(f"{name}, prediction-powered" for name in ESTIMATES),
-]
 
 
 def page(results: Mapping[str, Any]) -> str:
@@ -46,12 +39,9 @@ def page(results: Mapping[str, Any]) -> str:
         ],
         sources=(CHECKER, *ESTIMATES, OURS),
         measures=MEASURES,
-        ours=OURS,
         shown=SHOWN,
-        powered=POWERED,
         attributes=list(some["settings"][UNNAMED]["frequencies"]),
         areas={f"{name}: {one}": cell["auc"][one] for name, cell in unnamed.items() for one in ESTIMATES},
-        ways=WAYS,
     )
 
 

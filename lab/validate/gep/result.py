@@ -7,39 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit, frequencies, place
 from analysis.methods.gep.tables import score_table, vector_table
 from analysis.stats.prediction_powered import prediction_powered, score_interval
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
-from lab.validate.gep.resampled import AUDITS, random_labels, resampled_audits
 from probes.config.schema import Measure
 from probes.prompts.audit import clip_name
 from probes.runs.store import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
-LABELLED = {"neutral": (10, 20, 40), "explicit": (10, 20, 40), "unnamed": (20, 40, 80)}
 OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")
 DIGITS = 4
 
 
-def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
+def audit_result(run: Run) -> dict[str, Any]:
     """Return the numbers of an audit of a benchmark model, rounded to four digits, as JSON takes them.
 
     Parameters
     ----------
     run : Run
         Of ``docs/validation/gep_audit.yaml``, with observed images.
-    audits : int
-        Drawn from its images.
 
     Returns
     -------
     dict
         ``steps``, ``dtype``, ``images``, ``clip`` (checksum of its weights), and by setting ``frequencies`` by the
-        checker, ``score``, ``vector``, what `lab.validate.gep.agreement` returns, and ``drawn``
-        (`lab.validate.gep.resampled`).
+        checker, ``score``, ``vector`` and what `lab.validate.gep.agreement` returns.
     """
     read = readings(run)
     result = {
@@ -47,12 +43,12 @@ def audit_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
         "dtype": run.config.generate.dtype,
         "images": len(run.samples(["sample_id"])),
         "clip": run.meta[f"features/{clip_name(run.config)}"]["checkpoint"],
-        "settings": {setting: _setting(read[setting], LABELLED[setting], audits) for setting in READ},
+        "settings": {setting: _setting(read[setting]) for setting in READ},
     }
     return _rounded(result)
 
 
-def _setting(audits: Mapping[str, Audit], labelled: tuple[int, ...], count: int) -> dict[str, Any]:
+def _setting(audits: Mapping[str, Audit]) -> dict[str, Any]:
     compared, measure, each = [(*WORDS, "contrast")], Measure(), list(audits.values())
     scores, vectors = score_table(each, compared, measure), vector_table(each, compared, measure)
     checker = audits[CHECKER]
@@ -67,7 +63,6 @@ def _setting(audits: Mapping[str, Audit], labelled: tuple[int, ...], count: int)
         }
         | {OURS: _ours(audits)[1]},
         **estimate_agreement(audits),
-        "drawn": resampled_audits(audits, labelled, count=count),
     }
 
 
@@ -85,6 +80,17 @@ def _ours(audits: Mapping[str, Audit]) -> tuple[dict[str, float], dict[str, list
     score = {"score": summary.raw, "debiased": summary.score, "low": summary.low, "high": summary.high}
     ends = np.column_stack([estimate.difference, low, high]).tolist()
     return score, dict(zip(audits[CHECKER].attributes, ends))
+
+
+def random_labels(
+    labels: NDArray[np.float64], n: int, rng: np.random.Generator, *, apart: bool
+) -> NDArray[np.float64]:
+    """Return the labels of `n` images of each word, NaN elsewhere; shape (2, n_images, n_attributes) as given.
+
+    With `apart` each attribute has images of its own (the explicit setting).
+    """
+    order = rng.random((*labels.shape[:2], labels.shape[2] if apart else 1)).argsort(axis=1).argsort(axis=1)
+    return np.where(order < n, labels, np.nan)
 
 
 def _rounded(value: Any) -> Any:

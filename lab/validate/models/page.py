@@ -13,11 +13,9 @@ from analysis.study import indicators
 from analysis.tables.similarities.stored import StoredSimilarities
 from lab.templates import render
 from lab.validate.models import scores as models_scores
-from lab.validate.models.frequencies import frequency_table, seen_and_planted
 from lab.validate.models.gaps import claims_together, headline_gaps, permuted_p_values, rejection_table
 from probes.runs.store import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
-from probes.toyworld.world import GROUPS
 
 NULLS = ("toyworld-null", "toyworld-dit-null")
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
@@ -35,7 +33,6 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
         gaps=_gaps({run.config.model: headline_gaps(run) for run in runs}),
         permuted=[permutation_section(run) for run in runs if run.config.model in NULLS],
         null=family[-1],
-        frequencies=[frequency_section(run) for run in runs],
         scores_title=SCORES_TITLE,
         scores=[models_scores.section(run, sample) for run, sample in scores],
     )
@@ -106,26 +103,3 @@ def _permutations(run: Run, *, of_features: bool) -> dict[str, Any]:
         "alone": alone,
         "together": together,
     }
-
-
-def frequency_section(run: Run) -> str:
-    """Return the section on how often each thing that no caption names was planted and seen."""
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-    table = seen_and_planted(samples, list(run.images(samples["sample_id"])), run.config.model)
-    frequencies = frequency_table(table)
-    named = table[table["named"]]
-    near = np.concatenate(
-        [(frequencies[f"{g} planted"] - frequencies[f"{g} seen"]).abs() <= 0.10 for g in GROUPS]
-    )
-    return render(
-        "calibration_frequencies",
-        model=run.config.model,
-        drawn=named["seen"].mean(),
-        cases=len(named),
-        near=near.mean(),
-        cells=len(near),
-        different=list(frequencies.index[frequencies["p adjusted"] < 0.05]),
-        significant=models_scores.significant(run),
-        groups=list(GROUPS),
-        frequencies=frequencies.to_dict("index"),
-    )

@@ -157,7 +157,7 @@ def _sum(one: dict | None, other: dict) -> dict:
 
 
 def claims_section(groups: Sequence[dict], picture: bool = False) -> str:
-    """Return the section of the calibration page, in Markdown: rows by model, by kind of claim and by run.
+    """Return the section of the calibration page, in Markdown: rows by model and by kind of claim.
 
     Parameters
     ----------
@@ -171,7 +171,6 @@ def claims_section(groups: Sequence[dict], picture: bool = False) -> str:
         title=TITLE,
         models=[one | {name: rate(**one[name]) for name in RATES} for one in groups],
         kinds=[_named(one) | row for one in groups for row in one["kinds"]],
-        rows=[_named(one) | row for one in groups for row in one["rows"]],
         picture=PICTURE if picture else None,
     )
 

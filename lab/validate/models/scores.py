@@ -155,14 +155,15 @@ def section(run: Run, sample: pd.DataFrame | None) -> str:
         "significant": significant(run),
     }
     if sample is None:
-        return render("calibration_scores", table=None, **about)
+        return render("calibration_scores", objects=None, **about)
     table, ranks = score_table(run, sample), None
     if np.ptp(table["planted"]) > 1e-9:
         ranks = [spearmanr(table[name], table["planted"]).statistic for name in ("score", "own_score")]
     return render(
         "calibration_scores",
         **about,
-        table=table.to_dict("records"),
+        objects=len(table),
+        outside=list(table.loc[~table["inside"].fillna(True), "thing"]),
         ranks=ranks,
         occurrences=OCCURRENCES,
         images=run.samples(["indicator"])["indicator"].value_counts()[FIRST],

@@ -17,9 +17,8 @@ from scipy import special
 
 from analysis.methods.gep.ceiling import label_ceiling
 from analysis.methods.gep.evaluation import agreement
-from analysis.methods.gep.inference import infer, parts
+from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, vector
-from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.multiplicity import adjust_p_values
 from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS, attribute_counts
 from lab.templates import render
@@ -97,9 +96,8 @@ def label_rows(
     -------
     DataFrame
         One row per setting, model and number of labels: ``truth``; ``raw``, ``score``: means less the truth; ``held``,
-        ``width``; ``held_before``, ``width_before``: of `analysis.stats.absolute_mean.absolute_mean`; ``vector``: share
-        of the differences held; ``tau``: of labels with the truth of all images, ``ceiling`` what the labels say of it,
-        ``ceilings`` how many of the audits have one.
+        ``width``; ``vector``: share of the differences held; ``tau``: of labels with the truth of all images,
+        ``ceiling`` what the labels say of it, ``ceilings`` how many of the audits have one.
     """
     rows = []
     for number, (world, frequency) in enumerate(published()):
@@ -111,7 +109,6 @@ def label_rows(
                 images = draw_images(frequency, CONTEXTS, SEEDS, rng)
                 labels, whole = audit_of(some_labels(images, n, rng)), audit_of(images)
                 got = infer(labels, *PAIR, MEASURE)
-                before = _before(labels)
                 known = np.isfinite(got.low)
                 found.append(
                     {
@@ -119,8 +116,6 @@ def label_rows(
                         "score": got.score.score - truth,
                         "held": got.score.low <= truth <= got.score.high,
                         "width": got.score.high - got.score.low,
-                        "held_before": before.low <= truth <= before.high,
-                        "width_before": before.high - before.low,
                         "vector": ((got.low <= difference) & (difference <= got.high))[known].mean(),
                         "tau": agreement(vector(labels, *PAIR), vector(whole, *PAIR)).tau,
                         "ceiling": label_ceiling(labels, whole, *PAIR, seed=one),
@@ -131,15 +126,6 @@ def label_rows(
             ceilings = float(table["ceiling"].notna().mean())
             rows.append({"world": world, "n": n, "truth": truth, **table.mean(), "ceilings": ceilings})
     return pd.DataFrame(rows)
-
-
-def _before(one: Audit):
-    read = ~np.isnan(one.values)
-    sums, counts = np.where(read, one.values, 0.0).sum(axis=2), read.sum(axis=2)
-    each = parts(sums, counts)
-    units = (~np.isnan(each)).sum(axis=0)
-    spread = np.nan_to_num(each) * np.sqrt(units / (units - 1))
-    return absolute_mean(vector(one, *PAIR), spread.T @ spread, freedom=int(units.min()) - 1)
 
 
 def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
@@ -230,6 +216,5 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         worst=float(labels["score"].abs().max()),
         within=int((labels["score"].abs() <= 0.005).sum()),
         off=float((near["ceiling"] - near["tau"]).abs().max()),
-        narrower=float((labels["width"] / labels["width_before"]).mean()),
         error=float(np.sqrt(0.95 * 0.05 / simulations)),
     )

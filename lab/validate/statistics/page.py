@@ -13,10 +13,8 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
-import pandas as pd
 
 from lab.templates import render
 from lab.validate.statistics import (
@@ -24,14 +22,11 @@ from lab.validate.statistics import (
     labelled_audits,
     labelled_corrections,
     profession_pages,
-    profession_words,
     sections,
 )
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
-from lab.validate.statistics.estimate_ratios import FREQUENCIES
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.readers import LABELLED
 from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
 from lab.validate.statistics.simulation import (
@@ -99,18 +94,13 @@ def page(
         **sections.default_design(**intervals),
         **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
-        **sections.readers(**options),
         **of_probes,
-        **sections.groups(**options),
-        **sections.attributes(**options),
         **sections.shared_objects(**options),
         **sections.side_shares(**intervals),
-        **sections.estimate_ratios(**options),
     }
     return render(
         "statistics",
         rates=rates,
-        missed=_missed(rates, objects),
         measured=measured,
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
@@ -126,45 +116,11 @@ def page(
         **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
         contexts=contexts_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
-        profession_words=profession_words.word_section(simulations=3 * runs // 2, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
-        ratio_frequencies=FREQUENCIES,
-        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
+        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
-
-
-def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
-    """Return the tables whose misses are listed, by the name under which they are."""
-    shares, selected = (pd.concat([one.table for one in rates[name]]) for name in ("shares", "selected"))
-    return {
-        "Rejections, objects": rates["objects"],
-        "Rejections, gaps": rates["gaps"],
-        "Rejections, words": rates["words"],
-        "Coverage, gaps": rates["gap_coverage"],
-        "Coverage, objects": objects,
-        "Default design, gaps": rates["design"],
-        "Default design, words": rates["design_words"].and_those_of(rates["spreads"]),
-        "Words of one side odder": rates["odd"],
-        "Pictures": rates["other_tests"],
-        "Equivalence where few prompts change": rates["rare"],
-        "Noise that prompts share": rates["shared"],
-        "Rejections over seeds of one prompt": rates["seeds"].and_those_of(rates["seeds_objects"]),
-        "Coverage over seeds of one prompt": rates["seeds_coverage"].and_those_of(
-            rates["seeds_objects_coverage"]
-        ),
-        "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
-        "Shares that were selected": Rates(selected, sections.SELECTED).and_those_of(rates["largest"]),
-        "Beyond the floor": rates["floors"],
-        "Shares set right for a reader's errors": rates["readers"],
-        "Linear probes": rates["probes"],
-        "Professions that do not differ": rates["groups"],
-        "Skin tones of professions that do not differ": rates["tones"],
-        "Attributes of words that do not differ": rates["attributes"],
-        "Gaps as shares of the distance between the sides": rates["side_shares"],
-        "How far an estimate depends on the word": rates["estimate_ratios"],
-    }
 
 
 def parser() -> argparse.ArgumentParser:

@@ -28,8 +28,7 @@ COMMON, NOISE = 0.1, 0.5  # shares of variance: of all that is read of a noise, 
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 QUESTIONS = ("half and half", "gender", "tone", "attributes", "words")
 PAIRS = ((1, 2), (1, 0), (2, 0))  # woman − man, each less the reference
-ALONE, PAGE, HOLM = "each test alone", "over the page, Hommel", "over the page, Holm of eight"
-METHODS = (ALONE, HOLM, PAGE)
+ALONE, PAGE = METHODS = "each test alone", "over the page, Hommel"
 
 
 @dataclass(frozen=True)
@@ -161,17 +160,9 @@ def word_differences(read: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def said(p_values: Mapping[str, NDArray], method: str) -> dict[str, int]:
     """Return how much is said of each question and of single professions, by the names of `page_tests`."""
-    names = list(p_values) if method == HOLM else list(QUESTIONS)
-    least = np.array([p_values[name].min() for name in names])
+    least = np.array([p_values[name].min() for name in QUESTIONS])
     if method == PAGE:
         least = adjust_p_values(least, method="hommel")
-    if method == HOLM:
-        order = np.argsort(least, kind="stable")
-        factor = np.empty(len(names))
-        factor[order] = np.arange(len(names), 0, -1)
-        opened = dict(zip(names, adjust_p_values(least, method="holm") <= ALPHA))
-        scaled = dict(zip(names, factor))
-        return {name: int((p_values[name] * scaled[name] <= ALPHA).sum()) * opened[name] for name in names}
     heads = dict(zip(QUESTIONS, least))
     counts = {}
     for name, p in p_values.items():
@@ -204,7 +195,9 @@ def page_section(*, simulations: int = 400, seed: int = 0) -> str:
     """Return the part of ``docs/validation/statistics.md`` on whole pages on professions, in Markdown."""
     table = page_rows(simulations=simulations, seed=seed)
     rows = [{"figures": [row[name] for name in COUNTED], **row} for row in table.to_dict("records")]
-    return render("statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations)
+    return render(
+        "statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations, adjusted=PAGE
+    )
 
 
 COUNTED = (

@@ -1,21 +1,15 @@
-"""Rates of the default design, of rare changes, of shared noise, of one prompt, of traces, readings and probes."""
+"""Rates of the default design, of rare changes, of shared noise, of one prompt, of traces and probes."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from lab.validate.statistics.attributes import LEANING as ATTRIBUTES_LEANING
-from lab.validate.statistics.attributes import attribute_rejections
-from lab.validate.statistics.estimate_ratios import ratio_coverage
-from lab.validate.statistics.groups import group_rejections
 from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.readers import reader_coverage
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
-    SIZES,
     floor_rejections,
     half_step_coverage,
     interplay_claims,
@@ -24,13 +18,13 @@ from lab.validate.statistics.shares import (
     share_coverage,
 )
 from lab.validate.statistics.side_shares import side_share_coverage
-from lab.validate.statistics.tones import tone_rejections
-from lab.validate.statistics.word_tests import other_powers, other_rejections
 from lab.validate.statistics.words import (
     LEANING,
     ODD_LEANING,
+    PICTURES_LEANING,
     design_rejections,
     odd_rejections,
+    picture_rejections,
     spread_rejections,
 )
 
@@ -50,8 +44,8 @@ def default_design(*, simulations: int, resamples: int, seed: int) -> dict[str, 
         "design_words": Rates(design_rejections(**options), REJECTION),
         "odd": Rates(odd_rejections(**options), REJECTION),
         "odd_power": Rates(odd_rejections(ODD_LEANING, **options), ANY),
-        "other_tests": Rates(other_rejections(**options), REJECTION),
-        "other_powers": Rates(other_powers(**options), ANY),
+        "pictures": Rates(picture_rejections(**options), REJECTION),
+        "pictures_power": Rates(picture_rejections((LEANING[0], *PICTURES_LEANING), **options), ANY),
         "spreads": Rates(spread_rejections(**options), REJECTION),
         "power": Rates(design_rejections(LEANING, sizes=POWER_SIZES, **options), ANY),
         "rare": Rates(rare_equivalence(resamples=resamples, **options), REJECTION),
@@ -79,29 +73,6 @@ def one_prompt(*, simulations: int, resamples: int, seed: int) -> dict[str, Rate
     )
 
 
-def readers(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of shares that are set right for a reader's errors."""
-    return {"readers": Rates(reader_coverage(simulations=few(simulations), seed=seed), COVERAGE)}
-
-
-def groups(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of the tests whether professions differ from one another, and one's skin tones from the others'."""
-    options = {"simulations": few(simulations), "seed": seed}
-    return {
-        "groups": Rates(group_rejections(**options), REJECTION),
-        "tones": Rates(tone_rejections(**options), REJECTION),
-    }
-
-
-def attributes(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of the test whether attributes differ between two words, and its power."""
-    options = {"simulations": few(simulations), "seed": seed}
-    return {
-        "attributes": Rates(attribute_rejections(**options), REJECTION),
-        "attributes_power": Rates(attribute_rejections(ATTRIBUTES_LEANING, **options), ANY),
-    }
-
-
 def shared_objects(*, simulations: int, seed: int) -> dict[str, Rates]:
     """Return rates of tests of objects that are refused where prompts share their noise."""
     return {
@@ -115,12 +86,6 @@ def side_shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rat
     return {"side_shares": Rates(side_share_coverage(**options), COVERAGE)}
 
 
-def estimate_ratios(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of how far an estimate of an attribute depends on the word."""
-    table = ratio_coverage(simulations=fitted_probes(simulations), seed=seed)
-    return {"estimate_ratios": Rates(table, COVERAGE)}
-
-
 def few(simulations: int) -> int:
     """Return how often what takes longest is simulated."""
     return max(2, simulations // 4)
@@ -131,8 +96,8 @@ def fewer(simulations: int) -> int:
     return max(2, simulations // 8)
 
 
-def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | list[Rates]]:
-    """Return rates of shares of a total effect; those of traces by the number of prompts."""
+def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
+    """Return rates of shares of a total effect."""
     columns, traces = few(simulations), fewer(simulations)
     drawing = {"resamples": max(2, resamples // 2), "seed": seed}
     covered = Rates(share_coverage(simulations=columns, resamples=resamples, seed=seed), COVERAGE)
@@ -141,8 +106,8 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | 
         interplay_claims(simulations=max(2, traces // 2), resamples=drawing["resamples"] // 2, seed=seed), ANY
     )
     return {
-        "shares": [covered.among(f"{n} prompts") for n in SIZES],
-        "selected": [selected.among(name) for name in ("normal", "skewed")],
+        "shares": covered,
+        "selected": selected,
         "largest": Rates(largest_coverage(simulations=traces, **drawing), SELECTED),
         "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),

@@ -23,7 +23,6 @@ from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.table_tests import label_swap_test
 from analysis.stats.worlds import ObjectWorld, draw_table
-from lab.validate.statistics.cochran import cochran_q_test
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 DIMENSIONS = 16
@@ -126,7 +125,6 @@ def seed_rejections(
         mid = paired_presence_test(table, *pair, mid_p=True).p_value
         strata = cochran_mantel_haenszel(table, *pair).p_value_prompts
         rows.append(rejection_row(name, "paired, mid-p", True, mid))
-        rows.append(rejection_row(name, "Cochran's Q", True, cochran_q_test(table).p_value))
         rows.append(rejection_row(name, "Cochran–Mantel–Haenszel over seeds", True, strata))
         swaps = [
             label_swap_test(

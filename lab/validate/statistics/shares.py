@@ -14,15 +14,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.interplay import interplay
 from analysis.methods.tracing.together import together_table
 from analysis.stats.decision_curve import decision_curve
-from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.ratio_sets import told_from_0
-from analysis.stats.resampling import moments
 from analysis.stats.shares import beyond_floor, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
@@ -87,24 +84,7 @@ def share_coverage(
         world = f"{kind}, share {share:g}, {whose}, {n} prompts"
         found = shares(effects, totals, resamples=resamples, seed=number)
         rows.append(covered_row(world, "share", share, found))
-        rows.append(covered_row(world, "share, Fieller", share, fieller_ends(effects, totals)))
-        with np.errstate(invalid="ignore"):
-            values = found.share + (effects - found.share * totals) / totals.mean(axis=0)
-        bca = bootstrap_interval(values, method="bca", resamples=resamples, seed=number)
-        rows.append(covered_row(world, "share, bca", share, bca))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def fieller_ends(effects: NDArray[np.float64], totals: NDArray[np.float64], level: float = 0.95) -> Pair:
-    """Ends of Fieller's interval of a ratio of means, by Student's t; NaN where it is no interval."""
-    n, (_, e, se), (_, t, st) = len(effects), moments(effects), moments(totals)
-    square = special.stdtrit(n - 1, (1 + level) / 2) ** 2 / n
-    between = ((effects - e) * (totals - t)).sum(axis=0) / (n - 1)
-    a, b, c = t**2 - square * st**2, e * t - square * between, e**2 - square * se**2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        root = np.sqrt(b**2 - a * c)
-        defined = a > 0
-        return np.where(defined, (b - root) / a, np.nan), np.where(defined, (b + root) / a, np.nan)
 
 
 def half_step_coverage(
@@ -185,7 +165,6 @@ def selected_coverage(
         world = f"{kind}, {name}, {errors} s.e."
         found = shares(effects, totals, resamples=resamples, seed=number)
         rows.append(covered_row(world, "selected share", 0.5, found))
-        rows.append(covered_row(world, "share, Fieller", 0.5, fieller_ends(effects, totals)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -208,16 +187,10 @@ def largest_coverage(
             noise = 0.0 if kind == WHOLLY else NOISE * rng.standard_normal((n, PLACES))
             found = shares(part * totals + noise, totals[:, 0], resamples=resamples, seed=one)
             best = int(np.nanargmax(found.share))
-            ends.append(
-                [
-                    true[best],
-                    *(getattr(found, end)[best] for end in ("joint_low", "joint_high", "low", "high")),
-                ]
-            )
-        truth, *both = np.array(ends).T
+            ends.append([true[best], found.joint_low[best], found.joint_high[best]])
+        truth, low, high = np.array(ends).T
         world = f"{kind}, {name}, {n} prompts"
-        rows.append(covered_row(world, "largest, all at once", truth, (both[0], both[1])))
-        rows.append(covered_row(world, "largest, its own interval", truth, (both[2], both[3])))
+        rows.append(covered_row(world, "largest, all at once", truth, (low, high)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -269,6 +269,18 @@ def design_rejections(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def picture_rejections(
+    worlds: tuple[WordWorld, ...] = PICTURES, *, n_prompts: int = 24, simulations: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """Return how often a gap is significant against words at 5 % where few images differ, or all."""
+    rows = []
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, 1010 + number])
+        drawn = draw_words(world, (3, 3, 0), n_prompts, simulations, rng, references=3)
+        rows.append(rejection_row(world.name, "3 against 3, 3 of the reference", True, drawn.tested()))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
 def odd_rejections(
     worlds: tuple[WordWorld, ...] = ODD,
     *,

@@ -48,7 +48,8 @@ def test_a_row_brings_table_section_figure_and_latex(small):
     assert report.index('<section id="brightness">') < report.index('<section id="gallery">')
     assert f'value="{table["brightness"][0]}"' in report and "over prompts</p>" in report
     assert 'id="brightness"' in report and "figures/brightness.pdf, .png" in report
-    assert "## Of any run with images" in page and "### `brightness`" in page and FOLDER in page
+    assert "## Of any run with images" in page and "### `brightness`" in page
+    assert "- `indicator` (text): Indicator of the images." in page
 
 
 def test_without_the_row_nothing_of_it_is_left(small, monkeypatch):

@@ -10,7 +10,6 @@ from statsmodels.stats.anova import anova_lm
 from analysis.stats import resampling
 from analysis.stats.word_pairs import pair_pseudo_values
 from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
-from lab.validate.statistics.word_tests import TESTED, MeanSquares, other_rejections
 from lab.validate.statistics.words import (
     LEANING,
     ODD,
@@ -343,38 +342,3 @@ def test_power_and_level_where_images_differ_as_in_runs():
     assert found[0] > 0.6 and found[1] > 0.25 and found[2] > 0.8
     level = [(draw_words(world, (3, 3), **drawn).tested() < 0.05).mean() for world in PICTURES]
     assert max(level) <= 0.065 and min(level[3:]) > 0.01  # of all images, 0.4 % before
-
-
-def test_other_tests_reject_too_seldom_or_too_often():
-    """Tried beside: parts kept apart, quasi-F, and means over pairs of words in place of their median."""
-    worlds = {world.name: world for world in (PICTURES[3], ODD[5])}
-    table = other_rejections(tuple(worlds.values()), simulations=800)
-    rate = table.set_index(["world", "test"])["rate"].unstack()
-    assert (
-        rate.loc[PICTURES[3].name, "parts kept apart (Banerjee)"] < 0.015 < rate.loc[PICTURES[3].name, TESTED]
-    )
-    assert (rate.loc[ODD[5].name, ["quasi-F″ (Clark)", "the test, means over pairs"]] > 0.12).all()
-    assert rate.loc[ODD[5].name, TESTED] <= 0.065 + 2.6 * np.sqrt(0.065 * 0.935 / 800)
-
-
-def test_mean_squares_of_the_trial_are_those_of_an_analysis_of_variance():
-    drawn = draw_words(ODD[1], (3, 3), 6, 1, np.random.default_rng(3), references=3)
-    found = MeanSquares(drawn)
-    sides = [
-        (side - 0.5 * pair_pseudo_values(near.astype(float)))[..., 0]
-        for side, near in zip(drawn.sides, drawn.within)
-    ]
-    pooled = {}
-    for side in sides:
-        r, w, i = np.indices(side.shape)
-        long = pd.DataFrame({"y": side.ravel(), "r": r.ravel(), "w": w.ravel(), "i": i.ravel()})
-        squares = anova_lm(ols("y ~ C(r) * C(w) + C(r) * C(i) + C(w) * C(i)", long).fit())["mean_sq"]
-        for name, square in squares.items():
-            pooled[name] = pooled.get(name, 0.0) + square / side.size  # over both sides: 1/3 + 1/3 words
-    assert found.words[0][0] == pytest.approx(pooled["C(w)"])
-    assert found.words_prompts[0][0] == pytest.approx(pooled["C(w):C(i)"])
-    assert found.words_references[0][0] == pytest.approx(pooled["C(r):C(w)"])
-    assert found.all_three[0][0] == pytest.approx(pooled["Residual"])
-    lean, rest = (value / 18 for value in mean_squares(sides[0].mean(axis=1) - sides[1].mean(axis=1)))
-    assert found.references[0][0] == pytest.approx(lean)
-    assert found.references_prompts[0][0] == pytest.approx(rest)

@@ -9,6 +9,7 @@ import pytest
 
 from analysis.report.latex import documents
 from analysis.report.page import report
+from analysis.tables.columns import columns_of
 from analysis.tables.registry import TABLES, needs, write
 from analysis.tables.stage import measure
 from lab.pages import tables
@@ -109,3 +110,17 @@ def test_the_page_of_the_docs_is_that_of_the_registry():
     assert text == tables.page(), "run: python -m lab.pages.tables > docs/reference/tables.md"
     stored = text.partition("\n## Of `triptych audit`\n")[0]
     assert sorted(re.findall(r"^### `(\w+)`", stored, re.M)) == sorted(TABLES)
+
+
+def test_the_page_of_the_docs_describes_every_column_at_its_table_or_at_the_head():
+    of_runs = tables.page().partition("\n## Of `triptych audit`\n")[0]
+    head, *rest = re.split(r"^### ", of_runs, flags=re.M)
+    sections = {name: text for _, name, text in (one.split("`", 2) for one in rest)}
+    described = re.compile(r"^- ((?:`[^`]+`(?:, )?)+) \([^)]+\): .", re.M)
+    shared = " ".join(described.findall(head))
+    for name in TABLES:
+        text = sections[name].partition("\n## ")[0]
+        own, others = " ".join(described.findall(text)), text.partition("hared: ")[2]
+        for column in columns_of(name):
+            one = f"`{column.name}`"
+            assert (one in own) != (one in others) and (one in own or one in shared), (name, column.name)

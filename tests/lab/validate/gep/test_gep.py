@@ -1,4 +1,4 @@
-"""Estimates of an audit against the checker: areas by scikit-learn, audits drawn again, the page of the results."""
+"""Estimates of an audit against the checker: areas by scikit-learn, the page of the results."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,7 @@ from lab.validate.gep import __main__ as command
 from lab.validate.gep.agreement import context_areas, ends, estimate_agreement
 from lab.validate.gep.page import page
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS, readings, unnamed
-from lab.validate.gep.resampled import LABELS, drawn_images, random_labels, resampled_audits
-from lab.validate.gep.result import _setting
+from lab.validate.gep.result import _setting, random_labels
 from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
@@ -90,46 +89,11 @@ def test_an_interval_needs_values():
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_images_are_drawn_within_their_cell_and_alike_for_every_source(apart):
-    rng = np.random.default_rng(3)
-    numbers = np.arange(3 * 2 * 4 * 5, dtype=float).reshape(3, 2, 4, 5)
-    drawn = drawn_images({"a": numbers, "b": -numbers}, rng, apart=apart)
-    assert (drawn["a"] == -drawn["b"]).all()
-    np.testing.assert_array_equal(drawn["a"] // 20, numbers // 20)  # the same context and word
-    np.testing.assert_array_equal(drawn["a"] % 5, numbers % 5)  # the same attribute
-    images = drawn["a"] // 5
-    assert apart == bool(
-        (images != images[..., :1]).any()
-    )  # with images of its own an attribute has a draw of its own
-
-
-@pytest.mark.parametrize("apart", [False, True])
 def test_so_many_images_of_each_word_are_labelled(apart):
     labels = np.ones((2, 30, 5))
     known = ~np.isnan(random_labels(labels, 12, np.random.default_rng(4), apart=apart))
     assert (known.sum(axis=1) == 12).all()
     assert apart == bool((known != known[..., :1]).any())
-
-
-def test_with_all_labels_nothing_is_left_to_estimate():
-    audits = made(np.random.default_rng(5))
-    result = resampled_audits(audits, (48,), count=10)["48"]
-    for way in (LABELS, *(f"{name}, prediction-powered" for name in ESTIMATES)):
-        assert result["rmse"][way] == pytest.approx({"vector": 0, "score": 0}, abs=1e-9)
-        assert result["agreement"][way]["tau"] == pytest.approx([1, 1, 1])
-    assert all(row["score"] == 1 and row["width"] == pytest.approx(0) for row in result["held"].values())
-    row = result["held"]["CLS, prediction-powered"]
-    assert row["low"] == pytest.approx(stats.beta.ppf(0.025, 10, 1)) and row["high"] == 1
-
-
-def test_good_predictions_come_nearer_than_labels_alone_and_intervals_hold():
-    audits = made(np.random.default_rng(6), contexts=16, images=5, noise=0.2)
-    result = resampled_audits(audits, (20,), count=60)["20"]
-    ways = ("CLS, prediction-powered", "C, prediction-powered", LABELS)
-    errors = [result["rmse"][way]["vector"] for way in ways]
-    assert errors[0] < 0.7 * errors[2] and errors[0] < errors[1]
-    held = result["held"]["CLS, prediction-powered"]
-    assert held["score"] >= stats.binom.ppf(0.01, 60, 0.95) / 60 and held["error"] < held["labels_alone"]
 
 
 def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):
@@ -168,8 +132,8 @@ def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):
 
 def test_the_page_is_made_of_results_one_model_at_a_time(tmp_path, capsys):
     audits = {setting: made(np.random.default_rng(8), setting=setting) for setting in ("neutral", "unnamed")}
-    settings = {setting: _setting(one, (20,), 3) for setting, one in audits.items()} | {"explicit": {}}
-    settings["explicit"] = _setting(made(np.random.default_rng(9), setting="explicit"), (20,), 3)
+    settings = {setting: _setting(one) for setting, one in audits.items()} | {"explicit": {}}
+    settings["explicit"] = _setting(made(np.random.default_rng(9), setting="explicit"))
     result = {"steps": 5, "dtype": "float32", "images": 96, "clip": "0", "settings": settings}
     text = page({"toyworld": result, "toyworld-null": result})
     score = f"{settings['neutral']['score'][CHECKER]['score']:.4f}"
@@ -187,6 +151,3 @@ def test_the_page_in_the_documentation_shows_the_results():
     assert [*results] == ["toyworld", "toyworld-mirror", "toyworld-null"]
     for result in results.values():
         assert result["images"] == 2560
-        for cell in result["settings"].values():
-            for drawn in cell["drawn"].values():
-                assert drawn["held"]["CLS, prediction-powered"]["audits"] == 200

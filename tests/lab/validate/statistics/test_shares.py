@@ -13,7 +13,6 @@ from lab.validate.statistics.shares import (
     TWO_PLACES,
     WORLDS,
     draw_effects,
-    fieller_ends,
     floor_rejections,
     half_step_coverage,
     interplay_claims,
@@ -56,13 +55,6 @@ def test_worlds_of_selection_and_of_two_places():
     (pair,) = (one for one in traced.places(["pair"]) if one[1].endswith("attn.1.cross"))
     np.testing.assert_allclose(traced.necessity(pair, traced.both), traced.total(traced.both))
     assert set(TWO_PLACES) == {"apart", REDUNDANT, DEPENDENT, "opposing"}
-
-
-def test_fieller_solves_its_quadratic_equation():
-    effects, totals = draw_effects(DEGREES, 0.5, "both", (30, 3), np.random.default_rng(1))
-    for low, high, effect, total in zip(*fieller_ends(effects, totals), effects.T, totals.T):
-        for end in (low, high):  # at its ends the test of E − θT is just at its level
-            assert stats.ttest_1samp(effect - end * total, 0).pvalue == pytest.approx(0.05, abs=1e-6)
 
 
 def test_intervals_of_resampled_traces_are_held_against_the_share_of_other_prompts():
