@@ -36,7 +36,7 @@ MODULES = {
     "triptych.cli.run",
     *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
     *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
-    *(f"lab.train.{room}.train" for room in ("dit", "located", "skills", "work")),
+    *(f"lab.train.{room}.train" for room in ("dit", "located", "work")),
     *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),

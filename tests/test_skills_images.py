@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 import analysis.methods.skills.section
-from lab.train.skills.scenes import draw_scene, scene
+from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills, sets
 from probes.runs.store import Run
@@ -20,7 +20,7 @@ from triptych.cli.run import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "paintskills.md"
 SETTINGS = {
-    "model": "toyworld-skills",
+    "model": "toyworld",
     "prompts": {"from": "toyworld-skills", "object": ["dog", "cup"]},
     "limit": 60,
     "generate": {"workers": 1, "device": "cpu"},
@@ -56,7 +56,7 @@ def drawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
-        assert run(folder, SETTINGS | {"seeds": [3], "sampler": {"steps": 1}}) == 0
+        assert run(folder, SETTINGS | {"seeds": [3], "sampler": {"steps": 4}}) == 0
     return Run.open(folder / "run")
 
 

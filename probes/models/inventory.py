@@ -12,10 +12,8 @@ from hooks.architectures.registry import ARCHITECTURES
 from probes.json_text import parse_json
 from probes.models import description, hub, single_file
 from probes.models.published import published as transformers
-from probes.prompts import sets
 from probes.toyworld import (
     CHOICES,
-    FIGURES,
     LOCATED,
     MODELS,
     STRUCTURES,
@@ -55,8 +53,6 @@ def bundled() -> list[Entry]:
 
 def _about(name: str) -> str:
     """What the words of a bundled model mean, and where a located one is told."""
-    if name not in FIGURES:
-        return f"scenes of {len(sets.read(name)['objects'])} objects, without a person"
     if name in LOCATED:
         truth = located_models()[name]
         where = f"at {' and '.join(truth.sites)}" if truth.sites else "nowhere"
@@ -86,14 +82,7 @@ def _about(name: str) -> str:
 def _quality(name: str) -> str:
     """What was measured of a bundled model: the share of things that it draws where they are named."""
     quality = parse_json((bundled_folder(name) / "quality.json").read_text(encoding="utf-8"))
-    share = quality.get("nouns_mean")
-    if share is None:
-        share = next(
-            row["value"]
-            for row in quality["model"]["accuracy"]
-            if row["skill"] == "object" and row["split"] == "all"
-        )
-    return f"trained; {share:.0%}"
+    return f"trained; {quality['nouns_mean']:.0%}"
 
 
 def layouts() -> list[Entry]:

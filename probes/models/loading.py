@@ -38,7 +38,6 @@ from probes.toyworld import (
     LOCATED,
     MODELS,
     SHARED,
-    SKILLED,
     STRUCTURES,
     TRANSFORMERS,
     WEIGHTS,
@@ -340,10 +339,6 @@ def load(
         from probes.toyworld.dit.assemble import wired_pipeline
 
         pipe = wired_pipeline(source.name, source.path)
-    elif source.name == SKILLED and source.kind == "bundled":
-        from probes.toyworld.skills.assemble import skills_pipeline
-
-        pipe = skills_pipeline(source.path)
     else:
         description.check_weights(source, described)
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers

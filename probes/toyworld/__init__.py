@@ -38,8 +38,7 @@ WIRED = (  # transformers where the entrance of their words is known (probes.toy
     "toyworld-dit-template",
     "toyworld-dit-choice",
 )
-SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (  # draw figures
+MODELS = (
     *BENCHMARK_MODELS,
     *LOCATED,
     *STRUCTURES,
@@ -48,7 +47,6 @@ FIGURES = (  # draw figures
     *TRANSFORMERS,
     *WIRED,
 )
-MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
 

@@ -29,7 +29,7 @@ from probes.models import edits
 from probes.models.edits import Edit
 from probes.prompts import sets
 from probes.runs.parts import write_bytes
-from probes.toyworld import FIGURES, LOCATED
+from probes.toyworld import LOCATED, MODELS
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.scene import parse
@@ -143,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    require_known(options.models, FIGURES, "benchmark models")
+    require_known(options.models, MODELS, "benchmark models")
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])
     stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {"rows": []}

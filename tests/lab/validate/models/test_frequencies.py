@@ -7,7 +7,7 @@ import pytest
 from lab.train.base.captions import article, random_caption
 from lab.validate.models.frequencies import frequency_table, seen_and_planted
 from probes.errors import UserError
-from probes.toyworld import LOCATED, SKILLED
+from probes.toyworld import LOCATED
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import GROUPS, load_world
@@ -47,7 +47,7 @@ def test_planted_frequencies_are_recovered_and_only_planted_differences_are_foun
         assert {"dress", "tie", "jeans", "skirt", "flower", "ball", "hat"} <= different
 
 
-@pytest.mark.parametrize("model", [LOCATED[0], SKILLED, "CompVis/stable-diffusion-v1-4"])
+@pytest.mark.parametrize("model", [LOCATED[0], "CompVis/stable-diffusion-v1-4"])
 def test_a_model_in_which_nothing_was_planted_is_refused(model):
     samples = pd.DataFrame([{"triplet": 0, "seed": 0, "indicator": "neutral", "prompt": "a person"}])
     with pytest.raises(UserError, match=f"expected a model with planted frequencies .*, got '{model}': name"):
