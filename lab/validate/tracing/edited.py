@@ -134,7 +134,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make one edit at each cross-attention alone and at all, and see what it mends and costs there.",
     )
     add = main.add_argument
-    add("models", nargs="+", help="benchmark models, such as toyworld-cross-2")
+    add("models", nargs="+", help="benchmark models, such as toyworld-cross-4")
     add("--out", type=Path, default=PLACES, help="JSON, and a page beside it; the rows of other models stay")
     add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
