@@ -52,7 +52,7 @@ def run_lessons(options: argparse.Namespace) -> None:
     if not any(located_models()[name].sites for name in options.model):
         return
     if not path.exists():
-        make_lessons([_pipeline(folder) for folder in (WEIGHTS / WORLD, BASE)], drawings).save(path)
+        make_lessons(_pipeline(WEIGHTS / WORLD), drawings).save(path)
     found = len(Lessons.load(path))
     if found != 2 * drawings:
         raise UserError(
