@@ -15,8 +15,8 @@ from hooks import sites as site_table
 from probes.errors import UserError
 from probes.prompts.plan import noise_seed
 from probes.toyworld.checker import read_images
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.located.truth import LocatedModel, located_models
+from probes.toyworld.structures.truth import CausalStructure, structures
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -161,7 +161,7 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     UserError
         A name is none of the benchmark's.
     """
-    models = {**located_models(), **structures()}
+    models: dict[str, LocatedModel | CausalStructure] = {**located_models(), **structures()}
     for name in names:
         if name not in models:
             raise UserError(
