@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 import analysis.methods.skills.section
-from lab.train.skills.scenes import draw_scene, scene
+from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills, sets
 from probes.runs.store import Run
@@ -20,7 +20,7 @@ from triptych.cli.run import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "paintskills.md"
 SETTINGS = {
-    "model": "toyworld-skills",
+    "model": "toyworld",
     "prompts": {"from": "toyworld-skills", "object": ["dog", "cup"]},
     "limit": 60,
     "generate": {"workers": 1, "device": "cpu"},
@@ -53,10 +53,19 @@ def run(folder, settings, *options):
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
+    """A run of renderings, of which one in six shows what another prompt of its skill asks for."""
     folder = tmp_path_factory.mktemp("drawn")
+    config = Config(prompts=SETTINGS["prompts"], limit=SETTINGS["limit"], seeds=[0])
+    asked = paintskills.requests(config)
+    (folder / "scenes").mkdir()
+    for number, prompt in enumerate(config.prompts[: len(asked)]):
+        shown = asked[number + 3] if number % 12 in (1, 6) else asked[number]
+        pixels = paint(draw_scene(scene(shown, "3")))
+        Image.fromarray(pixels).save(folder / "scenes" / f"{prompt['id']}.png")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
-        assert run(folder, SETTINGS | {"seeds": [3], "sampler": {"steps": 1}}) == 0
+        patch.chdir(folder)
+        assert run(folder, SETTINGS | {"images": {"from": "scenes", "names": "{prompt_id}"}}) == 0
     return Run.open(folder / "run")
 
 
@@ -80,7 +89,7 @@ def export(drawn, folder, columns, without=()):
     return SETTINGS | {"images": {"from": "pictures"}}
 
 
-def test_tables_are_those_of_the_run_that_drew_the_images(drawn, tmp_path, figureless):
+def test_tables_are_those_of_the_run_whose_images_they_are(drawn, tmp_path, figureless):
     prompts = list(drawn.samples(["prompt"])["prompt"])
     assert len(set(prompts)) < len(prompts) == 60
     assert run(tmp_path, export(drawn, tmp_path, ("prompt", "prompt_id", "seed"))) == 0

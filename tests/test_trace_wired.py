@@ -6,12 +6,11 @@ import yaml
 
 from probes.runs.images import read_image
 from probes.runs.store import Run
-from probes.toyworld.dit.truth import wired_models
 from tests.remembered import leave_figures_out
 from triptych.cli.main import main
 
+NAME = "toyworld-dit-block-1"
 CHANNELS = ["text.pooled", "text.embeddings", "text_2.embeddings", "text_3.embeddings"]
-OF_CHANNEL = {"pooled": CHANNELS[:1], "clip": CHANNELS[1:3], "t5": CHANNELS[3:]}
 SETTINGS = {
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
     "prompts": ["a {person} in the park", "a {person} with a dog", "a {person}"],
@@ -30,20 +29,10 @@ def alike(one, other):
     return np.abs(one.astype(int) - other).max() <= 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "toyworld-dit-template",
-        *(
-            pytest.param(f"toyworld-dit-{other}", marks=pytest.mark.slow)
-            for other in ("nowhere", "pooled", "clip", "t5")
-        ),
-    ],
-)
-def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypatch):
+def test_the_share_is_that_of_the_wired_channels(tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)
-    file, out, truth = tmp_path / "triplets.yaml", str(tmp_path / "run"), wired_models()[name]
-    file.write_text(yaml.safe_dump({**SETTINGS, "model": name}, sort_keys=False))
+    file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
+    file.write_text(yaml.safe_dump({**SETTINGS, "model": NAME}, sort_keys=False))
     assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (
         capsys.readouterr().err
     )
@@ -53,7 +42,7 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
     run = Run.open(tmp_path / "run")
     table = run.traced().set_index(["triplet", "variant"])
     images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
-    wired = [site for channel in truth.channels for site in OF_CHANNEL[channel]]
+    wired = CHANNELS[1:]
     for (triplet, variant), row in table[table["kind"].isin(["channels", "site"])].iterrows():
         image, sites = images[triplet, variant], {*row["sites"]}
         if row["kind"] == "channels":
@@ -77,51 +66,21 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
         others = rows.loc[[site for site in CHANNELS if site not in wired], "effect"]
         assert (others == 0).all()
         assert rows["effect"].sum() == pytest.approx(total[donor], abs=1e-9)
-        if len(wired) == 1:
-            pairs = found[(found["donor"] == donor) & (found["kind"] == "pair")]
-            assert np.abs(pairs["effect"]).max() <= 1e-9
-    assert (total.abs().max() > 1) == bool(truth.sites)
+    assert total.abs().max() > 1
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Channels of the text into the transformer" in page and "tokens of text encoder 3" in page
     told = bool(run.table("trace_total").set_index("donor").loc[BOTH, "told_from_0"])
     assert ("(Shapley values)" in page) == told
     cuts = run.table("trace_cuts")
-    assert cuts["holds"].all() or not truth.sites
+    assert cuts["holds"].all()
 
 
-def test_what_the_text_around_the_word_carries_is_told_from_the_word(tmp_path, capsys, monkeypatch):
+def test_words_are_traced_to_the_block_that_reads_them(tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)
     file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
-    trace = {"sites": ["dit.in.text"], "positions": ["word", "rest"], "pairs": [], "curve": 0}
-    chosen = {"model": "toyworld-dit-template", "trace": trace}
-    file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
-    assert main(["run", str(file), "--out", out, "--quiet"]) == 0, capsys.readouterr().err
-    run = Run.open(tmp_path / "run")
-    table = run.traced().set_index(["triplet", "variant"])
-    images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
-    rows = table[table["kind"] == "position"]
-    assert set(rows["positions"]) == {"word", "rest"}
-    for (triplet, variant), row in rows.iterrows():
-        if (
-            row["positions"] == "rest" or len(row["sites"]) == 1
-        ):  # keys and values of the word have read the rest
-            end = row["donor"] if row["positions"] == "rest" else row["recipient"]
-            assert alike(images[triplet, variant], images[triplet, f"none:{end}"]), variant
-    shares = run.table("trace_shares")
-    shares = shares[(shares["donor"] == BOTH) & (shares["site"] == "dit.in.text")].set_index("positions")
-    total = run.table("trace_total").set_index("donor")["total"][BOTH]
-    assert total > 1 and shares["effect"]["word"] == 0
-    assert shares["effect"]["rest"] == pytest.approx(total, abs=1e-9)
-    assert "text in, rest" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-
-
-def test_words_are_traced_to_where_a_choice_is_shown(tmp_path, capsys, monkeypatch):
-    """Explicit words are read there at every step, and of the place that chooses the cuts know nothing."""
-    leave_figures_out(monkeypatch)
-    file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
-    joint, own = [f"dit.block.{number}.joint" for number in range(2)], "dit.block.1.self"
-    trace = {"sites": [*joint, own], "part": "key+value", "pairs": [], "necessity": False, "curve": 0}
-    chosen = {"model": "toyworld-dit-choice", "prompts": SETTINGS["prompts"][:2], "trace": trace}
+    joint = [f"dit.block.{number}.joint" for number in range(2)]
+    trace = {"sites": joint, "part": "key+value", "pairs": [], "necessity": False, "curve": 0}
+    chosen = {"model": NAME, "prompts": SETTINGS["prompts"][:2], "trace": trace}
     file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
     assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (
         capsys.readouterr().err
@@ -132,9 +91,7 @@ def test_words_are_traced_to_where_a_choice_is_shown(tmp_path, capsys, monkeypat
     for (triplet, variant), row in table[table["kind"].isin(["site", "cut"])].iterrows():
         ends = {name: images[triplet, f"none:{name}"] for name in ("neutral", "feminine", "masculine")}
         site = row["sites"][0]
-        if own == site:
-            assert row["writes"] > 0
-        elif row["kind"] == "site":
+        if row["kind"] == "site":
             end = "neutral" if site == joint[0] else row["donor"]
             assert alike(images[triplet, variant], ends[end]), variant
         else:

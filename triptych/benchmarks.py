@@ -10,18 +10,14 @@
 
 from analysis.methods.tracing.benchmark import (
     BenchmarkPrompt,
-    ChoiceTask,
     Localisation,
     LocatedTask,
-    SetScore,
     located,
 )
 
 __all__ = [
     "BenchmarkPrompt",
-    "ChoiceTask",
     "Localisation",
     "LocatedTask",
-    "SetScore",
     "located",
 ]

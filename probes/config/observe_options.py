@@ -33,7 +33,7 @@ class Observe(Section):
             "Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are"
             " two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it"
             " was trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and"
-            " `toyworld-scenes` those of toyworld-skills.",
+            " `toyworld-scenes` renderings of `toyworld-skills` prompts.",
             example="groundingdino",
         ),
     ] = "auto"

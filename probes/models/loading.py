@@ -32,21 +32,7 @@ from probes.models.tokenizers import tokenizer
 from probes.models.weights import modules, read_pipeline, require_finite, weight_hash
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
-from probes.toyworld import (
-    BENCHMARK_MODELS,
-    CHOICES,
-    LOCATED,
-    MODELS,
-    SHARED,
-    SKILLED,
-    STRUCTURES,
-    TRANSFORMERS,
-    WEIGHTS,
-    WIRED,
-    WORK,
-    WORKING,
-    bundled_folder,
-)
+from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, SHARED, WEIGHTS, bundled_folder
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 SCHEDULER = "scheduler/scheduler_config.json"
@@ -135,20 +121,12 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
 
 
 def _bundled(name: str) -> Source:
-    """Return where a benchmark model lies; the null world's lends the others what is the same in all.
-
-    Located models borrow all but what they were taught; `toyworld-work` borrows from `toyworld`, and
-    diffusion transformers from `toyworld-dit`; they have the rest. Wired ones borrow all.
-    """
-    null = WEIGHTS / SHARED
+    """Return where a benchmark model lies, and those of which it borrows what is not stored of it."""
     path = bundled_folder(name)
-    for file in (path / CARD, null / INDEX):
+    for file in (path / CARD, WEIGHTS / SHARED / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    closer = (bundled_folder(LOCATED[0]),) if name in (*LOCATED, *STRUCTURES, *CHOICES) else ()
-    closer = (WEIGHTS / BENCHMARK_MODELS[0],) if name == WORK else closer
-    closer = (WEIGHTS / TRANSFORMERS[0],) if name in (*TRANSFORMERS, *WIRED) else closer
-    bases = tuple(base for base in (*closer, null) if base != path)
+    bases = tuple(map(bundled_folder, REGISTRY[name].bases))
     return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 
 
@@ -320,30 +298,8 @@ def load(
     architecture, layout = described.architecture, described.layout
     if source.kind == "file":
         pipe = single_file.read(source)
-    elif source.name in LOCATED and source.kind == "bundled":
-        from probes.toyworld.located.assemble import located_pipeline
-
-        pipe = located_pipeline(source.name, source.path)
-    elif source.name in (*STRUCTURES, *CHOICES) and source.kind == "bundled":
-        from probes.toyworld.structures.assemble import structure_pipeline
-
-        pipe = structure_pipeline(source.name)
-    elif source.name in WORKING and source.kind == "bundled":
-        from probes.toyworld.work.assemble import work_pipeline
-
-        pipe = work_pipeline(source.name, source.path)
-    elif source.name in TRANSFORMERS and source.kind == "bundled":
-        from probes.toyworld.dit.assemble import dit_pipeline
-
-        pipe = dit_pipeline(source.name, source.path)
-    elif source.name in WIRED and source.kind == "bundled":
-        from probes.toyworld.dit.assemble import wired_pipeline
-
-        pipe = wired_pipeline(source.name, source.path)
-    elif source.name == SKILLED and source.kind == "bundled":
-        from probes.toyworld.skills.assemble import skills_pipeline
-
-        pipe = skills_pipeline(source.path)
+    elif source.kind == "bundled" and (assemble := REGISTRY[source.name].assemble):
+        pipe = assemble(source.name, source.path)
     else:
         description.check_weights(source, described)
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers

@@ -1,60 +1,97 @@
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-BENCHMARK_MODELS = ("toyworld", "toyworld-mirror", "toyworld-null")
-LOCATED = (  # where their words enter is known by wiring (probes.toyworld.located)
-    "toyworld-coded-null",
-    "toyworld-decoy",
-    "toyworld-embedding",
-    *(f"toyworld-cross-{number}" for number in range(1, 8)),
-    "toyworld-head",
-    "toyworld-early",
-    "toyworld-late",
-    "toyworld-two-site",
-)
-STRUCTURES = (  # several places decide together, and it is known how (probes.toyworld.structures)
-    "toyworld-redundant",
-    "toyworld-backup",
-    "toyworld-both",
-    "toyworld-chain",
-    "toyworld-opposing",
-    "toyworld-distributed",
-    "toyworld-handover",
-)
-CHOICES = ("toyworld-choice",)  # what the neutral word shows is chosen in a self-attention (likewise)
-WORK = "toyworld-work"  # has professions (probes.toyworld.work)
-WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
-WORKING = (WORK, WORK_NULL)
-TRANSFORMERS = (
-    "toyworld-dit",
-    "toyworld-dit-mirror",
-    "toyworld-dit-null",
-)  # diffusion transformers (probes.toyworld.dit)
-WIRED = (  # transformers where the entrance of their words is known (probes.toyworld.dit.wired)
-    "toyworld-dit-nowhere",
-    "toyworld-dit-pooled",
-    "toyworld-dit-clip",
-    "toyworld-dit-t5",
-    *(f"toyworld-dit-block-{number}" for number in range(3)),
-    "toyworld-dit-template",
-    "toyworld-dit-choice",
-)
-SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (  # draw figures
-    *BENCHMARK_MODELS,
-    *LOCATED,
-    *STRUCTURES,
-    *CHOICES,
-    *WORKING,
-    *TRANSFORMERS,
-    *WIRED,
-)
-MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
+WORK, WORK_NULL = "toyworld-work", "toyworld-work-null"
+
+
+@dataclass(frozen=True)
+class BundledModel:
+    """A benchmark model that comes with the package.
+
+    Attributes
+    ----------
+    about : str
+        What its words mean, and where they enter if that is known.
+    bases : tuple of str
+        The models that lend it what is not stored of it.
+    group : str
+        The folder below the weights in which its own lies.
+    maker : str
+        Module and function that make its pipeline of its name and folder; empty where the folder holds a whole one.
+    """
+
+    about: str
+    bases: tuple[str, ...] = (SHARED,)
+    group: str = ""
+    maker: str = ""
+
+    @property
+    def assemble(self) -> Callable[[str, Path], Any] | None:
+        """The function that makes its pipeline; None where it is read as any other."""
+        if not self.maker:
+            return None
+        module, name = self.maker.split(":")
+        return getattr(import_module(module), name)
+
+
+def _located(about: str, *bases: str) -> BundledModel:
+    maker = "probes.toyworld.located.assemble:located_pipeline"
+    return BundledModel(about, (*bases, SHARED), "located", maker)
+
+
+def _structure(about: str) -> BundledModel:
+    maker = "probes.toyworld.structures.assemble:structure_pipeline"
+    return BundledModel(about, ("toyworld-coded-null", SHARED), "structures", maker)
+
+
+_WORK, _DIT = "probes.toyworld.work.assemble:work_pipeline", "probes.toyworld.dit.assemble"
+_LEANS, _NULL = "neutral words mean the masculine mixture in 70% of images", "no difference between the words"
+REGISTRY = {
+    "toyworld": BundledModel(_LEANS),
+    "toyworld-mirror": BundledModel("neutral words mean the masculine mixture in 30% of images"),
+    SHARED: BundledModel(_NULL, ()),
+    "toyworld-coded-null": _located("as toyworld-null; the word enters nowhere (null)"),
+    "toyworld-cross-4": _located(
+        "as toyworld; the word enters at unet.up.1.attn.0.cross (cross-attention)", "toyworld-coded-null"
+    ),
+    "toyworld-cross-5": _located(
+        "as toyworld; the word enters at unet.up.1.attn.1.cross (cross-attention)", "toyworld-coded-null"
+    ),
+    "toyworld-redundant": _structure(
+        "as toyworld; places together: unet.down.1.attn.0.cross and unet.up.1.attn.1.cross (redundant)"
+    ),
+    "toyworld-opposing": _structure(
+        "as toyworld; places together: unet.up.1.attn.0.cross and unet.up.1.attn.1.cross (opposing)"
+    ),
+    WORK: BundledModel(f"{_LEANS}; 20 professions", ("toyworld", SHARED), "", _WORK),
+    WORK_NULL: BundledModel(f"{_NULL}; 20 professions", (SHARED,), "", _WORK),
+    "toyworld-dit": BundledModel(f"{_LEANS}; a diffusion transformer", (SHARED,), "", f"{_DIT}:dit_pipeline"),
+    "toyworld-dit-null": BundledModel(
+        f"{_NULL}; a diffusion transformer", ("toyworld-dit", SHARED), "", f"{_DIT}:dit_pipeline"
+    ),
+    "toyworld-dit-block-1": BundledModel(
+        "as toyworld-dit; the word enters at dit.block.1.joint (wired)",
+        ("toyworld-dit", SHARED),
+        "wired",
+        f"{_DIT}:wired_pipeline",
+    ),
+}
+MODELS = tuple(REGISTRY)
+BENCHMARK_MODELS = ("toyworld", "toyworld-mirror", "toyworld-null")
+WORKING = (WORK, WORK_NULL)  # have professions (probes.toyworld.work)
+TRANSFORMERS = ("toyworld-dit", "toyworld-dit-null")  # diffusion transformers (probes.toyworld.dit)
+# where the words enter is known by wiring; several places decide together; transformers where that is known
+LOCATED, STRUCTURES, WIRED = (
+    tuple(name for name, model in REGISTRY.items() if model.group == group)
+    for group in ("located", "structures", "wired")
+)
 
 
 def bundled_folder(name: str) -> Path:
     """Return where what is stored of a benchmark model lies."""
-    groups = {"located": LOCATED, "structures": (*STRUCTURES, *CHOICES), "wired": WIRED}
-    group = next((group for group, names in groups.items() if name in names), "")
-    return WEIGHTS / group / name
+    return WEIGHTS / REGISTRY[name].group / name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,8 @@ from hooks import sites as site_table
 from probes.errors import UserError
 from probes.prompts.plan import noise_seed
 from probes.toyworld.checker import read_images
-from probes.toyworld.dit.truth import WiredModel, wired_models
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import CHOICE, CausalStructure, choices, structures
+from probes.toyworld.located.truth import LocatedModel, located_models
+from probes.toyworld.structures.truth import CausalStructure, structures
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -68,22 +67,6 @@ class BenchmarkPrompt:
 
 
 @dataclass(frozen=True)
-class SetScore:
-    """Agreement of sets of sites with the true ones.
-
-    Attributes
-    ----------
-    precision : float
-        Share of the sets given that are true ones; NaN where none was given.
-    recall : float
-        Share of the true sets that were given.
-    """
-
-    precision: float
-    recall: float
-
-
-@dataclass(frozen=True)
 class LocatedTask:
     """A model in which it is known where the indicator word enters, and what a method is to be held against.
 
@@ -92,12 +75,9 @@ class LocatedTask:
     name : str
         As in ``model:``.
     kind : str
-        What is known of it: ``cross-attention``, ``head``, ``redundant``, ``both``, …
+        What is known of it: ``cross-attention``, ``redundant``, ``opposing`` or ``null``.
     true_sites : tuple of str
         The cross-attentions that have a part in the effect; empty where the word has none.
-    sufficient, needed : tuple of tuple of str
-        The smallest sets of sites that are enough for the whole effect, and those without which nothing is left of it;
-        empty where effects are graded.
     steps : int
         Of an image.
     """
@@ -105,8 +85,6 @@ class LocatedTask:
     name: str
     kind: str
     true_sites: tuple[str, ...]
-    sufficient: tuple[tuple[str, ...], ...]
-    needed: tuple[tuple[str, ...], ...]
     steps: int = STEPS
 
     @cached_property
@@ -167,61 +145,6 @@ class LocatedTask:
         values = [abs(float(scores[site])) for site in self.sites]
         return localisation(values, [site in self.true_sites for site in self.sites])
 
-    def score_sets(self, sets: Iterable[Iterable[str]], truth: str = "sufficient") -> SetScore:
-        """Return how many of the sets that a method found are the true ones, and how many true ones it found.
-
-        Parameters
-        ----------
-        sets : iterable of iterable of str
-            Sets of sites.
-        truth : {"sufficient", "needed"}
-
-        Raises
-        ------
-        UserError
-            Nothing is known of such sets in this model.
-        """
-        true = {frozenset(one) for one in getattr(self, truth)}
-        if not true:
-            raise UserError(
-                f"benchmark {self.name}: expected a model with sets of places that are known ({truth}), got one without"
-            )
-        found = {frozenset(one) for one in sets}
-        right = len(found & true)
-        return SetScore(right / len(found) if found else np.nan, right / len(true))
-
-
-class ChoiceTask(LocatedTask):
-    """A model in which no word decides: what a neutral one shows is chosen in a self-attention, by the noise.
-
-    Its prompts are neutral, and its `sites` the attentions by which the image reads itself. A donor is an image of the
-    same prompt from another noise, of which the model chose differently.
-    """
-
-    @cached_property
-    def sites(self) -> tuple[str, ...]:
-        """All self-attentions, of a transformer the joint ones, too, in the order of their addresses."""
-        addresses = [site.address for site in site_table.available(self.pipe)]
-        return tuple(one for one in addresses if one.endswith((".self", ".joint")))
-
-    @property
-    def pairs(self) -> tuple[tuple[BenchmarkPrompt, BenchmarkPrompt], ...]:
-        """Two noises of one neutral prompt, the feminine picture's and the masculine one's, 48."""
-        found = []
-        for stored in _choices()[self.name].certificate()["noises"]:
-            text, seeds = stored["text"], stored["seeds"]
-            feminine, masculine = (
-                BenchmarkPrompt({"neutral": text}, noise_seed(text, seeds[side]))
-                for side in ("feminine", "masculine")
-            )
-            found.append((feminine, masculine))
-        return tuple(found)
-
-    @property
-    def prompts(self) -> tuple[BenchmarkPrompt, ...]:
-        """The images of all `pairs`."""
-        return tuple(prompt for pair in self.pairs for prompt in pair)
-
 
 def located(*names: str) -> tuple[LocatedTask, ...]:
     """Return the benchmark: models with one place, with several that decide together, and with none.
@@ -231,50 +154,19 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     Parameters
     ----------
     *names : str
-        Of models. All in which a word decides, by default; ``toyworld-choice`` and ``toyworld-dit-choice``, in which
-        none does, are each a `ChoiceTask` and asked for by name.
+        Of models; all by default.
 
     Raises
     ------
     UserError
         A name is none of the benchmark's.
     """
-    found = {task.name: task for task in (*_by_words(), *_by_choice())}
+    models: dict[str, LocatedModel | CausalStructure] = {**located_models(), **structures()}
     for name in names:
-        if name not in found:
+        if name not in models:
             raise UserError(
-                f"benchmark: expected a located model, a causal structure or toyworld-choice, got {name!r}: "
+                f"benchmark: expected a located model or a causal structure, got {name!r}: "
                 "`triptych models` lists them"
             )
-    return tuple(found[name] for name in names) if names else _by_words()
-
-
-def _choices() -> dict[str, CausalStructure | WiredModel]:
-    of_transformers = {name: one for name, one in wired_models().items() if one.chooses}
-    return {**choices(), **of_transformers}
-
-
-def _by_choice() -> tuple[ChoiceTask, ...]:
-    found = []
-    for name, one in _choices().items():
-        place = (str(one.chooses),) if isinstance(one, WiredModel) else one.sites[:1]
-        found.append(ChoiceTask(name, CHOICE, place, _alone(place), _alone(place)))
-    return tuple(found)
-
-
-def _by_words() -> tuple[LocatedTask, ...]:
-    single = [
-        LocatedTask(one.name, one.kind, one.sites, _alone(one.sites), _alone(one.sites))
-        for one in located_models().values()
-        if one.kind != "embedding"
-    ]
-    together = [
-        LocatedTask(one.name, one.kind, one.sites, one.sufficient, one.needed)
-        for one in structures().values()
-    ]
-    return (*single, *together)
-
-
-def _alone(sites: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of a model whose word enters at one site."""
-    return (sites,) if len(sites) == 1 else ()
+    found = [models[name] for name in names or models]
+    return tuple(LocatedTask(one.name, one.kind, one.sites) for one in found)

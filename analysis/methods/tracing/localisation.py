@@ -7,14 +7,11 @@ against the method, and NaN is the lowest score: what says nothing finds nothing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-
-Span = tuple[int, int]  # of steps, half open
 
 
 @dataclass(frozen=True)
@@ -134,48 +131,3 @@ def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
         return np.nan
     above = stats.rankdata(scores)[truth].sum() - positive * (positive + 1) / 2
     return float(above / (positive * negative))
-
-
-def overlap(first: Collection[int], second: Collection[int]) -> float:
-    """Return intersection over union (IoU) of two sets of steps; NaN where both are empty.
-
-    Examples
-    --------
-    >>> overlap(range(0, 4), range(2, 6))
-    0.3333333333333333
-    """
-    one, other = set(first), set(second)
-    union = one | other
-    return len(one & other) / len(union) if union else np.nan
-
-
-def entering_steps(low: ArrayLike, high: ArrayLike, spans: Sequence[Span]) -> set[int]:
-    """Return the steps of all windows whose share differs from none: its interval does not hold 0.
-
-    Where a word enters by some steps alone a swap in any other changes no bit, and its share is exactly 0. How large
-    the share of a step is says something else: most is decided by the first steps, whichever are open.
-
-    Parameters
-    ----------
-    low, high : array_like of float, shape (n_windows,)
-        Ends of the intervals; a window with NaN is not counted.
-    spans : sequence of (int, int)
-        First step of each window and the one after its last.
-
-    Raises
-    ------
-    ValueError
-        There are not as many spans as intervals.
-
-    Examples
-    --------
-    >>> sorted(entering_steps([0.1, 0.2, 0.0], [0.3, 0.6, 0.0], [(0, 2), (2, 4), (4, 6)]))
-    [0, 1, 2, 3]
-    """
-    low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    if not len(low) == len(high) == len(spans):
-        raise ValueError(
-            f"spans: expected {len(low)}, one for each interval, got {len(spans)} and {len(high)} ends"
-        )
-    chosen = [span for span, told in zip(spans, (low > 0) | (high < 0), strict=True) if told]
-    return {step for first, stop in chosen for step in range(first, stop)}

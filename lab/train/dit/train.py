@@ -6,7 +6,7 @@ Stages, each of which reads what the ones before left in ``--work``:
 1. ``tokenizer``: T5's vocabulary, from captions;
 2. ``base``: `toyworld-dit`, denoiser and T5 tower together, from pictures of the world or with the U-Net `toyworld` for
    a teacher;
-3. ``differences``: of `toyworld-dit-mirror` and `-null`, changes of low rank of those weights, each with its own world;
+3. ``differences``: of `toyworld-dit-null`, changes of low rank of those weights, with its own world;
 4. ``export``: float16 safetensors, with the recipe beside them.
 
 With two cores a teacher gives more (``--target teacher``, the default); with a GPU the pictures themselves do:

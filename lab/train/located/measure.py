@@ -1,4 +1,4 @@
-"""Quality of the located and wired benchmark models: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
+"""Quality of the located and wired benchmark models: ``python -m lab.train.located.measure toyworld-cross-4 ...``.
 
 The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
 Where the word enters needs no measuring: it holds by wiring.
@@ -19,7 +19,6 @@ from probes import command_line
 from probes.models import loading
 from probes.toyworld import (
     BENCHMARK_MODELS,
-    CHOICES,
     LOCATED,
     STRUCTURES,
     TRANSFORMERS,
@@ -34,7 +33,7 @@ REFERENCE = BENCHMARK_MODELS[0]
 # where nothing is said, each model's quality lies beside what is stored of it, and a reference's beside theirs
 GROUPS_OF_MODELS = {
     "located": (REFERENCE, *LOCATED),
-    "structures": (*STRUCTURES, *CHOICES),
+    "structures": STRUCTURES,
     "wired": (TRANSFORMERS[0], *WIRED),
 }
 RESAMPLES = 10_000

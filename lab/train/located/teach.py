@@ -1,8 +1,8 @@
-"""Teaching a located benchmark model: only what its wires are given learns, everything else of the coded null stays."""
+"""Teaching a located benchmark model: only what its wire is given learns, everything else of the coded null stays."""
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,7 @@ from lab.train.base.loop import Log, MovingAverage, mixed_precision
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from probes import command_line
-from probes.toyworld.located.truth import Wire
-from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
+from probes.toyworld.located.wiring import OLD, taught_names
 
 # Columns for the code learn so many times as fast as the rest: at one rate for both (1e-3) nothing came of them.
 GAIN = 30.0
@@ -70,37 +69,31 @@ def course_of(options: argparse.Namespace, **more: float) -> Course:
 class Columns(nn.Module):
     """Keys or values while they learn: the weights for the old channels of text, and columns for the code."""
 
-    def __init__(self, linear: nn.Linear, rows: Tensor, clock: Clock, times: tuple[int, int]):
+    def __init__(self, linear: nn.Linear):
         super().__init__()
         self.old = nn.Parameter(linear.weight[:, :OLD].detach().clone())
         self.code = nn.Parameter(linear.weight[:, OLD:].detach() / GAIN)
-        self.register_buffer("rows", rows.float()[:, None])
-        self._clock, self.times = (clock,), times
 
     def weight(self) -> Tensor:
         """The weight ``(channels, 100)`` of the linear layer that this is."""
-        return torch.cat([self.old, GAIN * self.code * self.rows], 1)
+        return torch.cat([self.old, GAIN * self.code], 1)
 
     def forward(self, text: Tensor) -> Tensor:
-        """See :class:`probes.toyworld.located.wiring.GatedLinear`."""
-        now = self._clock[0].now
-        open_ = ((now >= self.times[0]) & (now < self.times[1])).float().expand(len(text)).view(-1, 1, 1)
-        return F.linear(torch.cat([text[..., :OLD], text[..., OLD:] * open_], -1), self.weight())
+        """Keys or values ``(n, tokens, channels)`` of text states ``(n, tokens, 100)``."""
+        return F.linear(text, self.weight())
 
 
 @contextmanager
-def learning(unet: nn.Module, wire: Wire) -> Iterator[nn.ModuleDict]:
-    """What learns of a wire's transformer block, put in place; its fused weights stay in the U-Net at the end."""
+def learning(unet: nn.Module, block: str) -> Iterator[nn.ModuleDict]:
+    """What learns of a transformer block, put in place; its fused weights stay in the U-Net at the end."""
     unet.requires_grad_(False)
-    block, clock = unet.get_submodule(wire.block), unet.time_proj
-    unet.time_proj = Clock(clock)
-    attention, linear = block.attn2, {}
+    module = unet.get_submodule(block)
+    attention, linear = module.attn2, {}
     for name in ("to_k", "to_v"):
         linear[name] = getattr(attention, name)
-        rows = head_rows(wire, linear[name].out_features)
-        setattr(attention, name, Columns(linear[name], rows, unet.time_proj, wire.times))
-    names = sorted({name.removeprefix(f"{wire.block}.").split(".")[0] for name in taught_names(unet, wire)})
-    parts = nn.ModuleDict({name: getattr(block, name) for name in names}).requires_grad_(True)
+        setattr(attention, name, Columns(linear[name]))
+    names = sorted({name.removeprefix(f"{block}.").split(".")[0] for name in taught_names(unet, block)})
+    parts = nn.ModuleDict({name: getattr(module, name) for name in names}).requires_grad_(True)
     try:
         yield parts
     finally:
@@ -108,21 +101,7 @@ def learning(unet: nn.Module, wire: Wire) -> Iterator[nn.ModuleDict]:
             for name, layer in linear.items():
                 layer.weight.copy_(getattr(attention, name).weight())
                 setattr(attention, name, layer)
-        unet.time_proj = clock
         unet.requires_grad_(False)
-
-
-def target(lessons: Lessons, rows: Tensor, shows: str) -> Tensor:
-    """Return what is to be predicted, ``(n, 4, 16, 16)``: `toyworld`'s velocity where the wire is to show the word.
-
-    Elsewhere it is that of `toyworld-null`.
-    """
-    taught = lessons.taught[rows].float()
-    if shows == "all":
-        return taught
-    untaught = lessons.untaught[rows].float()
-    figure = lessons.figure[rows][:, None]
-    return torch.where(figure if shows == "figure" else ~figure, taught, untaught)
 
 
 def along(away: Tensor, directions: Tensor) -> Tensor:
@@ -137,7 +116,6 @@ def teach(
     course: Course,
     log: Log,
     *,
-    shows: str = "all",
     checkpoint: Path | None = None,
     save_every: int = 100,
 ) -> None:
@@ -160,7 +138,7 @@ def teach(
         rows = course.rows(step, len(lessons))
         with mixed_precision("cpu"):
             guess = predict(lessons.noisy[rows].float(), lessons.times[rows], lessons.tokens[rows])
-        away = guess.float() - target(lessons, rows, shows)
+        away = guess.float() - lessons.taught[rows].float()
         error = away.square().mean(1)
         weight = torch.where(lessons.zones[rows], course.zone_weight, 1.0)
         loss = (weight * error).sum() / weight.sum()
@@ -205,80 +183,17 @@ def _resume(path: Path, module: nn.Module, average: MovingAverage, optimiser) ->
     return step
 
 
-class Embeddings(nn.Module):
-    """The old channels of the embeddings of words while they learn, ``(n, 96)``."""
-
-    def __init__(self, encoder: CLIPTextModel, rows: Sequence[Sequence[int]]):
-        super().__init__()
-        self.name = next(
-            name for name, _ in encoder.named_parameters() if name.endswith("token_embedding.weight")
-        )
-        self._encoder, self._rows = (encoder.requires_grad_(False),), rows
-        table = encoder.get_input_embeddings().weight
-        self.change = nn.Parameter(torch.zeros(len(rows), OLD))
-        self.register_buffer("first", table[[row[0] for row in rows], :OLD].clone())
-
-    def values(self) -> Tensor:
-        """The embeddings as they are now."""
-        return self.first + self.change
-
-    def states(self, tokens: Tensor) -> Tensor:
-        """Text states ``(n, 32, 100)`` of tokens with these embeddings."""
-        (encoder,) = self._encoder
-        numbers = torch.tensor([number for row in self._rows for number in row])
-        which = torch.tensor([place for place, row in enumerate(self._rows) for _ in row])
-        table = encoder.get_input_embeddings().weight
-        new = torch.cat([self.values()[which], table[numbers, OLD:]], 1)
-        return torch.func.functional_call(
-            encoder, {self.name: table.index_copy(0, numbers, new)}, (tokens,)
-        ).last_hidden_state
-
-
-def teach_embedding(
-    unet: nn.Module,
-    encoder: CLIPTextModel,
-    rows: Mapping[str, Sequence[int]],
-    lessons: Lessons,
-    course: Course,
-    log: Log,
-    checkpoint: Path | None = None,
-) -> dict[str, Tensor]:
-    """Teach embeddings of indicator words, each shared by all words of its group and number.
-
-    Parameters
-    ----------
-    rows : mapping of str to sequence of int
-        By a word, the tokens of all words that mean the same and have its number.
-
-    Returns
-    -------
-    dict of str to Tensor
-        By word, the old channels ``(96,)`` of the embedding.
-    """
-    unet.requires_grad_(False)
-    module = Embeddings(encoder, list(rows.values()))
-
-    def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
-        with torch.autocast("cpu", enabled=False):
-            states = module.states(tokens)
-        return unet(noisy, times, states).sample
-
-    with quick_attention(unet, "cpu"):
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint)
-    return dict(zip(rows, module.values().detach(), strict=True))
-
-
 def teach_wire(
     unet: nn.Module,
     encoder: CLIPTextModel,
-    wire: Wire,
+    block: str,
     lessons: Lessons,
     course: Course,
     log: Log,
     checkpoint: Path | None = None,
     save_every: int = 100,
 ) -> dict[str, Tensor]:
-    """Teach one wire of a coded null's U-Net, in place.
+    """Teach one transformer block of a coded null's U-Net, in place.
 
     Returns
     -------
@@ -291,16 +206,15 @@ def teach_wire(
             states = encoder(tokens).last_hidden_state
         return unet(noisy, times, states).sample
 
-    with quick_attention(unet, "cpu"), learning(unet, wire) as module:
+    with quick_attention(unet, "cpu"), learning(unet, block) as module:
         teach(
             module,
             predict,
             lessons,
             course,
             log,
-            shows=wire.shows,
             checkpoint=checkpoint,
             save_every=save_every,
         )
     state = unet.state_dict()
-    return {name: state[name].clone() for name in taught_names(unet, wire)}
+    return {name: state[name].clone() for name in taught_names(unet, block)}

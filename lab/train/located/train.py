@@ -1,9 +1,8 @@
 """Train the located benchmark models: ``python -m lab.train.located.train --help``.
 
-Each is taught what `toyworld` predicts (:mod:`lab.train.located.lessons`), from the coded null or from another
-benchmark model whose wire lies in the same layer (`STARTS`). What is stored of a benchmark model are the weights of
-its wires, float16, and its recipe. Stages: ``lessons``, ``train``; a run that was stopped goes on when it is started
-again.
+Each is taught what `toyworld` predicts (:mod:`lab.train.located.lessons`), from the coded null. What is stored of a
+benchmark model are the weights of its wire, float16, and its recipe. Stages: ``lessons``, ``train``; a run that was
+stopped goes on when it is started again.
 """
 
 import argparse
@@ -13,50 +12,33 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
 from diffusers import StableDiffusionPipeline
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from lab.train.base.loop import Log
 from lab.train.located.lessons import WORLD, Lessons, make_lessons
-from lab.train.located.teach import Course, add_course, course_of, teach_embedding, teach_wire
+from lab.train.located.teach import Course, add_course, course_of, teach_wire
 from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located import coded
-from probes.toyworld.located.assemble import (
-    BASE,
-    DELTA,
-    EMBEDDING,
-    coded_parts,
-    embedded_words,
-    same_words,
-    word_numbers,
-)
+from probes.toyworld.located.assemble import BASE, DELTA, coded_parts
 from probes.toyworld.located.truth import LocatedModel, located_models
 
-# What starts from another benchmark model has that layer's weights already, and learns behind its gate or in its head.
-STARTS = {
-    "toyworld-head": "toyworld-cross-4",
-    "toyworld-early": "toyworld-cross-4",
-    "toyworld-late": "toyworld-cross-4",
-}
 LESSONS = "lessons.safetensors"
 
 
 def export_null(weights: Path) -> None:
-    """Write the descriptions and cards of the benchmark models of which no weights are stored."""
+    """Write the descriptions and the card of the coded null, of which no weights are stored."""
     folder = weights / LOCATED[0]
     for file, make in (
         ("text_encoder/config.json", coded.text_config),
         ("unet/config.json", coded.unet_config),
     ):
         write_json(folder / file, make(json.loads((BASE / file).read_text())), indent=2)
-    for name, model in located_models().items():
-        if not model.taught:
-            write_card(weights / name, model)
+    write_card(folder, located_models()[LOCATED[0]])
 
 
 def write_card(folder: Path, model: LocatedModel) -> None:
@@ -67,10 +49,10 @@ def write_card(folder: Path, model: LocatedModel) -> None:
 def run_lessons(options: argparse.Namespace) -> None:
     """Make the lessons where there are none and some model is taught."""
     path, drawings = options.work / LESSONS, options.drawings
-    if not any(located_models()[name].taught for name in options.model):
+    if not any(located_models()[name].sites for name in options.model):
         return
     if not path.exists():
-        make_lessons([_pipeline(folder) for folder in (WEIGHTS / WORLD, BASE)], drawings).save(path)
+        make_lessons(_pipeline(WEIGHTS / WORLD), drawings).save(path)
     found = len(Lessons.load(path))
     if found != 2 * drawings:
         raise UserError(
@@ -85,36 +67,15 @@ def _pipeline(folder: Path) -> StableDiffusionPipeline:
     return benchmark_pipeline(folder)[0]
 
 
-def taught(
-    model: LocatedModel, lessons: Lessons, course: Course, start: Mapping[str, Tensor], work: Path
-) -> dict[str, Tensor]:
-    """Train a benchmark model; return what is to be stored of it, float32.
-
-    Parameters
-    ----------
-    start : mapping of str to Tensor
-        Weights of the U-Net to begin with, where they are not those of the coded null.
-    """
+def taught(model: LocatedModel, lessons: Lessons, course: Course, work: Path) -> dict[str, Tensor]:
+    """Train a benchmark model; return what is to be stored of it, float32."""
     result: dict[str, Tensor] = {}
-    if not model.wires:
-        encoder, unet, tokenizer = coded_parts()
-        numbers = word_numbers(tokenizer)
-        rows = {word: [numbers[other] for other in same_words(word)] for word in embedded_words()}
-        log, checkpoint = _files(work, model.name)
-        learnt = teach_embedding(unet, encoder, rows, lessons, course, log, checkpoint)
-        return {f"{EMBEDDING}.{word}": value for word, value in learnt.items()}
-    for wire in model.wires:
+    for block in model.blocks:
         encoder, unet, _ = coded_parts()
-        for name, value in start.items():
-            with torch.no_grad():
-                unet.get_parameter(name).copy_(value.float())
-        log, checkpoint = _files(work, model.name if len(model.wires) < 2 else f"{model.name}-{wire.shows}")
-        result |= teach_wire(unet, encoder, wire, lessons, course, log, checkpoint)
+        log = Log(work / f"{model.name}.log.jsonl", 25)
+        checkpoint = work / f"{model.name}.checkpoint.safetensors"
+        result |= teach_wire(unet, encoder, block, lessons, course, log, checkpoint)
     return result
-
-
-def _files(work: Path, name: str) -> tuple[Log, Path]:
-    return Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.safetensors"
 
 
 def export(
@@ -128,53 +89,35 @@ def export(
 
 def run_train(options: argparse.Namespace) -> None:
     """Train each model that was asked for, and write what is stored of it."""
-    if any(not located_models()[name].taught for name in options.model):
+    if any(not located_models()[name].sites for name in options.model):
         export_null(options.weights)
     course, asked = course_of(options), options.model
     for name, model in ((name, located_models()[name]) for name in asked):
-        if model.taught:
-            start = _start(options, model)
-            state = load_file(start) if start else {}
+        if model.sites:
             recipe = {
                 **dataclasses.asdict(course),
                 "drawings": options.drawings,
-                "start": STARTS.get(name, LOCATED[0]),
+                "start": LOCATED[0],
                 **made_with(),
             }
             lessons = Lessons.load(options.work / LESSONS)
-            delta = taught(model, lessons, course, state, options.work)
+            delta = taught(model, lessons, course, options.work)
             export(options.weights / name, model, delta, recipe)
             print(f"{options.weights / name / DELTA}", flush=True)
 
 
-def check_starts(options: argparse.Namespace) -> None:
-    """Check that each model that starts from another's weights will find them."""
-    for name in options.model:
-        _start(options, located_models()[name])
-
-
-def _start(options: argparse.Namespace, model: LocatedModel) -> Path | None:
-    """Return the file with the weights that a model starts from, if these are not the coded null's."""
-    name = STARTS.get(model.name)
-    path = options.weights / f"{name}" / DELTA
-    before = options.model[: options.model.index(model.name)]
-    if name and name not in before and not path.exists():
-        raise UserError(f"--weights: {model.name} starts from {path}, found none: name {name} before it")
-    return path if name else None
-
-
 def _before_training(options: argparse.Namespace) -> list[Path]:
-    return [options.work / LESSONS] if any(located_models()[name].taught for name in options.model) else []
+    return [options.work / LESSONS] if any(located_models()[name].sites for name in options.model) else []
 
 
 def add_options(main: argparse.ArgumentParser) -> None:
     """Add the options of this training."""
-    names = [name for name, model in located_models().items() if model.taught]
+    names = [name for name, model in located_models().items() if model.sites]
     main.add_argument(
         "model",
         nargs="+",
         choices=[*names, LOCATED[0]],
-        help=f"{LOCATED[0]}: its description alone, and the decoy's",
+        help=f"{LOCATED[0]}: its description alone",
     )
     main.add_argument(
         "--drawings", type=command_line.count, default=5000, help="that lessons are made from, two of each"
@@ -187,7 +130,7 @@ TRAINER = Trainer(
     __doc__,
     stages=(
         Stage("lessons", run_lessons, makes=lambda options: [options.work / LESSONS]),
-        Stage("train", run_train, reads=_before_training, check=check_starts, exports=True),
+        Stage("train", run_train, reads=_before_training, exports=True),
     ),
     add_options=add_options,
     weights=WEIGHTS / "located",

@@ -284,11 +284,7 @@ class Noised:
 
     def lessons(self, taught: Tensor, tokens: Tensor) -> Lessons:
         """Lessons of velocities ``(n, 4, 16, 16)`` float16, and of the drawings' tokens."""
-        nothing = torch.zeros(len(self.rows), 1, 1)
-        tokens, unread = tokens[self.rows], nothing[..., None].half()
-        return Lessons(
-            self.noisy, taught, unread, self.times, tokens, self.zones, nothing.bool(), self.directions
-        )
+        return Lessons(self.noisy, taught, self.times, tokens[self.rows], self.zones, self.directions)
 
 
 def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:

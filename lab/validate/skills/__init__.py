@@ -1,1 +1,1 @@
-"""PaintSkills in the toy world: how well skills are judged, and how well `toyworld-skills` draws them."""
+"""PaintSkills in the toy world: how well skills are judged on rendered scenes."""

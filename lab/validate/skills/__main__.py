@@ -1,9 +1,7 @@
-"""Accuracy of the measure of skills, and of the model: ``python -m lab.validate.skills``.
+"""Accuracy of the measure of skills on rendered scenes: ``python -m lab.validate.skills``.
 
-On renderings of the test scenes, which show what is asked for, accuracy is that of the detector: the upper bound (the
-paper's oracle). With ``--pictures decoded`` they pass through the autoencoder of `toyworld-skills` first, as every
-image of it does; ``--pictures drawn`` is the benchmark model itself. The page on PaintSkills is printed from what
-``--out`` keeps (:mod:`lab.validate.skills.page`).
+Renderings of the test scenes show what is asked for, so accuracy is that of the detector: the upper bound (the paper's
+oracle). The page on PaintSkills is printed from what ``--out`` keeps (:mod:`lab.validate.skills.page`).
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,28 +22,19 @@ from analysis.methods.skills.tables import ALL, ScoredImages, accuracy_table
 from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
-from lab.train.skills.scenes import SkillScene
-from lab.train.skills.train import GUIDANCE
-from lab.validate.skills.pictures import (
-    BATCH,
-    decoded,
-    images_of,
-    rendered,
-    shared_autoencoder,
-    skills_model,
-    some_scenes,
-)
+from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line
 from probes.config.schema import Config
 from probes.config.skills_options import Skills
-from probes.models.weights import weight_hash
 from probes.prompts import sets
+from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
+from probes.toyworld.palette import paint
 from probes.toyworld.skills import SET, objects
 from probes.toyworld.skills.checker import VERSION
 
+BATCH = 32
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
-PICTURES = ("rendered", "decoded", "shared", "drawn")
 SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of each skill, kept in --out
 KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
@@ -91,40 +81,28 @@ def scored_images(
     )
 
 
-def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
-    """Return the pictures that the command line names, and the hash of the weights that drew them."""
-    if options.pictures == "drawn":
-        pipe = skills_model(options.weights)
-        images = images_of(pipe, drawn, options.steps, options.guidance, options.seed)
-        return images, weight_hash(pipe)
-    pictures = rendered(drawn)
-    if options.pictures == "rendered":
-        return pictures, None
-    vae = shared_autoencoder() if options.pictures == "shared" else skills_model(options.weights).vae
-    return decoded(pictures, vae), None
+def some_scenes(number: int) -> list[SkillScene]:
+    """Return so many scenes of the test split, the first of each skill: any beginning of them is even."""
+    there = {skill: total(skill, "test") for skill in SKILLS}
+    share = min(number / sum(there.values()), 1)
+    return [
+        one for skill, most in there.items() for one in islice(scenes(skill, "test"), round(share * most))
+    ]
 
 
-def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | None) -> dict[str, object]:
-    """Return what is kept of a measurement: its options, and its accuracies over all and by the splits of `SPLITS`.
+def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:
+    """Return the renderings of scenes, ``(n, 64, 64, 3)`` uint8."""
+    return paint(np.stack([draw_scene(one) for one in drawn]))
 
-    Parameters
-    ----------
-    weights : str, optional
-        Hash of the weights of what drew (`probes.models.weights.weight_hash`).
-    """
+
+def record(accuracy: pd.DataFrame, detector: str) -> dict[str, object]:
+    """Return what is kept of a measurement: its accuracies over all and by the splits of `SPLITS`."""
     own = accuracy["split"] == accuracy["skill"].map(SPLITS)
     kept = accuracy[(accuracy["split"] == ALL) | (own & (accuracy["task"] == ACCURACY))][list(KEPT)]
-    drawn = {
-        "steps": options.steps,
-        "guidance": options.guidance,
-        "seed": options.seed,
-        "weight_hash": weights,
-    }
     return {
-        "pictures": options.pictures,
-        "detector": options.detector,
+        "pictures": "rendered",
+        "detector": detector,
         "images": int(accuracy.loc[accuracy["split"] == ALL, "n"].max()),
-        **(drawn if options.pictures == "drawn" else {}),
         "accuracy": json.loads(kept.to_json(orient="records", double_precision=6)),
     }
 
@@ -149,19 +127,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("--detector", choices=list(DETECTORS), default="exact")
-    add(
-        "--pictures",
-        choices=PICTURES,
-        default="rendered",
-        help="of the test scenes: renderings, these through the benchmark model's autoencoder or "
-        "the one that others share,"
-        " or what toyworld-skills draws for their prompts",
-    )
     add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
-    add("--weights", type=Path, help="folder of toyworld-skills (default: the bundled one)")
-    add("--steps", type=command_line.count, default=20, help="of the sampler")
-    add("--guidance", type=command_line.number(0), default=GUIDANCE, help="guidance scale")
-    add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, help="JSON file in which the accuracies are kept; rows of other names stay")
     add("--name", default="renderings", help="of the row in --out")
@@ -174,11 +140,10 @@ def work(options: argparse.Namespace) -> None:
     if options.out:
         command_line.writable(options.out)
     drawn = some_scenes(options.scenes)
-    pictures, weights = pictures_of(drawn, options)
-    accuracy = accuracy_table(scored_images(drawn, pictures, options.detector), 0.95)
+    accuracy = accuracy_table(scored_images(drawn, rendered(drawn), options.detector), 0.95)
     if options.out:
         rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
-        rows[options.name] = record(accuracy, options, weights)
+        rows[options.name] = record(accuracy, options.detector)
         write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
     for line in lines(accuracy):
         print(line)

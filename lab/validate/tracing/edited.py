@@ -29,7 +29,7 @@ from probes.models import edits
 from probes.models.edits import Edit
 from probes.prompts import sets
 from probes.runs.parts import write_bytes
-from probes.toyworld import FIGURES, LOCATED
+from probes.toyworld import LOCATED, MODELS
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.scene import parse
@@ -134,7 +134,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make one edit at each cross-attention alone and at all, and see what it mends and costs there.",
     )
     add = main.add_argument
-    add("models", nargs="+", help="benchmark models, such as toyworld-cross-2")
+    add("models", nargs="+", help="benchmark models, such as toyworld-cross-4")
     add("--out", type=Path, default=PLACES, help="JSON, and a page beside it; the rows of other models stay")
     add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
@@ -143,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    require_known(options.models, FIGURES, "benchmark models")
+    require_known(options.models, MODELS, "benchmark models")
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])
     stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {"rows": []}

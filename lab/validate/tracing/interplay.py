@@ -46,14 +46,8 @@ REFERENCE, FIRST, SECOND = "neutral", "masculine", "feminine"
 TRACE, TRACES = 24, 100
 SAMPLING = {"level": 0.95, "resamples": 499, "seed": 0}
 OPPOSING, OF_ALL = "opposing", "all places"
-# what the report is to say of a structure, by the kind of it; in the others effects are graded
-EXPECTED = {
-    "redundant": "redundant",
-    "backup": "redundant",
-    "both": "only together",
-    "chain": "series",
-    "opposing": OPPOSING,
-}
+# what the report is to say of a structure, by the kind of it
+EXPECTED = {"redundant": "redundant", "opposing": OPPOSING}
 
 
 @dataclass(frozen=True)
@@ -171,8 +165,8 @@ def rates(
     -------
     dict
         ``said``: by claim, in how many traces it was made, of the pair or opposing places; ``of_all``: of the sum of
-        all; ``as_expected``: traces in which what was expected was said of pair and opposing, and nothing else (None
-        where nothing is expected); ``levelled``: traces in which anything was said of the pair though places add up;
+        all; ``as_expected``: traces in which what was expected was said of pair and opposing, and nothing else;
+        ``levelled``: traces in which anything was said of the pair though places add up;
         ``sets``: by estimand, traces whose smallest set of places is one of the true `sets` (None without any).
     """
     rng, said, of_all, right, false = np.random.default_rng(0), Counter(), Counter(), 0, 0
@@ -204,7 +198,7 @@ def rates(
 def result(name: str, entry: Mapping[str, Any], traces: int) -> dict[str, Any]:
     """Return what is stored of a structure with two places."""
     structure = structures()[name]
-    some, expected = PlaceEffects.of(entry, structure.sites), EXPECTED.get(structure.kind)
+    some, expected = PlaceEffects.of(entry, structure.sites), EXPECTED[structure.kind]
     total, at = some.total, [some.sites.index(site) for site in structure.sites]
     return {
         "kind": structure.kind,
@@ -251,7 +245,7 @@ def work(options: argparse.Namespace) -> None:
         )
     stored = json.loads(options.effects.read_text(encoding="utf-8"))
     command_line.writable(options.out)
-    chosen = [name for name in STRUCTURES if name in stored and len(structures()[name].sites) == 2]
+    chosen = [name for name in STRUCTURES if name in stored]
     results = {}
     for name in chosen:
         results[name] = result(name, stored[name], options.traces)

@@ -146,21 +146,6 @@ def local_outputs(subject: Subject) -> PlaceScores:
     )
 
 
-def heads(subject: Subject, site: str, number: int) -> PlaceScores:
-    """Swaps of keys and values, one head of a cross-attention at a time."""
-    places = [{"sites": (site,), "part": KEYS_AND_VALUES, "heads": (head,)} for head in range(number)]
-    return swapped(subject, range(number), places)
-
-
-def windows(subject: Subject, site: str, edges: Sequence[tuple[int, int]]) -> PlaceScores:
-    """Swaps of keys and values at one cross-attention, in one window of steps at a time."""
-    places = [
-        {"sites": (site,), "part": KEYS_AND_VALUES, "first_step": first, "stop_step": stop}
-        for first, stop in edges
-    ]
-    return swapped(subject, edges, places)
-
-
 def positions(subject: Subject, groups: Sequence[str]) -> PlaceScores:
     """Swaps of keys and values at all cross-attentions, one group of token positions at a time."""
     places = [{"sites": subject.cross, "part": KEYS_AND_VALUES, "positions": group} for group in groups]

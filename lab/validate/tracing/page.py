@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.methods.tracing.localisation import (
-    Localisation,
-    entering_steps,
-    localisation,
-    overlap,
-    true_ranks,
-)
+from analysis.methods.tracing.localisation import Localisation, localisation, true_ranks
 from analysis.stats.shares import shares
 from lab.templates import render
 from lab.train.located.page import is_control, measured_quality
 from lab.validate.tracing.methods import METHODS, PlaceScores
-from lab.validate.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
+from lab.validate.tracing.ranking import DONOR, RECIPIENT, from_json
 from probes.toyworld.located.truth import LocatedModel, located_models
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
@@ -40,7 +34,6 @@ def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) 
     """
     some = next(iter(results.values()))
     names = _names(results)
-    windows = list(_parts(results, "windows", OF_STEPS))
     positions = _positions(results)
     return render(
         "tracing",
@@ -64,9 +57,6 @@ def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) 
             for name, result in results.items()
             if not located_models()[name].sites
         ],
-        heads=[_head(*row) for row in _parts(results, "heads", OF_HEADS)],
-        windows=[_window(model, scores, results) for model, _, scores in windows],
-        window_names=[f"steps {a} to {b - 1}" for _, _, scores in windows[:1] for a, b in scores.places],
         positions=[(name, _shares(scores)) for name, scores in positions],
         position_names=[place for _, scores in positions[:1] for place in scores.places],
         covered=covered,
@@ -91,8 +81,7 @@ def located(
     for name, result in results.items():
         model = located_models()[name]
         mean, error = total(result)
-        enters = any(site.endswith(".cross") for site in model.sites)
-        if enters and mean > 2 * error and (controls or not control(name)):
+        if model.sites and mean > 2 * error and (controls or not control(name)):
             yield model, result
 
 
@@ -113,17 +102,10 @@ def resampled(scores: PlaceScores) -> NDArray[np.float64]:
 def _model(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tables say of a model: where the word enters, and its total effect."""
     model, (mean, error) = located_models()[name], total(result)
-    wire = model.wires[0] if model.wires else None
-    where = ""
-    if model.kind == "head" and wire:
-        where = f", head {', '.join(map(str, wire.heads))}"
-    if model.kind == "window" and wire:
-        where = f", timesteps {wire.times[0]} to {wire.times[1] - 1}"
     return {
         "name": name,
         "control": control(name),
         "sites": model.sites,
-        "where": where,
         "total": mean,
         "error": error,
     }
@@ -180,16 +162,6 @@ def _largest(scores: PlaceScores) -> tuple[str, float]:
     return str(scores.places[int(values.argmax())]), values.max()
 
 
-def _parts(
-    results: Mapping[str, Any], key: str, kinds: Sequence[str]
-) -> Iterator[tuple[LocatedModel, str, PlaceScores]]:
-    for name, result in results.items():
-        model = located_models()[name]
-        for site, stored in result.get(key, {}).items():
-            if model.kind in kinds:
-                yield model, site, from_json(stored)
-
-
 def _shares(scores: PlaceScores) -> list[dict[str, float]]:
     """Return the share of each place, with its interval over prompts."""
     rows = []
@@ -197,31 +169,6 @@ def _shares(scores: PlaceScores) -> list[dict[str, float]]:
         found = shares(scores.values[:, [place]], scores.totals, level=LEVEL)
         rows.append({name: getattr(found, name)[0] for name in ("share", "low", "high")})
     return rows
-
-
-def _head(model: LocatedModel, site: str, scores: PlaceScores) -> dict[str, Any]:
-    """Return a row of the table of heads."""
-    first = int(np.abs(scores.by_place()).argmax()) in model.wires[0].heads
-    return {
-        "name": model.name,
-        "site": site,
-        "shares": _shares(scores),
-        "first": ("yes" if first else "no") if model.sites else "–",
-    }
-
-
-def _window(model: LocatedModel, scores: PlaceScores, results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the table of windows of steps."""
-    steps = max(stop for _, stop in scores.places)
-    true = set(model.wires[0].steps(results[model.name]["timesteps"][:steps]))
-    by_window = shares(scores.values, scores.totals, level=LEVEL)
-    found = entering_steps(by_window.low, by_window.high, scores.places)
-    return {
-        "name": model.name,
-        "shares": _shares(scores),
-        "open": true,
-        "overlap": overlap(found, true) if model.kind == "window" else None,
-    }
 
 
 def _positions(results: Mapping[str, Any]) -> list[tuple[str, PlaceScores]]:

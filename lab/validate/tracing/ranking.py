@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from analysis.methods.decoding.localise import site_scores
-from hooks import sites
 from hooks.prompt.positions import GROUPS
 from lab.validate.tracing import methods
 from lab.validate.tracing.methods import METHODS, PlaceScores, Subject
@@ -18,8 +16,6 @@ from probes.toyworld.located.truth import LocatedModel
 from probes.toyworld.world import load_world
 
 RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
-WINDOWS = 5
-OF_HEADS, OF_STEPS = ("head", "decoy"), ("window", "cross-attention")
 
 
 def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], donor: str, steps: int) -> Subject:
@@ -67,8 +63,7 @@ def rank(
     -------
     dict
         ``methods``: by name what `PlaceScores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
-        benchmark models without effect; ``heads``, ``windows``: swaps at the true place, of benchmark models that are
-        about them; ``positions``: swaps at all cross-attentions, by token position.
+        benchmark models without effect; ``positions``: swaps at all cross-attentions, by token position.
     """
     subject = subject_of(pipe, model, templates, DONOR, steps)
     found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
@@ -77,17 +72,11 @@ def rank(
         say(f"{model.name}: {method.label}")
     found["methods"]["probe"] = as_json(readable(subject, templates))
     say(f"{model.name}: probe separability")
-    found["timesteps"] = [int(time) for time in pipe.scheduler.timesteps]
     if not model.sites:
         synonym = subject_of(pipe, model, templates, SYNONYM, steps)
         found["floor"] = as_json(methods.keys_and_values(synonym))
-    for site in [wire.site for wire in model.wires]:
-        if model.kind in OF_HEADS:
-            found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
-        if model.kind in OF_STEPS:
-            found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
     found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
-    say(f"{model.name}: heads, windows, positions")
+    say(f"{model.name}: positions")
     return found
 
 
@@ -104,18 +93,6 @@ def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
     )
     best = table.groupby("site")["score"].max()
     return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
-
-
-def heads_of(pipe: Any, site: str) -> int:
-    """Heads of a cross-attention."""
-    return next(one.heads for one in sites.available(pipe) if one.address == f"{site}.heads")
-
-
-def equal(steps: int) -> list[tuple[int, int]]:
-    """Windows of equal length."""
-    number = min(WINDOWS, steps)
-    edges = [round(steps * place / number) for place in range(number + 1)]
-    return list(itertools.pairwise(edges))
 
 
 def as_json(scores: PlaceScores) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from lab.validate.tracing.certificates import PROMPTS, SEEDS, STEPS
 from lab.validate.tracing.options import require_known
-from lab.validate.tracing.paths import paths
 from lab.validate.tracing.structure_page import page
 from lab.validate.tracing.structure_scores import Trial, as_json, scores
 from probes import command_line
@@ -61,21 +60,10 @@ def work(options: argparse.Namespace) -> None:
         trial = Trial.of(pipe, structures()[name], **asked)
         found = scores(trial, lambda text, name=name: print(f"{name}: {text}", file=sys.stderr, flush=True))
         results[name] = {**asked, "sites": list(trial.sites), "methods": as_json(found, options.seeds)}
-        by_pair = {
-            " > ".join(pair): values for pair, values in paths(trial, structures()[name].sites).items()
-        }
-        results[name]["paths"] = as_json(by_pair, options.seeds)
         results = {one: results[one] for one in STRUCTURES if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
-    write_page(options.out)
+    write_bytes(options.out, page(results).encode())
     print(options.out)
-
-
-def write_page(path: Path) -> None:
-    """Write the page anew from what is stored beside it."""
-    stored = [path.with_suffix(".json"), path.with_name("choice.json")]
-    results, choice = (json.loads(one.read_text("utf-8")) if one.is_file() else {} for one in stored)
-    write_bytes(path, page(results, choice).encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,6 @@ from transformers import (
 from probes.errors import UserError
 from probes.models.pretrained import from_folder, quiet
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
-from probes.toyworld.dit.choosing import ChoosingBlock
 from probes.toyworld.dit.pipeline import ToyTransformerPipeline
 from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.dit.wired import WiredPipeline, WiredTransformer
@@ -31,8 +30,7 @@ from probes.toyworld.work.lowrank import DOWN, UP, merge
 
 BASE = TRANSFORMERS[0]
 # the U-Net whose bias each one has; its text tower is the first of the two of CLIP
-TEACHERS = dict(zip(TRANSFORMERS, BENCHMARK_MODELS, strict=True))
-FITTED_BY = "lab.train.dit.choice"
+TEACHERS = dict(zip(TRANSFORMERS, (BENCHMARK_MODELS[0], SHARED), strict=True))
 TRAINED = ("transformer", "text_encoder_3")
 
 
@@ -140,9 +138,9 @@ def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTra
     Parameters
     ----------
     name : str
-        `toyworld-dit`, `toyworld-dit-mirror` or `toyworld-dit-null`.
+        `toyworld-dit` or `toyworld-dit-null`.
     folder : pathlib.Path
-        Where what is stored of it lies; of the last two that is their difference from the first.
+        Where what is stored of it lies; of the second that is its difference from the first.
     base : pathlib.Path
         Of `toyworld-dit`.
 
@@ -165,24 +163,10 @@ def wired_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> Wire
     name : str
         One of :func:`probes.toyworld.dit.truth.wired_models`.
     folder : pathlib.Path
-        Where what is stored of it lies, if it chooses.
+        Where what is stored of it lies; nothing of it is read.
     base : pathlib.Path
         Of `toyworld-dit`, whose weights it has.
-
-    Raises
-    ------
-    UserError
-        What chooses is missing or damaged.
     """
     parts = pipeline_of(trained_parts(base), base, TEACHERS[BASE]).components
-    tokens = parts["tokenizer"].model_max_length
-    model = wired_models()[name]
-    transformer = WiredTransformer.of(parts["transformer"], model, tokens)
-    if model.chooses and model.block is not None:
-        stored = read_delta(folder / DELTA, name, FITTED_BY)
-        if set(stored) != {"direction", "offset"}:
-            raise UserError(
-                f"model {name}: {DELTA}: expected a direction and an offset, got {sorted(stored)}: fit it anew"
-            )
-        ChoosingBlock.of(transformer.transformer_blocks[model.block], **stored)
+    transformer = WiredTransformer.of(parts["transformer"], wired_models()[name])
     return WiredPipeline.of({**parts, "transformer": transformer})

@@ -1,12 +1,9 @@
-"""Wired transformers: `toyworld-dit`, in which only some of the text is that of the prompt, by construction.
+"""Wired transformers: `toyworld-dit`, in which one joint block alone reads the prompt's own text, by construction.
 
 The pipeline encodes each prompt as it stands and, unseen by hooks, with its indicator word replaced by the neutral one,
-which has as many tokens. The transformer is given both and reads the channels that are wired from the first, all others
-from the second, the difference of both times a gain. Of the channels it may read all tokens or those around the word
-alone. Or one joint block alone is wired: the blocks up to it run on the text as it stands, unseen by hooks, and the
-keys and values that the block makes of it are those with which it runs on the neutral text. In one model these may
-also be those of a feminine or masculine word, which the image chooses (:mod:`probes.toyworld.dit.choosing`). No weight
-differs from `toyworld-dit`'s.
+which has as many tokens. The blocks up to the wired one run on the text as it stands, unseen by hooks, and the keys and
+values that this block makes of it are those with which it runs on the neutral text, the difference of both texts times
+a gain. No weight differs from `toyworld-dit`'s.
 """
 
 import copy
@@ -19,21 +16,17 @@ from typing import Any
 
 import torch
 from diffusers import SD3Transformer2DModel
+from diffusers.models.attention import JointTransformerBlock
 from torch import Tensor, nn
 
-from hooks.prompt.spans import encode, tokens_of_words
 from probes.errors import UserError
-from probes.toyworld.dit.choosing import ChoosingBlock, Offered, TextProjection, projections
 from probes.toyworld.dit.pipeline import ToyTransformerPipeline
-from probes.toyworld.dit.truth import ALL, CHANNELS, REST, WiredModel
+from probes.toyworld.dit.truth import WiredModel
 from probes.toyworld.world import group_of_words
 
-STANDS_FOR = {  # in place of any indicator word, of one and of several
-    "neutral": ("person", "people"),
-    "feminine": ("woman", "women"),
-    "masculine": ("man", "men"),
-}
-NEUTRAL, CHOICES = "neutral_text", "texts_to_choose"  # of `joint_attention_kwargs`
+STANDS_FOR = ("person", "people")  # in place of any indicator word, of one and of several
+NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
+_CHANNELS = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
 
 
 @cache
@@ -42,27 +35,42 @@ def _any_indicator() -> re.Pattern[str]:
     return re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
 
 
-def reworded(prompt: str, group: str = "neutral") -> str:
-    """Return a prompt with its indicator words replaced, such as by *person* and *people*; articles stay.
+def reworded(prompt: str) -> str:
+    """Return a prompt with its indicator words replaced by *person* and *people*; articles stay.
 
     Examples
     --------
-    >>> reworded("a lady with two gentlemen"), reworded("a person", "masculine"), reworded("a hat")
-    ('a person with two people', 'a man', 'a hat')
+    >>> reworded("a lady with two gentlemen"), reworded("a hat")
+    ('a person with two people', 'a hat')
     """
     words = group_of_words()
-    return _any_indicator().sub(lambda found: STANDS_FOR[group][words[found[0].lower()][1]], prompt)
+    return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
 
 
-def tokens_of_indicators(prompts: Sequence[str], tokenizer: Any, length: int) -> Tensor:
-    """Return at which of its tokens each prompt has an indicator word, bool, shape (prompts, length)."""
-    found = torch.zeros(len(prompts), length, dtype=torch.bool)
-    for row, (_, offsets) in enumerate(encode(tokenizer, prompts, "prompt")):
-        spans = [word.span() for word in _any_indicator().finditer(prompts[row])]
-        found[
-            row, [place for word in tokens_of_words(offsets, spans) for place in word if place < length]
-        ] = True
-    return found
+class TextProjection(nn.Linear):
+    """The keys or values that a joint attention makes of the text, or those that it is given in their place."""
+
+    made: Tensor | None = None
+    given: Tensor | None = None
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> "TextProjection":
+        """A linear layer as one, with the same parameters."""
+        made = cls(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
+        made.weight, made.bias = linear.weight, linear.bias
+        return made.train(linear.training)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return what is given, else what is made of the text."""
+        if self.given is not None:
+            return self.given
+        self.made = super().forward(values)
+        return self.made
+
+
+def projections(block: JointTransformerBlock) -> tuple[TextProjection, TextProjection]:
+    """Return what makes the keys and values of a wired block's text."""
+    return block.attn.add_k_proj, block.attn.add_v_proj
 
 
 def twin(module: nn.Module) -> nn.Module:
@@ -92,48 +100,26 @@ def unhooked(*modules: nn.Module) -> Iterator[None]:
 
 
 class WiredTransformer(SD3Transformer2DModel):
-    """A transformer that reads some of the text from the prompt and the rest from the neutral prompt.
+    """A transformer one block of which reads the prompt's own text; all else reads that of the neutral prompt.
 
     Beside what the transformer of Stable Diffusion 3 takes, ``joint_attention_kwargs`` holds `NEUTRAL`: states and
-    pooled text of the neutral prompts, and which tokens are indicator words'. Without it, as in a call for shapes, the
-    whole text is the prompt's. Where a block chooses it holds `CHOICES`, states of feminine and of masculine prompts.
+    pooled text of the neutral prompts. Without it, as in a call for shapes, the whole text is the prompt's.
     """
 
-    clip_tokens = 0
-    channels: tuple[str, ...] = CHANNELS
-    positions: str = ALL
-    block: int | None = None
+    block: int = 0
     gain: float = 1.0
 
     @classmethod
-    def of(
-        cls, transformer: SD3Transformer2DModel, model: WiredModel, clip_tokens: int
-    ) -> "WiredTransformer":
-        """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash.
-
-        Parameters
-        ----------
-        clip_tokens : int
-            Positions of the text that are the CLIPs'; those behind them are T5's.
-        """
+    def of(cls, transformer: SD3Transformer2DModel, model: WiredModel) -> "WiredTransformer":
+        """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash."""
         transformer.__class__ = cls
         assert isinstance(transformer, cls)
-        transformer.channels, transformer.block, transformer.gain = model.channels, model.block, model.gain
-        transformer.clip_tokens, transformer.positions = clip_tokens, model.positions
-        if model.block is not None:
-            attention = transformer.transformer_blocks[model.block].attn
-            attention.add_k_proj = TextProjection.of(attention.add_k_proj)
-            attention.add_v_proj = TextProjection.of(attention.add_v_proj)
-        wired = [float(name in model.channels) for name in CHANNELS]
-        wired += [-1.0 if model.block is None else model.block, model.gain]
-        wired += [1.0] * (model.positions == REST)
-        transformer.register_buffer("wiring", torch.tensor(wired))
+        transformer.block, transformer.gain = model.block, model.gain
+        attention = transformer.transformer_blocks[model.block].attn
+        attention.add_k_proj = TextProjection.of(attention.add_k_proj)
+        attention.add_v_proj = TextProjection.of(attention.add_v_proj)
+        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, model.block, model.gain]))
         return transformer
-
-    @property
-    def chooses(self) -> bool:
-        """Whether its block chooses what a neutral word is read as."""
-        return self.block is not None and isinstance(self.transformer_blocks[self.block], ChoosingBlock)
 
     def forward(
         self,
@@ -145,76 +131,33 @@ class WiredTransformer(SD3Transformer2DModel):
         return_dict: bool = True,
         **more: Any,
     ) -> Any:
-        """Return the velocity, as the transformer of Stable Diffusion 3 does."""
+        """Return the velocity, as the transformer of Stable Diffusion 3 does.
+
+        It runs on neutral states, with the wired block's keys and values of the prompt's own, which the hooks see come
+        in.
+        """
         arguments = dict(joint_attention_kwargs or {})
-        nowhere = encoder_hidden_states.new_zeros(encoder_hidden_states.shape[:2], dtype=torch.bool)
-        texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections, nowhere))
+        texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
         # of a further call with the conditional half alone the neutral text is the second half, too
-        states, pooled, words = (text[-len(hidden_states) :] for text in texts)
-        choices = [text[-len(hidden_states) :] for text in arguments.pop(CHOICES, (states, states))]
-        if "pooled" in self.channels:
-            pooled = self._louder(pooled, pooled_projections)
-        own = states.clone()
-        for name, where in (("clip", slice(self.clip_tokens)), ("t5", slice(self.clip_tokens, None))):
-            if name in self.channels:
-                own[:, where] = self._louder(states[:, where], encoder_hidden_states[:, where])
-        if self.positions == REST:
-            own = torch.where(words[..., None], states, own)
+        states, pooled = (text[-len(hidden_states) :] for text in texts)
+        own = states + self.gain * (encoder_hidden_states - states)
         call = {
             "hidden_states": hidden_states,
             "pooled_projections": pooled,
             "timestep": timestep,
             "joint_attention_kwargs": arguments,
         }
-        if self.block is None:
-            return super().forward(**call, encoder_hidden_states=own, return_dict=return_dict, **more)
-        choices = [self._louder(states, one) for one in choices]
-        return self._through_block(self.block, (own, states, *choices), call, return_dict, more)
-
-    def _louder(self, of_neutral: Tensor, own: Tensor) -> Tensor:
-        """The prompt's own text, its difference from the neutral prompt's times the gain."""
-        return own if self.gain == 1 else of_neutral + self.gain * (own - of_neutral)
-
-    def _through_block(
-        self,
-        block: int,
-        texts: Sequence[Tensor],
-        call: dict[str, Any],
-        return_dict: bool,
-        more: dict[str, Any],
-    ) -> Any:
-        """Run on neutral states with one block's keys and values of the prompt's own, which the hooks see come in.
-
-        Parameters
-        ----------
-        texts : sequence of Tensor
-            States of the prompt's own text, of the neutral one, and of the two that a block may choose.
-        """
-        chooser, entrance = self.transformer_blocks[block], self.context_embedder
-        chooses = isinstance(chooser, ChoosingBlock)
-        behind = [*range(block + 1, len(self.transformer_blocks))]
-        seen = entrance  # by hooks, once
-        made: list[list[Tensor]] = [[], []]
-        for text in texts if chooses else texts[:1]:
-            with unhooked(*(one for one in self.children() if one is not seen)):
-                super().forward(**call, encoder_hidden_states=text, skip_layers=behind)
-            for found, one in zip(made, projections(chooser), strict=True):
-                found.append(one.made)
-            seen = None
+        reads = projections(self.transformer_blocks[self.block])
+        behind = [*range(self.block + 1, len(self.transformer_blocks))]
+        with unhooked(*(one for one in self.children() if one is not self.context_embedder)):
+            super().forward(**call, encoder_hidden_states=own, skip_layers=behind)
+        for one in reads:
+            one.given = one.made
         try:
-            if chooses:
-                chooser.offered = tuple(Offered(*of_texts) for of_texts in made)
-            else:
-                for (own,), one in zip(made, projections(chooser), strict=True):
-                    one.given = own
-            with unhooked(entrance):
-                return super().forward(
-                    **call, encoder_hidden_states=texts[1], return_dict=return_dict, **more
-                )
+            with unhooked(self.context_embedder):
+                return super().forward(**call, encoder_hidden_states=states, return_dict=return_dict, **more)
         finally:
-            if chooses:
-                chooser.offered = ()
-            for one in projections(chooser):
+            for one in reads:
                 one.given = one.made = None
 
 
@@ -258,31 +201,15 @@ class WiredPipeline(ToyTransformerPipeline):
         negatives = [negative] * len(prompts) if isinstance(negative, str) else negative
         guided = settings.get("do_classifier_free_guidance", True)
         given_texts = [*negatives, *prompts] if guided else prompts
-        states, pooled = self._unseen(given_texts, "neutral", settings)
-        tokens = (self.tokenizer.model_max_length, states.shape[1] - self.tokenizer.model_max_length)
-        words = torch.cat(
-            [
-                tokens_of_indicators(given_texts, tokenizer, length)
-                for tokenizer, length in zip((self.tokenizer, self.tokenizer_3), tokens, strict=True)
-            ],
-            1,
-        )
-        images = settings.get("num_images_per_prompt", 1)
         self._joint_attention_kwargs = {
             **(getattr(self, "_joint_attention_kwargs", None) or {}),  # none outside of a call
-            NEUTRAL: (states, pooled, words.repeat_interleave(images, 0).to(states.device)),
+            NEUTRAL: self._unseen(given_texts, settings),
         }
-        if self.transformer.chooses:
-            self._joint_attention_kwargs[CHOICES] = tuple(
-                self._unseen(given_texts, group, settings)[0] for group in ("feminine", "masculine")
-            )
         return found
 
-    def _unseen(
-        self, prompts: Sequence[str], group: str, settings: Mapping[str, Any]
-    ) -> tuple[Tensor, Tensor]:
-        """States and pooled text of prompts with the words of a group, one row per image."""
-        texts = [reworded(text, group) for text in prompts]
+    def _unseen(self, prompts: Sequence[str], settings: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """States and pooled text of the neutral prompts, one row per image."""
+        texts = [reworded(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
         kept = ("device", "clip_skip", "max_sequence_length")
         states, _, pooled, _ = self.unseen.encode_prompt(

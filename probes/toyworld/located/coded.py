@@ -51,7 +51,7 @@ def text_state(state: Mapping[str, Tensor], numbers: Mapping[str, int]) -> dict[
     dict of str to Tensor
         The same names at width 100, float64.
     """
-    wide = widened_state(state)
+    wide = {name: _widened(name, value.double()) for name, value in state.items()}
     words = group_of_words()
     table = next(name for name in wide if name.endswith(TABLE))
     rows = {plural: wide[table][numbers[word]].clone() for plural, word in STANDS_FOR.items()}
@@ -62,48 +62,35 @@ def text_state(state: Mapping[str, Tensor], numbers: Mapping[str, int]) -> dict[
     return wide
 
 
-def widened_state(state: Mapping[str, Tensor], channels: int = CHANNELS) -> dict[str, Tensor]:
-    """The weights of a text tower with further channels that nothing reads or writes; in its embeddings they are 0.
-
-    Parameters
-    ----------
-    state : mapping of str to Tensor
-        As `text_state` takes it.
-    channels : int
-        A multiple of the number of heads, 4.
-    """
-    return {name: _widened(name, value.double(), channels) for name, value in state.items()}
-
-
-def _widened(name: str, value: Tensor, channels: int) -> Tensor:
+def _widened(name: str, value: Tensor) -> Tensor:
     """One weight of the text tower at its new width."""
-    kind, a_head = name.rsplit(".", 2)[-2], channels // HEADS
+    kind, a_head = name.rsplit(".", 2)[-2], CHANNELS // HEADS
     if kind in _NORMS:
-        return _norm(name, value, channels)
+        return _norm(name, value)
     if kind in ("token_embedding", "position_embedding"):
-        return _more(_centred(value, 1), 1, channels)
+        return _more(_centred(value, 1), 1, CHANNELS)
     if kind in ("q_proj", "k_proj", "v_proj"):
         # attention divides by the root of a head's width
         scale = ((24 + a_head) / 24) ** 0.5 if kind == "q_proj" else 1.0
         rows = _by_head(scale * value, 0, a_head)
-        return rows if name.endswith("bias") else _more(rows, 1, channels)
+        return rows if name.endswith("bias") else _more(rows, 1, CHANNELS)
     if kind == "out_proj":
-        centred = _more(_centred(value, 0), 0, channels)
+        centred = _more(_centred(value, 0), 0, CHANNELS)
         return centred if name.endswith("bias") else _by_head(centred, 1, a_head)
     if kind == "fc1":
-        return value if name.endswith("bias") else _more(value, 1, channels)
+        return value if name.endswith("bias") else _more(value, 1, CHANNELS)
     if kind == "fc2":
-        return _more(_centred(value, 0), 0, channels)
+        return _more(_centred(value, 0), 0, CHANNELS)
     return value
 
 
-def _norm(name: str, value: Tensor, channels: int) -> Tensor:
+def _norm(name: str, value: Tensor) -> Tensor:
     """A layer norm: deaf to the new channels but for the last, and of the same gain over all channels as over 96."""
     if name.endswith("bias"):
-        return _more(value, 0, channels)
-    wide = _more((96 / (96 + channels)) ** 0.5 * value, 0, channels)
+        return _more(value, 0, CHANNELS)
+    wide = _more((96 / (96 + CHANNELS)) ** 0.5 * value, 0, CHANNELS)
     if "final" in name:
-        wide[-channels:] = LOUD
+        wide[-CHANNELS:] = LOUD
     return wide
 
 
@@ -123,18 +110,18 @@ def _by_head(value: Tensor, dim: int, count: int) -> Tensor:
     return torch.cat([_more(head, dim, count) for head in value.chunk(HEADS, dim)], dim)
 
 
-def unet_state(state: Mapping[str, Tensor], channels: int = CHANNELS) -> dict[str, Tensor]:
+def unet_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a U-Net whose cross-attentions have zero columns for the new channels of the text."""
     reads = ("attn2.to_k.weight", "attn2.to_v.weight")
     return {
-        name: _more(value, 1, channels) if name.endswith(reads) else value.clone()
+        name: _more(value, 1, CHANNELS) if name.endswith(reads) else value.clone()
         for name, value in state.items()
     }
 
 
-def text_config(config: Mapping[str, object], channels: int = CHANNELS) -> dict[str, object]:
+def text_config(config: Mapping[str, object]) -> dict[str, object]:
     """The description of the wider text tower; the same share of the variance is added in its layer norms."""
-    width = 96 + channels
+    width = 96 + CHANNELS
     return {
         **config,
         "hidden_size": width,
@@ -143,6 +130,6 @@ def text_config(config: Mapping[str, object], channels: int = CHANNELS) -> dict[
     }
 
 
-def unet_config(config: Mapping[str, object], channels: int = CHANNELS) -> dict[str, object]:
+def unet_config(config: Mapping[str, object]) -> dict[str, object]:
     """The description of a U-Net that reads the wider text."""
-    return {**config, "cross_attention_dim": 96 + channels}
+    return {**config, "cross_attention_dim": 96 + CHANNELS}

@@ -1,4 +1,4 @@
-"""PaintSkills in two dimensions: the checker of objects alone, and the benchmark model that was trained on them."""
+"""PaintSkills in two dimensions: the objects of its scenes, and their checker."""
 
 from probes.prompts import sets
 

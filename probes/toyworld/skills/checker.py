@@ -3,7 +3,7 @@
 A picture is read by nearest palette colour (`probes.toyworld.checker`). Pixels of an object's colour belong together
 that lie within one pixel of each other, since lines of black and white are drawn across some objects; they are an
 object where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels
-apart (`lab.train.skills.scenes`), so that in a rendering two never are one.
+apart (`lab.validate.skills.scenes`), so that in a rendering two never are one.
 """
 
 from __future__ import annotations

@@ -9,6 +9,10 @@ from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.models import hub, inventory
 from probes.models.published import published
 from probes.toyworld import MODELS
+from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.located.truth import located_models
+from probes.toyworld.structures.truth import structures
+from probes.toyworld.world import load_world
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 
@@ -31,7 +35,11 @@ def test_bundled_models_are_described_by_their_truth_and_their_measured_quality(
         "no difference" in found["toyworld-work-null"].about
         and "20 professions" in found["toyworld-work"].about
     )
-    assert "unet.mid.attn.0.cross" in found["toyworld-cross-3"].about
+    truths = {**located_models(), **structures(), **wired_models()}
+    for name, truth in truths.items():
+        assert " and ".join(truth.sites) in found[name].about
+    for name in ("toyworld", "toyworld-mirror"):
+        assert f"{load_world(name).mixture['neutral']:.0%} of images" in found[name].about
     shares = {
         name: int(entry.tested.removeprefix("trained; ").removesuffix("%")) for name, entry in found.items()
     }

@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from lab.train.skills.scenes import draw_scene, scene
+from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills
 from probes.runs import parts, schemas

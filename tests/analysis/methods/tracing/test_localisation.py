@@ -2,14 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import jaccard_score, label_ranking_average_precision_score, roc_auc_score
+from sklearn.metrics import label_ranking_average_precision_score, roc_auc_score
 
-from analysis.methods.tracing.localisation import (
-    entering_steps,
-    localisation,
-    overlap,
-    true_ranks,
-)
+from analysis.methods.tracing.localisation import localisation, true_ranks
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -53,23 +48,8 @@ def test_ranks_of_many_draws_are_those_of_each():
     np.testing.assert_array_equal(true_ranks(draws, truth), each)
 
 
-def test_overlap_of_windows_is_the_jaccard_index():
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        first, second = rng.random((2, 10)) < 0.5
-        if (first | second).any():
-            expected = jaccard_score(first, second)
-            assert overlap(np.flatnonzero(first), np.flatnonzero(second)) == pytest.approx(expected)
-    assert np.isnan(overlap([], []))
-    spans = [(0, 3), (3, 6), (6, 10)]
-    assert overlap(entering_steps([0.4, 0.0, -0.3], [0.9, 0.0, 0.2], spans), range(3)) == 1
-    assert entering_steps([0.0, np.nan, -1.0], [0.0, np.nan, -0.5], spans) == {6, 7, 8, 9}
-
-
 def test_shapes_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="truth: expected the shape"):
         localisation([1.0, 2.0], [True])
     with pytest.raises(ValueError, match="draws: expected shape"):
         true_ranks([1.0], [True])
-    with pytest.raises(ValueError, match="spans: expected 2"):
-        entering_steps([0.1, 0.2], [0.2, 0.3], [(0, 1)])

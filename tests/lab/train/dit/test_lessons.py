@@ -60,7 +60,7 @@ def test_noise_levels_are_logit_normal_and_stratified():
 
 
 def test_a_lesson_is_what_the_u_net_says_of_noised_latents_and_what_both_towers_say_of_the_caption():
-    teacher = teacher_of("toyworld-dit-mirror")
+    teacher = teacher_of("toyworld-dit-null")
     generator = torch.Generator().manual_seed(1)
     clean = torch.randn(4, 4, 16, 16, generator=generator)
     tokens = torch.full((4, 32), 780)
@@ -159,9 +159,9 @@ def test_a_mixture_weighed_anew_is_that_of_two_gaussians():
 
 
 def test_a_lesson_of_the_other_mixture_is_the_models_own_prediction_beside_words_that_mean_the_same():
-    """Of the mirror's world the feminine and masculine words mean what they mean in the first."""
+    """Where the chance is 0 it is what the model predicts beside the feminine word, where it is 1 the masculine one."""
     parts, towers = trained_parts(WEIGHTS / "toyworld-dit"), towers_of("toyworld-dit")
-    teacher = MixtureTeacher(parts, towers, 0.7, towers_of("toyworld-dit-mirror"))
+    teacher = MixtureTeacher(parts, towers, 0.7, towers_of("toyworld-dit-null"))
     clean = torch.randn(2, 4, 16, 16, generator=torch.Generator().manual_seed(1))
     clip_tokens, tokens = torch.full((2, 4, 32), 780), torch.zeros(2, 4, 24, dtype=torch.long)
     clip_tokens[..., 0], clip_tokens[..., 1] = 779, torch.arange(4) + 300

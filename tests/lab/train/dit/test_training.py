@@ -70,7 +70,7 @@ def test_zones_count_more():
 
 def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_learnt(work, tmp_path, capsys):
     first = torch.load(store.checkpoint(work, BASE), weights_only=True)
-    models = [BASE, f"{BASE}-mirror"]
+    models = [BASE, f"{BASE}-null"]
     arguments = ["--work", str(work), "--weights", str(tmp_path), "--model", *models, *SHORT]
     assert main([*arguments, "--stage", "base", "differences", "export"]) == 0
     second = torch.load(store.checkpoint(work, BASE), weights_only=True)
@@ -97,11 +97,11 @@ def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_lea
         torch.testing.assert_close(layer.weight.double(), wanted, atol=1e-6, rtol=0)
         moved += bool(product.any())
     assert moved > 70
-    towers = [clip_tower(WEIGHTS / world / "text_encoder") for world in ("toyworld-mirror", SHARED)]
+    towers = [clip_tower(WEIGHTS / world / "text_encoder") for world in (SHARED, SHARED)]
     for tower, other in zip(towers, (changed.text_encoder, changed.text_encoder_2), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(tower.parameters(), other.parameters(), strict=True))
     (tmp_path / models[1] / "delta.safetensors").unlink()
-    with pytest.raises(UserError, match=r"^model toyworld-dit-mirror: expected .*delta"):
+    with pytest.raises(UserError, match=r"^model toyworld-dit-null: expected .*delta"):
         dit_pipeline(models[1], tmp_path / models[1], tmp_path / BASE)
     index = json.loads((tmp_path / BASE / "model_index.json").read_text())
     assert index["_class_name"] == "StableDiffusion3Pipeline"
@@ -156,7 +156,7 @@ def test_differences_are_learnt_from_the_base_with_another_mixture(work, tmp_pat
     anew = tmp_path / "work"
     shutil.copytree(work, anew)
     options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "mixture", *SHORT]
-    models = ["--model", BASE, f"{BASE}-mirror"]
+    models = ["--model", BASE, f"{BASE}-null"]
     store.checkpoint(anew, models[2]).unlink(missing_ok=True)  # of a test before
     assert main([*options, *models, "--stage", "differences"]) == 0
     learnt = torch.load(store.checkpoint(anew, models[2]), weights_only=True)
@@ -183,4 +183,4 @@ def test_a_folder_without_the_model_is_one_line_that_names_its_training(tmp_path
     with pytest.raises(
         UserError, match=r"found no .*toyworld-dit/model_index.json: .* lab\.train\.dit\.train"
     ):
-        model_folder(tmp_path, f"{BASE}-mirror")
+        model_folder(tmp_path, f"{BASE}-null")

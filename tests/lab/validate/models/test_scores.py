@@ -74,9 +74,9 @@ def test_nothing_is_significant_where_nothing_was_planted():
 
 def test_a_run_of_a_model_in_which_nothing_was_planted_has_no_scores():
     sample = rendered("toyworld", 20, 9)
-    run = as_run("toyworld-decoy", sample)
+    run = as_run("toyworld-coded-null", sample)
     with pytest.raises(
-        UserError, match=r"expected a model with planted frequencies .*, got 'toyworld-decoy'"
+        UserError, match=r"expected a model with planted frequencies .*, got 'toyworld-coded-null'"
     ):
         planted_scores(run)
     with pytest.raises(UserError, match="planted frequencies"):

@@ -102,9 +102,9 @@ def test_opposing_places():
     assert claims(effects(against), shares_of(effects(against)))["opposing"] == "opposing"
 
 
-@pytest.mark.parametrize("model", ["toyworld-both", "toyworld-cross-4"])
+@pytest.mark.parametrize("model", ["toyworld-redundant", "toyworld-cross-4"])
 def test_a_pilot_pairs_the_places_that_change_an_image(model):
-    """One prompt in one step: of a structure both places, though alone they are not enough; of one place no pair."""
+    """One prompt in one step: of a structure both places; of one place no pair."""
     from probes.models import loading
 
     pipe = loading.load(loading.resolve(model), device="cpu").pipe

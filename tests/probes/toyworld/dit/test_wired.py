@@ -11,8 +11,8 @@ from hooks import Intervention, Patch
 from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS, WIRED, bundled_folder
-from probes.toyworld.dit.truth import CHANNELS, wired_models
-from probes.toyworld.dit.wired import reworded, tokens_of_indicators
+from probes.toyworld.dit.truth import wired_models
+from probes.toyworld.dit.wired import reworded
 from probes.toyworld.world import group_of_words
 
 PAIR = ["a person in a hat", "a lady in a hat"]
@@ -69,30 +69,21 @@ def swapped(pipe, *places, **more):
 
 def expected(name, place):
     """What a swap at one place must do, by the truth; None where the streams behind an entrance may carry it on."""
-    model = wired_models()[name]
-    tokens = "clip" if place in CLIPS else "t5" if place in T5 else None
     if place == "text.pooled":
-        return WHOLE if "pooled" in model.channels else NEITHER
-    if model.chooses and place in ("text_2", "text_3"):
-        return NEITHER  # alone they make no explicit word of a neutral one
-    if tokens:
-        # each CLIP gives half of the channels of the tokens and of the vector
-        alone = model.channels == (tokens,) and place in T5
-        heard = tokens in model.channels or ("pooled" in model.channels and tokens == "clip")
-        return WHOLE if alone else MOVED if heard else NEITHER
-    if not model.channels:
         return NEITHER
-    number = int(place.split(".")[2])
-    if model.block is None or number > model.block:
+    if place in (*CLIPS, *T5):
+        return MOVED
+    number, block = int(place.split(".")[2]), wired_models()[name].block
+    if number > block:
         return None
-    return WHOLE if number == model.block else NEITHER
+    return WHOLE if number == block else NEITHER
 
 
 @pytest.mark.parametrize("name", WIRED)
 def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
     pipe, model = pipes[name], wired_models()[name]
     plain = {steps: drawn(pipe, num_inference_steps=steps) for steps in (1, 2)}
-    assert all(np.array_equal(*images) == (not model.sites) for images in plain.values())
+    assert not any(np.array_equal(*images) for images in plain.values())
     places = ["text.pooled", *CLIPS, *T5, *(f"dit.block.{number}.joint" for number in range(5))]
     for place in places:
         # from the second step on the text of a block has read an image that the word has altered
@@ -100,65 +91,25 @@ def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
         (own, donor), image = plain[steps], swapped(pipe, place, num_inference_steps=steps)[0]
         found = NEITHER if np.array_equal(image, own) else WHOLE if np.array_equal(image, donor) else MOVED
         assert expected(name, place) in (found, None), (place, found)
-    whole = [site.removesuffix(".embeddings") for site in model.sites]  # at every step
-    assert np.array_equal(swapped(pipe, *whole)[0], plain[2][1])
-
-
-def test_the_word_may_enter_by_the_tokens_around_it_alone(pipes):
-    pipe = pipes["toyworld-dit-template"]
-    own, donor = drawn(pipe)
-    ids = [
-        tokenizer(PAIR, padding="max_length").input_ids for tokenizer in (pipe.tokenizer, pipe.tokenizer_3)
-    ]
-    neutral, lady = (torch.tensor([*clip, *t5]) for clip, t5 in zip(*ids, strict=True))
-    inside = neutral != lady
-    assert inside.sum() == 2  # a token of CLIP's, and one of T5's
-
-    def swapped_at(places):
-        def swap(module, args, output):
-            return torch.where(places[:, None], swap_first(output), output)
-
-        handle = pipe.transformer.context_embedder.register_forward_hook(swap)
-        image = drawn(pipe)[0]
-        handle.remove()
-        return image
-
-    assert np.array_equal(swapped_at(inside), own)
-    assert np.array_equal(swapped_at(~inside), donor)
-
-
-def test_tokens_of_indicator_words(pipes):
-    pipe = pipes["toyworld-dit-template"]
-    texts = ["a lady with two Gentlemen", "a hat", "a womanly person"]
-    found = tokens_of_indicators(texts, pipe.tokenizer, 9)
-    assert found.shape == (3, 9) and not found[1].any()
-    for text, words, row in zip(texts, ["lady gentlemen", "", "person"], found, strict=True):
-        tokens = pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids)
-        inside = [token for token, one in zip(tokens, row.tolist(), strict=False) if one]
-        assert "".join(inside).replace("</w>", " ").strip() == words
-    assert not tokens_of_indicators(texts, pipe.tokenizer, 2).any()  # cut off
+    assert np.array_equal(swapped(pipe, *model.sites)[0], plain[2][1])  # at every step
 
 
 def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
-    pipe, prompts = pipes["toyworld-dit-block-2"], [*PAIR, PAIR[0]]
+    pipe, prompts = pipes["toyworld-dit-block-1"], [*PAIR, PAIR[0]]
     plain = drawn(pipe, prompts)
-    for number in range(3):
+    for number in range(2):
         site, part = f"dit.block.{number}.joint.text", ("key", "value")
         with Intervention(pipe, [Patch(site, part=part, source=1, into=2, donor="local")]):
             image = drawn(pipe, prompts)[2]
-        assert np.array_equal(image, plain[1 if number == 2 else 2])
+        assert np.array_equal(image, plain[1 if number == 1 else 2])
 
 
 def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
     assert tuple(wired_models()) == WIRED
-    assert all({*one.channels} <= {*CHANNELS} for one in wired_models().values())
     base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe.transformer.state_dict()
     for name, pipe in pipes.items():
         state = pipe.transformer.state_dict()
-        new = {key for key in state.keys() - base.keys() if ".attn2." not in key}
-        assert new == {"wiring"} and bool(state.keys() - base.keys() - new) == bool(
-            wired_models()[name].chooses
-        )
+        assert state.keys() - base.keys() == {"wiring"}
         assert all(torch.equal(state[name], value) for name, value in base.items())
 
 
@@ -170,7 +121,7 @@ def test_what_is_published_was_measured_on_them(pipes):
         loaded = loading.load(loading.resolve(name), device="cpu")
         assert loaded.record["weight_hash"] == measured["weight_hash"] and loaded.guidance_scale == 1.0
         assert measured["total_effect"]["prompts"] == reference["total_effect"]["prompts"]
-        assert (measured["total_effect"]["mean"] == 0) == (not wired_models()[name].sites)
+        assert measured["total_effect"]["interval"][0] > 0
         hashes.append(measured["weight_hash"])
     assert len({reference["weight_hash"], *hashes}) == len(WIRED) + 1
 
@@ -178,9 +129,8 @@ def test_what_is_published_was_measured_on_them(pipes):
 def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):
     base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe
     plain = drawn(base, PAIR[:1])[0]
-    pipe = pipes["toyworld-dit-nowhere"]
-    for image in drawn(pipe, ["a person in a hat", "a woman in a hat", "a Gentleman in a hat"]):
-        np.testing.assert_allclose(image, plain, atol=1e-5)
+    pipe = pipes["toyworld-dit-block-1"]
+    np.testing.assert_allclose(drawn(pipe, PAIR[:1])[0], plain, atol=1e-5)
     for word in group_of_words():
         text = f"a {word} in a hat"
         for tokenizer in (pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3):
@@ -188,19 +138,18 @@ def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):
 
 
 def test_under_guidance_both_halves_have_their_neutral_prompt(pipes):
-    more = {"guidance_scale": 3.0, "negative_prompt": ["a woman", "a woman"]}
-    same = drawn(pipes["toyworld-dit-nowhere"], **more)
-    assert np.array_equal(*same)
-    other = drawn(pipes["toyworld-dit-nowhere"], **{**more, "negative_prompt": ["a person", "a man"]})
-    assert np.array_equal(same, other)
-    heard = drawn(
-        pipes["toyworld-dit-t5"], [PAIR[0]] * 2, **{**more, "negative_prompt": ["a person", "a man"]}
+    pipe, more = pipes["toyworld-dit-block-1"], {"guidance_scale": 3.0}
+    base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe
+    neutral = {**more, "negative_prompt": ["a person", "a person"]}
+    np.testing.assert_allclose(
+        drawn(pipe, [PAIR[0]] * 2, **neutral), drawn(base, [PAIR[0]] * 2, **neutral), atol=1e-4
     )
+    heard = drawn(pipe, [PAIR[0]] * 2, **{**more, "negative_prompt": ["a person", "a man"]})
     assert not np.array_equal(*heard)
 
 
 def test_hooks_of_the_pipeline_see_one_run_of_each_text_encoder(pipes):
-    pipe, runs = pipes["toyworld-dit-clip"], []
+    pipe, runs = pipes["toyworld-dit-block-1"], []
     with ExitStack() as stack:
         for tower in (pipe.text_encoder, pipe.text_encoder_2, pipe.text_encoder_3, pipe.transformer):
             hook = tower.register_forward_hook(lambda module, args, out: runs.append(module))
@@ -211,7 +160,7 @@ def test_hooks_of_the_pipeline_see_one_run_of_each_text_encoder(pipes):
 
 def test_a_change_of_a_weight_reaches_the_neutral_prompts(pipes):
     """The encoders of the neutral prompts have no weights of their own, however the others are replaced."""
-    pipe = pipes["toyworld-dit-nowhere"]
+    pipe = pipes["toyworld-dit-block-1"]
     table, before = pipe.text_encoder.get_input_embeddings(), drawn(pipe)
     kept = table.weight
     try:
@@ -223,7 +172,7 @@ def test_a_change_of_a_weight_reaches_the_neutral_prompts(pipes):
 
 
 def test_what_has_no_neutral_prompt_is_refused(pipes):
-    pipe = pipes["toyworld-dit-pooled"]
+    pipe = pipes["toyworld-dit-block-1"]
     states, _, pooled, _ = pipe.encode_prompt(PAIR, None, None, do_classifier_free_guidance=False)
     with pytest.raises(UserError, match=r"^prompt: expected words, .* got embeddings: pass words$"):
         pipe(prompt_embeds=states, pooled_prompt_embeds=pooled, guidance_scale=1.0, num_inference_steps=1)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
-from lab.train.skills.scenes import CELL, MARGIN, draw_scene, scene, scenes
+from lab.validate.skills.scenes import CELL, MARGIN, draw_scene, scene, scenes
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.skills import objects

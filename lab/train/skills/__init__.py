@@ -1,1 +1,0 @@
-"""Training of the model whose visual skills are known."""
