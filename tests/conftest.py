@@ -39,7 +39,6 @@ LONGEST = (
     "tests/analysis/methods/test_registry.py",
     "tests/test_studies.py",
     "tests/analysis/report/test_page.py",
-    "tests/test_types.py",
     "tests/hooks/test_transformers_elsewhere.py",
     "tests/hooks/test_patches_by_hand.py",
     "tests/hooks/test_attach.py",
