@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
@@ -39,13 +40,16 @@ LONGEST = (
     "tests/analysis/methods/test_registry.py",
     "tests/test_studies.py",
     "tests/analysis/report/test_page.py",
-    "tests/test_types.py",
     "tests/hooks/test_transformers_elsewhere.py",
     "tests/hooks/test_patches_by_hand.py",
     "tests/hooks/test_attach.py",
     "tests/hooks/test_cases.py",
     "tests/hooks/architectures/test_transformer.py",
 )
+
+
+TWO_WORKERS = ("tests/test_same_bytes.py", "tests/test_workers.py")  # these have all cores
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
 def pytest_configure() -> None:
@@ -58,6 +62,18 @@ def pytest_configure() -> None:
         processes, cores = int(os.environ["PYTEST_XDIST_WORKER_COUNT"]), sorted(os.sched_getaffinity(0))
         number = int(name.removeprefix("gw")) % processes
         os.sched_setaffinity(0, cores[number::processes] or cores)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_cores_for_two_workers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Take away the share of `pytest_configure` where a test is about two workers."""
+    share = os.sched_getaffinity(0) if CORES else set()
+    unshared = CORES and request.path.relative_to(request.config.rootpath).as_posix() in TWO_WORKERS
+    if unshared:
+        os.sched_setaffinity(0, CORES)
+    yield
+    if unshared:
+        os.sched_setaffinity(0, share)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -71,10 +71,11 @@ def results(path: Path) -> None:
     symbols: list[str] = [metric.symbol for metric in metrics]
     words: Finding = analysis.finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))
     claim: str = words.claim
+    wrong: int = words.claim  # type: ignore[assignment]  # fails as unused where the type is lost
     stored = Run.open(path)
     differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
     figures: dict[str, Drawn] = analysis.draw_trace(stored)
-    print(symbols, claim, differences, figures)
+    print(symbols, claim, wrong, differences, figures)
 
 
 def statistics(values: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import torch
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import picture_table
-from tests.benchmarks import architectures, measure_scale, scale
+from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit
 from tests.benchmarks.page import benchmarks_page
@@ -159,52 +159,3 @@ def test_slopes_are_exponents():
     ]
     found = measure_scale.slopes(cases)
     assert found.pop("tables_mib") == 0.5 and set(found.values()) == {1.0} and len(found) == 6
-
-
-# What the paper's data would take
-
-
-def test_the_plan_is_made_of_what_was_counted():
-    assert (PAGE.parent / "scale.md").read_text("utf-8") == scale.page()
-
-
-def test_images_of_the_plan_are_those_of_the_paper():
-    rows = scale.data_sets()
-    assert all(
-        row["images"] == row["prompts"] * row["seeds"] == 3 * row["triplets"] * row["seeds"] for row in rows
-    )
-    once = scale.Work(sum(row["triplets"] * row["seeds"] for row in rows))
-    assert once.images == 3 * sum(row["images"] for row in rows) == 701_208
-
-
-@pytest.mark.slow
-def test_operations_are_those_of_the_layers():
-    """Counted a second time, from the shapes that each layer sees."""
-    counted, total = scale.count(), 0.0
-    assert counted == scale.read("scale")["operations"]
-    with torch.device("meta"):
-        text = architectures._text_encoder(
-            tiny_tokenizer(77), *architectures._TEXT["sd14"][0], factor=1, projected=False
-        )
-        unet = architectures._unet("sd14", 1, 512, [text])
-
-    def layer(module, inputs, output):
-        nonlocal total
-        weight = module.weight
-        total += 2 * output.numel() * weight[0].numel()
-
-    def attention(module, inputs, options, output):
-        nonlocal total
-        states = inputs[0]
-        words = options.get("encoder_hidden_states")
-        keys = states.shape[1] if words is None else words.shape[1]
-        total += 4 * states.shape[0] * states.shape[1] * keys * module.inner_dim
-
-    for module in unet.modules():
-        if isinstance(module, (torch.nn.Linear, torch.nn.Conv2d)):
-            module.register_forward_hook(layer)
-        elif type(module).__name__ == "Attention":
-            module.register_forward_hook(attention, with_kwargs=True)
-    with torch.device("meta"), torch.no_grad():
-        unet(torch.zeros(1, 4, 64, 64), torch.zeros(1), torch.zeros(1, 77, 768))
-    assert total == pytest.approx(counted["sd14 unet"], rel=1e-6)

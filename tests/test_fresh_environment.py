@@ -31,7 +31,7 @@ export a --to coco --out coco
 card a
 trace a
 models
-doctor --quick"""
+doctor"""
 SMALL = """\
 prompts:
   - a {person}

@@ -7,6 +7,7 @@ import ast
 import configparser
 import subprocess
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -49,6 +50,7 @@ FILES = sorted(
 )
 
 
+@cache
 def imported(path: Path) -> list[tuple[int, str]]:
     """Every module a file imports, with its line; relative ones made absolute."""
     found, tree = [], ast.parse((ROOT / path).read_text(encoding="utf-8"))
@@ -66,23 +68,26 @@ def within(name: str, prefixes: tuple[str, ...]) -> bool:
     return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_go_one_way(path):
-    floor = path.parts[0]
-    below = FLOORS[: FLOORS.index(floor) + 1]
-    for line, name in imported(path):
-        top = name.split(".")[0]
-        assert top not in FLOORS or top in below, f"{path}:{line}: {floor} may not import {name}"
-        assert top not in {"tests", "notebooks"}, f"{path}:{line}: imports {name}"
+def test_imports_go_one_way():
+    wrong = []
+    for path in FILES:
+        forbidden = {*FLOORS[FLOORS.index(path.parts[0]) + 1 :], "tests", "notebooks"}
+        wrong += [
+            f"{path}:{line}: {name}" for line, name in imported(path) if name.split(".")[0] in forbidden
+        ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parts[0] == "analysis" and len(p.parts) > 2], ids=str)
-def test_folders_of_analysis_import_those_below(path):
-    folder = path.parts[1]
-    allowed = tuple(f"analysis.{name}" for name in (folder, *BELOW[folder]))
-    for line, name in imported(path):
-        if name.startswith("analysis."):
-            assert within(name, allowed), f"{path}:{line}: analysis.{folder} may not import {name}"
+def test_folders_of_analysis_import_those_below():
+    wrong = []
+    for path in (path for path in FILES if path.parts[0] == "analysis" and len(path.parts) > 2):
+        allowed = tuple(f"analysis.{name}" for name in (path.parts[1], *BELOW[path.parts[1]]))
+        wrong += [
+            f"{path}:{line}: {name}"
+            for line, name in imported(path)
+            if name.startswith("analysis.") and not within(name, allowed)
+        ]
+    assert wrong == []
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -156,15 +161,12 @@ def test_few_modules_stand_at_a_root():
     assert len([name for name in at_root["analysis"] if name != "__init__.py"]) <= 3
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in FILES if p.parts[0] == "analysis" and "observe" not in p.with_suffix("").parts],
-    ids=str,
-)
-def test_analysis_names_no_torch(path):
+def test_analysis_names_no_torch():
     """A statistic is recomputed on a laptop: only what observes images (`observe`) asks for torch."""
-    names = {name.split(".")[0] for _, name in imported(path)}
-    assert not names & HEAVY
+    files = [p for p in FILES if p.parts[0] == "analysis" and "observe" not in p.with_suffix("").parts]
+    assert [
+        f"{p}:{line}: {name}" for p in files for line, name in imported(p) if name.split(".")[0] in HEAVY
+    ] == []
 
 
 def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):

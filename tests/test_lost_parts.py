@@ -41,11 +41,6 @@ NESTED = ("features/dino", "features/split_product", "attributes/toyworld-checke
 KINDS = (*DRAWN, *UNMEASURED, *OBJECTS, *NESTED, "traced")
 WHOLE = ("samples", "features/dino")
 MORE = ("captures", "words", "objects", "attributes/captions", "traced")
-LIKE = (
-    "pooled",
-    "features/split_product",
-    "attributes/captions",
-)  # in the default suite a kind above stands for each
 SHOWN = ("samples", "words", *OBJECTS, "traced")  # on the page
 
 
@@ -131,14 +126,20 @@ def test_the_record_says_which_parts_there_are(whole):
     assert Run.open(whole).meta["kinds"] == dict.fromkeys(sorted(KINDS), PARTS)
 
 
+QUICK = ("samples", "features/dino", "traced")
+
+
 @pytest.mark.parametrize(
     ("kind", "numbers"),
     [
-        *((kind, (1,)) for kind in KINDS if kind not in LIKE),
-        ("traced", (0,)),
-        *((kind, (0, 1, 2)) for kind in WHOLE),
-        *(pytest.param(kind, (1,), marks=pytest.mark.slow) for kind in LIKE),
-        *(pytest.param(kind, (0, 1, 2), marks=pytest.mark.slow) for kind in MORE),
+        *((kind, (1,)) for kind in QUICK),
+        *((kind, (0, 1, 2)) for kind in QUICK),
+        *(pytest.param(kind, (1,), marks=pytest.mark.slow) for kind in KINDS if kind not in QUICK),
+        *(
+            pytest.param(kind, (0, 1, 2), marks=pytest.mark.slow)
+            for kind in (*WHOLE, *MORE)
+            if kind not in QUICK
+        ),
     ],
     ids=str,
 )

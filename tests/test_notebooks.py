@@ -128,8 +128,13 @@ def test_a_sentence_that_is_not_true_is_found(tmp_path, forked_kernel):
         executed(path)
 
 
+RUN = [path for path in NOTEBOOKS if path.stem != ELSEWHERE]
+
+
 @pytest.mark.parametrize(
-    "path", [path for path in NOTEBOOKS if path.stem != ELSEWHERE], ids=lambda path: path.stem
+    "path",
+    [*RUN[:2], *(pytest.param(path, marks=pytest.mark.slow) for path in RUN[2:])],
+    ids=[path.stem for path in RUN],
 )
 def test_notebook_runs(path, forked_kernel):
     """And what its last sentence says of its figure is true."""

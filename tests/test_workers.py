@@ -144,6 +144,6 @@ def test_the_dry_run_says_how_many(yaml_file, capsys):
     for workers in (1, 2):
         assert main([str(yaml_file), "--dry-run", "--workers", str(workers)]) == 0
         told.append(capsys.readouterr().out)
-    assert "(1 worker of 1 thread; " in told[0] and "(2 workers of 1 thread; " in told[1]
+    assert "(1 worker of 1 thread)" in told[0] and "(2 workers of 1 thread)" in told[1]
     one, two = (float(text.split(" GB of memory")[0].split()[-1]) for text in told)
     assert two > 1.8 * one

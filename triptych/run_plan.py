@@ -14,7 +14,6 @@ from triptych import plan_text
 from triptych.request import Request
 
 if TYPE_CHECKING:
-    from analysis.observe.observer import Observer
     from probes.models.loading import Source
     from probes.prompts.plan import Sample
     from probes.stages.external_images.stage import Taken
@@ -47,48 +46,27 @@ class RunPlan:
     captions: dict[str, Any] | None = None
     taken: Taken | None = None
 
-    def described(self, observers: Sequence[Observer] = (), *, samples: bool = False) -> list[str]:
-        """Return lines on what is to be generated, and what all stages will take.
-
-        Parameters
-        ----------
-        observers
-            Who will observe the images.
-        samples
-            Whether every image is listed.
-        """
-        from probes.stages.calibration import pace
-        from triptych import stage_estimates
-
+    def described(self, *, samples: bool = False) -> list[str]:
+        """Return lines on what is to be generated; with `samples`, on every image."""
         if self.taken:
-            stages = stage_estimates.seconds(self.config, self.images, observers, pace())
-            took = f"takes {stage_estimates.line(stages)}"
-            return [str(self.taken), *plan_text.comparison(self.config), took]
+            return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
         from probes.models import estimate, weights
         from probes.prompts.vocabulary import PromptTokens
 
         read = PromptTokens.of_samples(self.samples)
-        generated = estimate.estimate(self.config, self.samples, self.source, pace())
-        stages, more = {"generate": generated.seconds}, []
-        after = stage_estimates.seconds(self.config, len(self.samples), observers, pace(), generated.pixels)
-        if "observe" in after:
-            stages["observe"] = after.pop("observe")
+        generated, more = estimate.estimate(self.config, self.samples, self.source), []
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
-            what, traced = estimated(self.config, self.source, pace())
-            stages["trace"] = traced.seconds
-            more.append(f"{what}: {traced}")
+            more.append("{}: {}".format(*estimated(self.config, self.source)))
         table = [plan_text.table(self.samples, len(self.samples))] if samples else []
         return [
             *table,
             *plan_text.describe(self.config, read),
             *filter(None, [printable(weights.unread(self.source))]),
             *plan_text.stopping_lines(self.config),
-            f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else"
-            f"{', where it draws all of them' if self.config.stop else ''}",
-            str(generated),
+            f"{generated}{', where all of them are generated' if self.config.stop else ''}",
             *more,
             *plan_text.cluster_lines(self.config),
         ]

@@ -65,7 +65,7 @@ def _described(
     command: Command, plan: RunPlan, observers: Sequence[Observer], skipped: Sequence[str]
 ) -> list[str]:
     looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
-    return [*plan.described(observers, samples=command.samples), *looking]
+    return [*plan.described(samples=command.samples), *looking]
 
 
 def _run_once(request: Request, team: Team) -> Config:

@@ -39,7 +39,6 @@ MODELS = {
 }
 # Of a line of a command or of Python: what is replaced (a regular expression), by what, and why.
 LINES = (
-    (r"^triptych doctor$", "triptych doctor --quick", "measures for 20 s otherwise"),
     (r"--images 20\b", "--images 2", "fewer images to ask about"),
     (r"--limit 4\b", "--limit 1", "fewer prompts"),
     (r"--steps 10\b", "--steps 2", "fewer steps"),

@@ -6,13 +6,11 @@ from probes.config.schema import Config
 from probes.models import estimate
 from probes.models.loading import Source
 from probes.stages.trace import requirements, top_places
-from probes.stages.trace.batching import auto_batch, computed, rows
+from probes.stages.trace.batching import auto_batch, rows
 from probes.stages.trace.variants import images
 
 
-def estimated(
-    config: Config, source: Source, pace: estimate.Pace | None = None
-) -> tuple[str, estimate.RunEstimate]:
+def estimated(config: Config, source: Source) -> tuple[str, estimate.RunEstimate]:
     """Return in words how much the trace of a run will draw, and what that takes.
 
     Raises
@@ -25,24 +23,22 @@ def estimated(
     pilot = requirements.pilot_plan(config, source)
     config = requirements.with_most_pairs(config, source)
     plan = requirements.trace_plan(config, source)
-    costs = estimate.cost(config, source, pace)
-    config, pipe = costs.config, costs.pipe
+    setup = estimate.setup(config, source)
+    config, pipe = setup.config, setup.pipe
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
     draws = prompts * min(config.trace.seeds, len(config.seeds))
     asked = config.trace.batch
-    size = auto_batch(pipe, costs.device.type, config) if asked == "auto" else asked
+    size = auto_batch(pipe, setup.device.type, config) if asked == "auto" else asked
     pilots = min(prompts, top_places.PROMPTS) if pilot else 0
     drawn = draws * images(plan.variants) + (pilots * images(pilot.variants) if pilot else 0)
     at_once = min(size, draws * len(rows(plan.variants)))
-    passes = draws * computed(plan, size) + (pilots * computed(pilot, size) if pilot else 0.0)
-    count = costs.processes(drawn, at_once)
+    count = setup.processes(drawn, at_once)
     result = estimate.RunEstimate(
         images=drawn,
-        seconds=costs.seconds(passes, count),
         memory=estimate.memory(config, pipe, count, drawn, at_once),
         disk=estimate.image_bytes(config, pipe, draws * len(plan.variants)),
-        basis=f"{costs.basis(count)}, {at_once} images at once",
+        processes=f"{setup.described(count)}, {at_once} images at once",
     )
     number = f"{len(plan.patched)} variants"
     if pilot:

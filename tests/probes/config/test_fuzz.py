@@ -303,7 +303,7 @@ def read_models_once(monkeypatch):
     """What a dry run reads, counts and tries of a model, it reads, counts and tries once."""
     for module, name in ((loading, "tokenizers"), (description, "check")):
         monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
-    monkeypatch.setattr(estimate, "operations", once_a_size(estimate.operations))
+    monkeypatch.setattr(estimate, "shapes", once_a_size(estimate.shapes))
     monkeypatch.setattr(schedulers, "_trial", once_a_scheduler(schedulers._trial))
 
 

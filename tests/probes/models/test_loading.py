@@ -293,20 +293,8 @@ def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     samples = prompts.plan(config, *loading.tokenizers(source))
     found = estimate.estimate(config, samples, source)
     assert found.images == 18
-    assert 0 < found.seconds < 3600
     assert 0.9e9 < found.memory < 2e9
     assert found.disk > 0
-    assert "GFLOP a U-Net call" in str(found)
+    assert "workers of 1 thread)" in str(found) or "1 worker of 1 thread)" in str(found)
     twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
     assert twice.images == 36
-
-
-def test_counted_operations_are_right():
-    """A convolution by hand: 2 * k * k * c_in * c_out * h * w, and attention and the rest on top."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with torch.device("meta"):
-        layer = torch.nn.Conv2d(4, 8, 3, padding=1)
-    with FlopCounterMode(display=False) as counter:
-        layer(torch.zeros(1, 4, 16, 16, device="meta"))
-    assert counter.get_total_flops() == 2 * 9 * 4 * 8 * 256

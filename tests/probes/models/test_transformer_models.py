@@ -69,10 +69,10 @@ def test_a_description_is_checked_and_weighed_without_weights(kind, saved_kind):
     networks = [one for one in own.components.values() if isinstance(one, torch.nn.Module)]
     numbers = sum(parameter.numel() for network in networks for parameter in network.parameters())
     config = small(saved_kind(kind), kind)
-    cost = estimate.cost(config, source)
-    one, two = (estimate.worker_memory(cost.config, cost.pipe, 3, rows=rows) for rows in (1, 2))
+    setup = estimate.setup(config, source)
+    one, two = (estimate.worker_memory(setup.config, setup.pipe, 3, rows=rows) for rows in (1, 2))
     assert 2 * one - two == pytest.approx(estimate.workers.PROCESS_BYTES + 4 * 1.4 * numbers)
-    assert two > one and cost.per_call > 1e6
+    assert two > one
 
 
 def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
@@ -272,9 +272,6 @@ def test_guidance_beside_the_distilled_one(saved_kind, tmp_path):
         ).images
         for stored, image in zip(samples["image"], images, strict=True):
             require_same(stored, image)
-    source = loading.resolve(str(model), weights=False)
-    alone = estimate.cost(small(model, "flux-dev"), source)
-    assert estimate.cost(config, source).per_image - alone.per_image == pytest.approx(2 * alone.per_call)
     other = loading.resolve(str(saved_kind("sd3")), weights=False)
     with pytest.raises(
         UserError, match=r"sampler\.true_cfg_scale: expected none for Stable Diffusion 3 or 3\.5"
