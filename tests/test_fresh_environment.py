@@ -28,7 +28,7 @@ gep images pictures --weights toyworld
 alignment a
 decode small.yaml
 export a --to coco --out coco
-card a
+export a --to datasets
 trace a
 models
 doctor --quick"""

@@ -173,7 +173,7 @@ HOLDS = {
         "": ["288 answers by 1 annotator", "next: triptych report runs/first-light"]
     },
     "docs/how_to/trace.md": {"": ["next: triptych run runs/first-light --stage measure"]},
-    "docs/how_to/sharing.md": {"cards/every-eval-ever.json": ["gap"]},
+    "docs/how_to/sharing.md": {"first-light-card/README.md": ["Noise floor"]},
     "docs/how_to/sparse_autoencoders.md": {"": ["activations that are kept"]},
     "docs/how_to/prompts.md": {"coco/triplets.yaml": ["person with a dog"]},
 }

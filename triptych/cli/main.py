@@ -48,9 +48,8 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow(
             "export",
             "triptych.cli.export",
-            "write a run as COCO, FiftyOne, image folder, CSV; upload it to the Hub",
+            "write a run for `datasets`, as COCO, image folder, CSV; a card of its model",
         ),
-        CommandRow("card", "triptych.cli.card", "write model card and evaluation records of a run"),
     ),
     "this installation": (
         CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
@@ -68,6 +67,7 @@ EXAMPLES = {
 
 # Commands that version 0.3 removed, and what to do instead; to go with the next release.
 REMOVED = {
+    "card": "removed in 0.3; `triptych export RUN --to card`",
     "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
     "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
     "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
