@@ -17,7 +17,7 @@ from tests.analysis.tables.columns_held import misdescribed
 from tests.page_runs import Study, run_page
 from tests.remembered import leave_figures_out
 from tests.test_imports import FILES
-from triptych.cli.main import COMMANDS
+from triptych.cli.main import COMMANDS, split
 
 GUIDES = [page for page in PAGES if page.is_relative_to(ROOT / "docs") and not name(page).startswith(LONG)]
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -129,8 +129,9 @@ def test_commands_are_there(block, capsys):
 
 def parse(words: list[str], line: str) -> None:
     _, *rest = [re.sub(r"\$\w+", "0", word) for word in words]
-    command = rest[0] if rest and rest[0] in ("run", *COMMANDS) else "run"
-    arguments = rest[1:] if rest and rest[0] == command else rest
+    command, arguments = split(rest)
+    if command not in COMMANDS:
+        command, arguments = "run", rest
     try:
         assert parser_of(command).parse_args(arguments)
     except SystemExit as end:
@@ -145,12 +146,13 @@ def test_commands_in_a_sentence_are_there(page):
     """Their command, what stands below it, and their options."""
     for line in INLINE.findall(page.read_text("utf-8")):
         words = line.split()
-        command = words[0] if words[0] in COMMANDS else "run"
+        command, rest = split(words)
+        command = command if command in COMMANDS else "run"
         assert command != "run" or words[0] == "run" or re.search(r"[./]|^[A-Z]|^--", words[0]), line
         parser = parser_of(command)
         for action in parser._actions:
-            if isinstance(action, argparse._SubParsersAction) and words[1:] and words[1].islower():
-                parser = action.choices[words[1]]
+            if isinstance(action, argparse._SubParsersAction) and rest and rest[0].islower():
+                parser = action.choices[rest[0]]
         options = {option for action in parser._actions for option in action.option_strings}
         assert {word for word in words if word.startswith("--")} <= options, line
 
