@@ -206,8 +206,10 @@ def run_line(line: str, study: Study, folder: Path) -> None:
     for path in set(folder.glob("**/*.yaml")) - before:
         if "runs" not in path.parts and "shared" not in path.parts and arguments[0] == "init":
             path.write_text(study.settings(path.read_text("utf-8")), "utf-8")
-    if answered := PEOPLE.get(" ".join(arguments[:2])):
-        answered(folder, Path(arguments[2]))
+    if answered := next(
+        (PEOPLE[name] for name in PEOPLE if " ".join(arguments).startswith(f"{name} ")), None
+    ):
+        answered(folder, Path(arguments[3 if arguments[0] == "audit" else 2]))
 
 
 def answer_questions(folder: Path, run: Path) -> None:
@@ -240,6 +242,6 @@ def answer_human_check(folder: Path, run: Path) -> None:
 
 PEOPLE = {
     "questions sheet": answer_questions,
-    "gep sheet": answer_gep,
+    "audit gep sheet": answer_gep,
     "human-check sample": answer_human_check,
 }

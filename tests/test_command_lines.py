@@ -19,7 +19,7 @@ from hooks.errors import HookError
 from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
-from triptych.cli.main import COMMANDS, command, main
+from triptych.cli.main import COMMANDS, command, main, split
 from triptych.options import _FIELDS as FIELDS
 
 # Print a page and take no argument.
@@ -126,7 +126,8 @@ def test_help_ends_with_an_example_that_can_be_run(name):
     found = lines_of(parser)
     assert parser.examples
     for line, shown in found.items():
-        program, called, *arguments = shlex.split(line)
+        program, *words = shlex.split(line)
+        called, arguments = split(words)
         assert (program, called) == ("triptych", name) and line.startswith(shown.prog)
         assert parser.parse_args(arguments)
         last = shown.format_help().rstrip().splitlines()[-2:]
@@ -151,7 +152,7 @@ from triptych.cli.main import main
 
 for name in sys.argv[1:]:
     try:
-        main([name, "--help"])
+        main([*name.split(), "--help"])
     except SystemExit as end:
         assert end.code == 0, name
     found = {"torch", "numpy", "pandas", "pyarrow", "pydantic"} & sys.modules.keys()
@@ -173,8 +174,8 @@ def test_the_option_that_was_meant_is_named(capsys):
             "run triplets.yaml --stepz 3",
             "unrecognized arguments: --stepz 3: did you mean --steps? see --help",
         ),
-        ("gep images pictures --modle=x", "did you mean --model?"),
-        ("plan a.yaml extra", "unrecognized arguments: extra: see --help"),
+        ("audit gep images pictures --modle=x", "did you mean --model?"),
+        ("doctor extra", "unrecognized arguments: extra: see --help"),
     ):
         assert_refused(main, line.split(), meant, capsys)
 
@@ -245,12 +246,8 @@ BAD = [
     ("triptych export", "{empty}", "arguments are required: --to"),
     ("triptych export", "{empty} --to csv", "expected a run directory"),
     ("triptych export", "{bare} --to yolo", "--to: invalid choice"),
-    ("triptych export", "{bare} --to csv --repo me/run", "--repo: expected with --to hub alone"),
     ("triptych export", "{bare} --to csv --out {file}", "{file}: expected a new or empty folder"),
-    ("triptych card", "{empty}", "expected a run directory"),
-    ("triptych card", "{bare}", "{bare}: expected a contrast"),
-    ("triptych card", "{bare} --out {file}", "{file}: cannot be written"),
-    ("triptych card", "{bare} --relationship friend", "--relationship: invalid choice"),
+    ("triptych export", "{bare} --to card", "{bare}: expected a contrast"),
     ("triptych power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
     ("triptych power", "--seed -1", "--seed: "),
     ("triptych power", "--gap inf", "--gap: expected a number, got 'inf'"),
@@ -278,19 +275,19 @@ BAD = [
     ("lab.papers.reproduce", "--out {empty}", "cannot be written"),
     ("lab.papers.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
     ("lab.papers.reproduce", "--data {empty}", "expected a reference table"),
-    ("triptych gep", "", "arguments are required: command"),
+    ("triptych audit gep", "", "arguments are required: command"),
     (
-        "triptych gep",
+        "triptych audit gep",
         "images {empty} --out {empty}/run",
         "{empty}: expected rows of images",
     ),
     (
-        "triptych gep",
+        "triptych audit gep",
         "images {empty}/none",
         "expected a table or a folder of images, found",
     ),
-    ("triptych gep", "sheet {bare} --images 0", "--images: "),
-    ("triptych gep", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
+    ("triptych audit gep", "sheet {bare} --images 0", "--images: "),
+    ("triptych audit gep", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
     ("triptych human-check", "", "arguments are required: command"),
     ("triptych human-check", "sample {bare} --out {empty} --images 0", "--images: "),
     ("triptych human-check", "sample {bare} --out {empty} --seed -1", "--seed: "),

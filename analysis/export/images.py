@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from probes.errors import UserError
 from probes.runs.images import read_header, read_image
@@ -80,16 +78,10 @@ class ExportedImage:
         return self.file_name
 
 
-def image_parts(run: Run, wanted: Collection[str] | None = None) -> Iterator[list[ExportedImage]]:
+def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
     """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`).
 
-    One part is in memory at a time; of a part without any image that is wanted the ids alone are read.
-
-    Parameters
-    ----------
-    run : Run
-    wanted : collection of str, optional
-        Ids of samples; by default all.
+    One part is in memory at a time.
 
     Raises
     ------
@@ -99,11 +91,7 @@ def image_parts(run: Run, wanted: Collection[str] | None = None) -> Iterator[lis
     left_out, grouped, there = run.left_out(), _groups(run), 0
     beside = {number(file): file for file in run.parts("objects")}
     for file in run.parts("samples"):
-        if wanted is not None and not {*read_part(file, ["sample_id"])["sample_id"].to_pylist()} & {*wanted}:
-            continue
         table = read_part(file, [*TEXTS, "image"])
-        if wanted is not None:
-            table = table.filter(pc.is_in(table["sample_id"], pa.array([*wanted], pa.string())))
         found = _detections(beside.get(number(file)), grouped)
         images = [
             _exported(row, found.get(row["sample_id"], []), drawn_here=run.config.images is None)
@@ -112,7 +100,7 @@ def image_parts(run: Run, wanted: Collection[str] | None = None) -> Iterator[lis
         ]
         there += len(images)
         yield images
-    if not there and wanted is None:
+    if not there:
         raise UserError(f"{run.path}: expected images, found none that can be shown: generate them first")
 
 

@@ -1,12 +1,8 @@
-"""Formats that a run is exported in, a row each, and what cards are told of who evaluates."""
+"""Formats that a run is exported in, a row each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-HUB = "hub"
-RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")  # of who evaluates to the model
-NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
@@ -38,9 +34,9 @@ FORMATS = {
     row.name: row
     for row in (
         Format(
-            HUB,
-            "analysis.export.hub",
-            "a dataset of the Hugging Face Hub: images, drawn overlays, prompts, tables, card",
+            "datasets",
+            "analysis.export.hf_datasets",
+            "a dataset of Hugging Face `datasets`: images, prompts, objects, tables, card",
             "datasets.load_dataset('{out}')",
         ),
         Format(
@@ -48,13 +44,6 @@ FORMATS = {
             "analysis.export.coco",
             "COCO: images, objects with masks, prompts as captions",
             "pycocotools.coco.COCO('{out}/annotations/instances.json')",
-        ),
-        Format(
-            "fiftyone",
-            "analysis.export.fiftyone",
-            "FiftyOne: images and boxes",
-            "fiftyone.Dataset.from_dir(dataset_dir='{out}',"
-            " dataset_type=fiftyone.types.FiftyOneImageDetectionDataset)",
         ),
         Format(
             "imagefolder",
@@ -67,6 +56,13 @@ FORMATS = {
             "analysis.export.csv_tables",
             "every table, the prompts and the detections as CSV",
             "pandas.read_csv('{out}/images.csv')",
+            images=False,
+        ),
+        Format(
+            "card",
+            "analysis.export.cards.card",
+            "what a finished run says of its model, for the model's card",
+            "huggingface_hub.ModelCard.load('{out}/README.md')",
             images=False,
         ),
     )

@@ -62,30 +62,20 @@ class LoadedRun(RunImages, RunFigures):
         One row per (group, pair, object): presence, difference and bias score with intervals, p-values.
     """
 
-    def export(
-        self,
-        to: str,
-        out: str | Path | None = None,
-        *,
-        repo: str = "",
-        public: bool = False,
-        token: str | None = None,
-    ) -> Export:
+    def export(self, to: str, out: str | Path | None = None) -> Export:
         """Write the run in a format of other programs; return the place, and Python that opens it.
 
         Parameters
         ----------
         to : str
-            ``"coco"``, ``"fiftyone"``, ``"imagefolder"``, ``"csv"`` or ``"hub"``.
+            ``"datasets"``, ``"coco"``, ``"imagefolder"``, ``"csv"`` or ``"card"``.
         out : str or Path, optional
             The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
-        repo, public, token
-            Of ``"hub"`` alone, as of `push_to_hub`; without `repo` nothing leaves this machine.
 
         Raises
         ------
         UserError
-            There is no such format, the folder is not empty, or the Hub refuses.
+            There is no such format, the folder is not empty, or the run is too small for a card.
 
         Examples
         --------
@@ -96,26 +86,7 @@ class LoadedRun(RunImages, RunFigures):
 
         if to not in FORMATS:
             raise self._unknown("format", to, FORMATS)
-        return export_run(self.path, to, out, repo=repo, public=public, token=token)
-
-    def push_to_hub(self, repo: str, *, public: bool = False, token: str | None = None) -> Export:
-        """Upload the run to the Hugging Face Hub as a dataset; return its address, and Python that loads it.
-
-        Parameters
-        ----------
-        repo : str
-            ``user/name``.
-        public : bool
-            Whether a repository that is made for it can be seen by everybody; one that is there stays as it is.
-        token : str, optional
-            Of the Hub; by default the one that `huggingface_hub` finds.
-
-        Raises
-        ------
-        UserError
-            The Hub refuses, or is not reached.
-        """
-        return self.export("hub", repo=repo, public=public, token=token)
+        return export_run(self.path, to, out)
 
     def __repr__(self) -> str:
         parts = [kind for kind in KINDS if self.run.parts(kind)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommandRow:
-    """A command of ``triptych``: its name, the module that holds it, and what it does in a few words.
+    """A command of ``triptych``: its name of one or two words, its module, and what it does in a few words.
 
     ``resumes``: the same command again goes on where an interrupted one stopped. ``begins``: false where the work says
     itself from when on there is something to go on with, see `probes.command_line.run`.
@@ -72,7 +72,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         measured="analysis.methods.gep.stage:MEASURED",
         reported="analysis.methods.gep.section:REPORTED",
         command=CommandRow(
-            "gep",
+            "audit gep",
             "analysis.methods.gep.arguments",
             "audits of attributes: a folder of images, labels of people, several runs side by side",
         ),
@@ -87,7 +87,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         measured="analysis.methods.alignment.registry:MEASURED",
         reported="analysis.methods.alignment.section:REPORTED",
         command=CommandRow(
-            "alignment",
+            "audit alignment",
             "analysis.methods.alignment.arguments",
             "image-text alignment and image quality: R-precision, captions, FID and KID",
         ),

@@ -15,18 +15,11 @@ class Result:
     ----------
     section : str
         Under which heading of a card it stands.
-    key, name, description : str
-        Its name for programs and for people, and what it is, in a sentence.
-    contrast : str
-        ``first-second``; or what is held against half and half.
+    name : str
     value, low, high : float
         With the ends of its interval.
     method : str
         What the interval is of, and over.
-    most : float
-        The largest absolute value there can be.
-    n : int
-        Units that the interval is over.
     floor : str
         Noise floor and test.
     verdict : str
@@ -35,16 +28,11 @@ class Result:
     """
 
     section: str
-    key: str
     name: str
-    description: str
-    contrast: str
     value: float
     low: float
     high: float
     method: str
-    most: float
-    n: int
     floor: str
     verdict: str
     reader: str

@@ -44,7 +44,6 @@ LINES = (
     (r"--steps 10\b", "--steps 2", "fewer steps"),
     (r"--steps 1000\b", "--steps 50", "fewer steps of training"),
     (r"(^| )/shared/", r"\1shared/", "a folder of the test in place of one that all hosts see"),
-    (r" --to hub --repo \S+", " --to hub", "nothing is uploaded: the dataset is written to a folder"),
     (r"--reference FOLDER", "--reference pictures", "a folder of 30 images"),
     (r"\bruns/NAME\b", "runs/first-light", "a run that is there"),
     (r"\bdocs/how_to/trace\.yaml", "trace.yaml", "a copy that is made small"),
@@ -77,8 +76,8 @@ def line(text: str) -> str:
 
     Examples
     --------
-    >>> line("triptych export runs/first-light --to hub --repo me/first-light")
-    'triptych export runs/first-light --to hub'
+    >>> line("triptych run triplets.yaml --limit 4")
+    'triptych run triplets.yaml --limit 1'
     """
     for pattern, replacement, _ in LINES:
         text = re.sub(pattern, replacement, text)

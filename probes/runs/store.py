@@ -16,7 +16,7 @@
       traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
       report.html        the page, with figures/
-      README.md          a dataset card, by which `datasets` loads the run; overlays.parquet: images with objects drawn
+      README.md          a dataset card, by which `datasets` loads the run
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
 of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.

@@ -48,9 +48,8 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
         CommandRow(
             "export",
             "triptych.cli.export",
-            "write a run as COCO, FiftyOne, image folder, CSV; upload it to the Hub",
+            "write a run for `datasets`, as COCO, image folder, CSV; a card of its model",
         ),
-        CommandRow("card", "triptych.cli.card", "write model card and evaluation records of a run"),
     ),
     "this installation": (
         CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
@@ -68,6 +67,9 @@ EXAMPLES = {
 
 # Commands that version 0.3 removed, and what to do instead; to go with the next release.
 REMOVED = {
+    "alignment": "since 0.3 it is `triptych audit alignment`",
+    "gep": "since 0.3 it is `triptych audit gep`",
+    "card": "removed in 0.3; `triptych export RUN --to card`",
     "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
     "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
     "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
@@ -92,6 +94,12 @@ def front() -> command_line.Parser:
         for row in rows:
             group.add_argument(row.name, help=row.summary)
     return main
+
+
+def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the name of a command, of one word or two, and what follows it."""
+    words = 2 if " ".join(arguments[:2]) in COMMANDS else 1
+    return " ".join(arguments[:words]), list(arguments[words:])
 
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
@@ -121,8 +129,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"triptych {metadata.version('triptych')}")
         return 0
-    if arguments[0] in COMMANDS:
-        return command(arguments[0])(arguments[1:])
+    name, rest = split(arguments)
+    if name in COMMANDS:
+        return command(name)(rest)
     close = difflib.get_close_matches(arguments[0], COMMANDS, 1)
     remedy = REMOVED.get(arguments[0]) or (f"did you mean {close[0]}?" if close else "")
     if remedy and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():

@@ -35,12 +35,12 @@ def object_results(objects: Objects, config: Config, error: Sequence[str]) -> li
     ]
 
 
-def _ends(row: Mapping[str, Any]) -> tuple[str, float, float, float] | None:
-    """Which difference is stated, and its interval: behind the detector's known errors, or over words."""
+def _ends(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """The difference that is stated, with its interval: behind the detector's known errors, or over words."""
     for name in ("difference_corrected", "difference_words"):
         values = (row[name], row[f"{name}_low"], row[f"{name}_high"])
         if all(map(defined, values)):
-            return (name, *map(float, values))
+            return float(values[0]), float(values[1]), float(values[2])
     return None
 
 
@@ -62,24 +62,15 @@ def _floor(objects: Objects, first: str, second: str) -> str:
 
 
 def _result(row: Mapping[str, Any], floor: str, reader: str, error: str) -> Result:
-    name, value, low, high = _ends(row) or ("", 0.0, 0.0, 0.0)
-    corrected = ", behind the detector’s known errors" if name == "difference_corrected" else ""
+    value, low, high = _ends(row) or (0.0, 0.0, 0.0)
     words = f"{row['words_first']} and {row['words_second']} words"
     return Result(
         section=SECTION,
-        key=f"object.{row['object']}",
         name=f"{row['object']}, {row['second']} less {row['first']}",
-        description=(
-            f"In how many more images generated from {row['second']} than from {row['first']} prompts there is: "
-            f"{row['object']} (share of the images{corrected})."
-        ),
-        contrast=f"{row['first']}-{row['second']}",
         value=value,
         low=low,
         high=high,
         method=f"over prompts and words ({words})",
-        most=1.0,
-        n=int(row["n_prompts"]),
         floor=f"{p_value(row['p_claim_adjusted'])} adjusted over the objects (Benjamini–Hochberg){floor}",
         verdict=str(row["claim"]) + (f": {row['claim_reason']}" if row["claim_reason"] else ""),
         reader=reader,

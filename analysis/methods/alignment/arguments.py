@@ -1,4 +1,4 @@
-"""The arguments of ``triptych alignment``."""
+"""The arguments of ``triptych audit alignment``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from probes import command_line
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = command_line.Parser(
-        prog="triptych alignment",
+        prog="triptych audit alignment",
         description="Image-text alignment and image quality of a run (DALL-Eval, appendix D).",
         examples={
-            "triptych alignment runs/first-light --reference renderings": (
+            "triptych audit alignment runs/first-light --reference renderings": (
                 "R-precision, and FID and KID against renderings of the same prompts (of toyworld alone)"
             )
         },

@@ -1,4 +1,4 @@
-"""Image-text alignment and image quality of a run: ``triptych alignment RUN --reference FOLDER``.
+"""Image-text alignment and image quality of a run: ``triptych audit alignment RUN --reference FOLDER``.
 
 Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID over the sample size and
 KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows them.

@@ -1,4 +1,4 @@
-"""The tables of `triptych alignment`, rows of `analysis.tables.registry`."""
+"""The tables of `triptych audit alignment`, rows of `analysis.tables.registry`."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ ALIGNMENT = (
     ),
 )
 
-MEASURED = MeasuredMethod(tables=ALIGNMENT, needs={"alignment": "`triptych alignment`"})
+MEASURED = MeasuredMethod(tables=ALIGNMENT, needs={"alignment": "`triptych audit alignment`"})

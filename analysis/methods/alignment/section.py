@@ -30,7 +30,7 @@ FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resne
 
 
 def read_alignment(run: Run) -> Tables | None:
-    """Return the tables of the section that a run holds, by name; None where `triptych alignment` was not run."""
+    """Return the tables of the section that a run holds, by name; None where `triptych audit alignment` was not run."""
     there = run.tables()
     return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there} or None
 

@@ -38,20 +38,11 @@ def results(run: Run) -> list[Result]:
 def _result(row: Mapping[str, Any], error: str) -> Result:
     return Result(
         section=SECTION,
-        key=f"dalleval_mad.gender.{row['indicator']}.{row['source']}",
         name=f"Mean absolute deviation from half and half, debiased, {row['indicator']} prompts",
-        description=(
-            f"How far the share of images read as female deviates from half, mean over "
-            f"{counted(row['professions'], 'profession')}, less what the errors of the shares add to it; of images "
-            f"generated from {row['indicator']} prompts."
-        ),
-        contrast=f"{row['indicator']} against half and half",
         value=float(row["debiased"]),
         low=float(row["images_low"]),
         high=float(row["images_high"]),
         method="over the images of these professions",
-        most=0.5,
-        n=int(row["professions"]),
         floor=(
             f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)})"

@@ -1,4 +1,4 @@
-"""The arguments of ``triptych gep``."""
+"""The arguments of ``triptych audit gep``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def _add(which: Any, name: str, text: str, examples: Mapping[str, str]) -> comma
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = command_line.Parser(
-        prog="triptych gep",
+        prog="triptych audit gep",
         description="Audits of attributes by gender (GEP, Zhang et al. 2023).",
-        examples={"triptych gep compare runs/gep runs/gep-other": "two audited models side by side"},
+        examples={"triptych audit gep compare runs/gep runs/gep-other": "two audited models side by side"},
     )
     which = main.add_subparsers(dest="command", required=True)
     look = _add(
@@ -29,7 +29,7 @@ def parser() -> command_line.Parser:
         "images",
         "audit a folder of images of another program",
         {
-            "triptych gep images pictures --weights toyworld": "pictures of the paper's prompts, by their names"
+            "triptych audit gep images pictures --weights toyworld": "pictures of the paper's prompts, by their names"
         },
     )
     look.add_argument(
@@ -58,7 +58,9 @@ def parser() -> command_line.Parser:
         which,
         "sheet",
         "write the questions about a random choice of images, for people",
-        {"triptych gep sheet runs/gep --annotators 3": "three sheets to fill in, and a page with the images"},
+        {
+            "triptych audit gep sheet runs/gep --annotators 3": "three sheets to fill in, and a page with the images"
+        },
     )
     ask.add_run("directory of a generated run with prompts: {from: gep}, or the like")
     ask.add_out("gep-sheet")
@@ -79,7 +81,9 @@ def parser() -> command_line.Parser:
         which,
         "labels",
         "store people's labels in a run",
-        {"triptych gep labels runs/gep gep-sheet/labels.csv": "its tables gep_* are written anew, with them"},
+        {
+            "triptych audit gep labels runs/gep gep-sheet/labels.csv": "its tables gep_* are written anew, with them"
+        },
     )
     read.add_run("directory of a measured run with prompts: {from: gep}, or the like")
     read.add_argument(
@@ -93,7 +97,7 @@ def parser() -> command_line.Parser:
         which,
         "compare",
         "show several runs side by side",
-        {"triptych gep compare runs/gep runs/gep-other": "vectors, scores and a leaderboard, in gep/"},
+        {"triptych audit gep compare runs/gep runs/gep-other": "vectors, scores and a leaderboard, in gep/"},
     )
     beside.add_run("directories of measured runs", "runs", nargs="+")
     beside.add_argument(

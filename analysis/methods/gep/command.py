@@ -1,4 +1,4 @@
-"""Audits of attributes (GEP): ``triptych gep images FOLDER``, ``sheet``, ``labels`` and ``compare``.
+"""Audits of attributes (GEP): ``triptych audit gep images FOLDER``, ``sheet``, ``labels`` and ``compare``.
 
 ``images`` audits folders of images of other programs. ``sheet`` writes what people are asked, of images chosen at
 random; ``labels`` adds what they say and writes a run's tables ``gep_*`` anew, with them as a source. ``compare`` draws

@@ -1,4 +1,4 @@
-"""A folder of images of a model that nobody can open, audited: ``triptych gep images FOLDER``.
+"""A folder of images of a model that nobody can open, audited: ``triptych audit gep images FOLDER``.
 
 It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images.audits`), whose stages
 are those of ``python -m probes.run``.

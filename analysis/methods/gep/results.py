@@ -56,19 +56,11 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
     pair = f"{row['first']} against {row['second']}"
     return Result(
         section=SECTION,
-        key=f"gep_score.{row['setting']}.{row['source']}",
         name=f"GEP score, debiased, {row['setting']} setting, {pair}",
-        description=(
-            f"Mean absolute difference in the frequency of {counted(row['n_attributes'], 'attribute')} between images "
-            f"generated from {row['first']} and from {row['second']} prompts, less what its own error adds to it."
-        ),
-        contrast=f"{row['first']}-{row['second']}",
         value=float(row["debiased"]),
         low=float(row["low"]),
         high=float(row["high"]),
         method=f"scores that a test does not exclude, {over_units([row['unit']])}",
-        most=1.0,
-        n=int(row["n_contexts"]),
         floor=(
             f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)}, the smallest possible {number(row['p_smallest'])})"

@@ -72,5 +72,5 @@ def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) ->
     listed = " ".join(map(str, sheets))
     return (
         f"{len(questions)} questions about {len(files)} images: fill in yes or no under label in {listed}, then"
-        f" triptych gep labels {run.path} {listed}"
+        f" triptych audit gep labels {run.path} {listed}"
     )

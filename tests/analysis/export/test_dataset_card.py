@@ -9,10 +9,10 @@ import yaml
 from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
-from analysis.export.cards.dataset import write_dataset_card
+from analysis.export.cards.card import write_dataset_card
 from analysis.export.cards.facts import read_facts
 from analysis.export.cards.markdown import plain
-from analysis.export.hub import write as write_hub
+from analysis.export.exporting import export_run
 from analysis.report.findings import summaries
 from analysis.tables.registry import read
 from probes.runs.store import Run
@@ -22,7 +22,7 @@ from tests.analysis.export.conftest import WEIGHTS, make
 def digests(path) -> dict[str, str]:
     """The checksum of every file of a run but its record and what the card writes."""
     names = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-    own = {"README.md", "overlays.parquet", "run.json"}
+    own = {"README.md", "run.json"}
     return {
         name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in names.items() if name not in own
     }
@@ -50,28 +50,10 @@ def test_a_run_loads_by_its_folder_alone(carded, tmp_path):
     assert np.array_equal(np.asarray(found[0]["image"]), np.asarray(carded.image(found[0]["sample_id"])))
 
 
-def test_the_overlays_of_the_first_rows_load(carded, tmp_path):
-    """Those of the gallery's rows, without words that stand for another; each differs from its image."""
-    found = load_dataset(str(carded.path), "overlays", cache_dir=str(tmp_path))["train"]
-    rows = carded.config.report.gallery
-    assert {*found["indicator"]} == {"neutral", "feminine", "masculine"} and len(found) == 3 * rows
-    seen = carded.objects().set_index("sample_id")
-    for row in found:
-        enlarged = np.asarray(row["image"].resize(row["overlay"].size, 0), float)
-        assert max(row["overlay"].size) == 256
-        difference = np.abs(np.asarray(row["overlay"], float) - enlarged).max(axis=2) > 60
-        stored = seen.loc[[row["sample_id"]]]
-        assert len(row["objects"]) == len(stored)
-        inside = np.zeros(difference.shape, bool)  # drawn are boxes, and what stands in or just above them
-        for box in stored[["x0", "y0", "x1", "y1"]].to_numpy(int) * 4:
-            inside[max(box[1] - 2, 0) : box[3] + 20, max(box[0] - 2, 0) : box[2] + 80] = True
-        assert difference.any() and difference[~inside].mean() < 0.01
-
-
 def test_every_configuration_loads(carded, tmp_path):
     named = [one["config_name"] for one in front((carded.path / "README.md").read_text("utf-8"))["configs"]]
     tables = {name if name != "objects" else "table_objects" for name in carded.tables()}
-    assert {*named} == {"images", "overlays", "objects", "observed", "words", *tables}
+    assert {*named} == {"images", "objects", "observed", "words", *tables}
     for name in named:
         found = load_dataset(str(carded.path), name, cache_dir=str(tmp_path))["train"]
         if name in carded.tables() and name != "objects":
@@ -103,9 +85,9 @@ def test_its_sentences_are_those_of_the_report(carded):
 
 
 def test_it_is_the_same_twice(carded):
-    before = {name: (carded.path / name).read_bytes() for name in ("README.md", "overlays.parquet")}
+    before = (carded.path / "README.md").read_bytes()
     write_dataset_card(Run.open(carded.path))
-    assert {name: (carded.path / name).read_bytes() for name in before} == before
+    assert (carded.path / "README.md").read_bytes() == before
 
 
 def test_a_readme_of_the_users_stays(finished, tmp_path):
@@ -132,13 +114,15 @@ def test_markdown_of_a_prompt_is_none(finished, tmp_path):
     assert plain("a [x](http://y) <img src=z> | b") == "a [x]\\(http://y) &lt;img src=z&gt; \\| b"
 
 
-def test_the_dataset_for_the_hub_loads_with_overlays_and_prompts(finished, tmp_path):
-    write_hub(finished, tmp_path / "hub")
-    found = load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))["train"]
+def test_an_exported_dataset_loads_with_prompts_objects_and_tables(finished, tmp_path):
+    export_run(finished.path, "datasets", tmp_path / "folder")
+    found = load_dataset(str(tmp_path / "folder"), cache_dir=str(tmp_path / "cache"))["train"]
     assert found["prompt"] == finished.samples()["prompt"].tolist()
-    assert list(found.features)[:3] == ["image", "overlay", "prompt"]
-    assert found[0]["overlay"].size == (256, 256)
-    gap = load_dataset(str(tmp_path / "hub"), "gap", cache_dir=str(tmp_path / "cache"))["train"]
+    assert list(found.features)[:2] == ["image", "prompt"]
+    assert np.array_equal(np.asarray(found[0]["image"]), np.asarray(finished.image(found[0]["sample_id"])))
+    seen = finished.objects().query("sample_id == @found[0]['sample_id']")
+    assert [one["label"] for one in found[0]["objects"]] == list(seen["label"])
+    gap = load_dataset(str(tmp_path / "folder"), "gap", cache_dir=str(tmp_path / "cache"))["train"]
     assert len(gap) == len(finished.table("gap"))
-    kinds = {path.name for path in (tmp_path / "hub").iterdir()}
+    kinds = {path.name for path in (tmp_path / "folder").iterdir()}
     assert kinds == {"README.md", "data", "tables"}  # a made-up run has no report and no YAML

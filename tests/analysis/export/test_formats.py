@@ -82,31 +82,6 @@ def test_coco_names_no_licence(exported):
     assert data["licenses"] == [] and not any("license" in image for image in data["images"])
 
 
-def test_fiftyone_has_the_layout_it_documents(finished, exported):
-    """`<dir>/data/<uuid>.<ext>` and `labels.json` with classes, and labels keyed by uuid; boxes in [0, 1] x [0, 1]."""
-    folder, seen = exported["fiftyone"], seen_in(finished)
-    assert {path.name for path in folder.iterdir()} == {"data", "labels.json"}
-    data = json.loads((folder / "labels.json").read_text("utf-8"))
-    assert set(data) == {"classes", "labels"}
-    assert (
-        set(data["labels"])
-        == {path.stem for path in (folder / "data").iterdir()}
-        == {*finished.samples()["sample_id"]}
-    )
-    for uuid, own in data["labels"].items():
-        with Image.open(folder / "data" / f"{uuid}.png") as picture:
-            size = np.array([*picture.size, *picture.size])
-        for one, row in zip(own, seen[uuid].itertuples(), strict=True):
-            assert set(one) == {"label", "bounding_box", "confidence", "attributes"}
-            assert data["classes"][one["label"]] == row.label
-            box = np.array([row.x0, row.y0, row.x1 - row.x0, row.y1 - row.y0]) / size
-            assert one["bounding_box"] == pytest.approx(box, abs=1e-6) and min(box) >= 0 and max(box) <= 1
-            assert one["confidence"] == pytest.approx(row.score, abs=1e-6)
-    table = finished.table("objects").query("object >= 0").set_index(["sample_id", "object"])["group"]
-    groups = [one["attributes"]["dependency_group"] for own in data["labels"].values() for one in own]
-    assert sorted(groups) == sorted(table) and len(set(groups)) > 1
-
-
 def test_imagefolder_loads_with_datasets(finished, exported, tmp_path):
     found = load_dataset("imagefolder", data_dir=str(exported["imagefolder"]), cache_dir=str(tmp_path))[
         "train"
@@ -143,9 +118,9 @@ def test_images_that_enter_no_mean_are_left_out_and_said(tmp_path):
 
 def test_a_run_without_objects_is_exported(tmp_path):
     path = write_run(tmp_path / "run", prompts=2, seeds=1, steps=2)
-    export_run(path, "hub", tmp_path / "hub")
-    found = load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))["train"]
-    assert len(found) == 10 and "overlay" not in found.features and found[0]["image"].size == (64, 64)
+    export_run(path, "datasets", tmp_path / "folder")
+    found = load_dataset(str(tmp_path / "folder"), cache_dir=str(tmp_path / "cache"))["train"]
+    assert len(found) == 10 and "objects" not in found.features and found[0]["image"].size == (64, 64)
 
 
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(finished, tmp_path, monkeypatch):
@@ -153,10 +128,8 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(finished, tmp_path, 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     faults = {
-        "expected one of hub, coco": {"to": "yolo"},
+        "expected one of datasets, coco": {"to": "yolo"},
         "expected a new or empty folder": {"to": "csv", "out": "mine"},
-        "--repo: expected with --to hub alone": {"to": "csv", "repo": "me/run"},
-        "--public: expected with --repo alone": {"to": "hub", "public": True},
     }
     for message, arguments in faults.items():
         with pytest.raises(UserError, match=message):

@@ -51,10 +51,10 @@ def another_programs(run):
 @pytest.mark.parametrize(
     "command",
     [
-        "alignment {run}",
+        "audit alignment {run}",
         "decode {run} --out {out}",
-        "gep sheet {run} --out {out}",
-        "gep compare {run} --out {out}",
+        "audit gep sheet {run} --out {out}",
+        "audit gep compare {run} --out {out}",
     ],
 )
 def test_a_damaged_run_is_refused_in_a_line(command, damage, captioned, tmp_path, capsys):
@@ -69,7 +69,7 @@ def test_captions_that_another_program_wrote_without_their_column(captioned, tmp
     run = shutil.copytree(captioned, tmp_path / "run")
     for file in (run / "attributes" / "captions").glob("*.parquet"):
         pq.write_table(read_part(file, ["sample_id"]).replace_schema_metadata(None), file)
-    assert main(["alignment", str(run)]) == 2
+    assert main(["audit", "alignment", str(run)]) == 2
     assert (
         "attributes/captions: expected columns sample_id and caption, got sample_id"
         in capsys.readouterr().err
@@ -81,5 +81,5 @@ def test_a_table_that_lacks_a_column(captioned, tmp_path, capsys):
     table = run.samples(["sample_id"]).rename(columns={"sample_id": "setting"})
     run.write_table("gep_vector", table)
     run.write_table("gep_score", table)
-    assert main(["gep", "compare", str(run.path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["audit", "gep", "compare", str(run.path), "--out", str(tmp_path / "out")]) == 2
     assert "tables/gep_vector.parquet: expected a column `" in capsys.readouterr().err

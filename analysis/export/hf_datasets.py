@@ -1,19 +1,23 @@
-"""Rows of images as the viewer of the Hugging Face Hub shows them: image, overlay, prompt, objects."""
+"""Hugging Face `datasets`: ``data/`` with the images for the viewer of the Hub, ``tables/``, the report and a card."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analysis.export.images import ExportedImage
-from analysis.export.overlays import overlay_bytes
-from probes.runs.images import read_image
+from analysis.export.cards.card import datasets_card
+from analysis.export.images import ExportedImage, image_parts
 from probes.runs.parts import parquet_bytes
 from probes.runs.schemas import IMAGE
 
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+_BESIDE = ("triplets.yaml", "report.html")
 _OBJECT = pa.struct(
     [
         ("label", pa.string()),
@@ -26,7 +30,6 @@ _OBJECT = pa.struct(
 )
 COLUMNS = {  # of an image: its type and what it is
     "image": (IMAGE, "the image"),
-    "overlay": (IMAGE, "the image with masks, boxes and lemmas of its objects, by dependency group"),
     "prompt": (pa.string(), "the prompt it was generated from"),
     "indicator": (pa.string(), "which word stands for the person, by its name in the configuration"),
     "word": (pa.string(), "that word"),
@@ -40,51 +43,46 @@ COLUMNS = {  # of an image: its type and what it is
         "what was detected: label, lemma, group, score, box (x, y, width, height), area",
     ),
 }
-_DETECTED = ("overlay", "objects")  # not of a run that was not searched for objects
 
 
-def columns(*, detected: bool) -> list[str]:
-    """Return the columns of an image, in order."""
-    return [name for name in COLUMNS if detected or name not in _DETECTED]
+def write(run: Run, out: Path) -> None:
+    """Write a run as a dataset into a folder."""
+    (out / "data").mkdir(parents=True)
+    names = [name for name in COLUMNS if name != "objects" or run.parts("objects")]
+    for number, images in enumerate(image_parts(run)):
+        (out / f"data/images-{number:05d}.parquet").write_bytes(_image_bytes(images, names))
+    (out / "tables").mkdir()
+    for name in run.tables():
+        (out / f"tables/{name}.parquet").write_bytes((run.path / f"tables/{name}.parquet").read_bytes())
+    for name in _BESIDE:
+        if (run.path / name).exists():
+            (out / name).write_bytes((run.path / name).read_bytes())
+    card = datasets_card(run, {name: COLUMNS[name][1] for name in names})
+    (out / "README.md").write_text(card, encoding="utf-8")
 
 
-def viewer_bytes(images: Sequence[ExportedImage], *, detected: bool) -> memoryview:
-    """Return images as Parquet that `datasets` and the viewer show; the same images give the same bytes.
-
-    Parameters
-    ----------
-    images : sequence of ExportedImage
-    detected : bool
-        Whether the run was searched for objects; without, there is no overlay.
-    """
-    names = columns(detected=detected)
+def _image_bytes(images: Sequence[ExportedImage], names: Sequence[str]) -> memoryview:
+    """Return images as Parquet that `datasets` and the viewer show; the same images give the same bytes."""
     schema = pa.schema([(name, COLUMNS[name][0]) for name in names])
     features = {name: _feature(COLUMNS[name][0]) for name in names}
-    rows = [
-        {name: value for name, value in _row(image, detected).items() if name in names} for image in images
-    ]
-    table = pa.Table.from_pylist(rows, schema=schema)
+    table = pa.Table.from_pylist([_row(image) for image in images], schema=schema)
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
-def _row(image: ExportedImage, detected: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {**image.texts, "image": {"bytes": image.data, "path": image.file_name}}
-    if detected:
-        drawn = overlay_bytes(read_image(image.data), image.detections)
-        row["overlay"] = {"bytes": drawn, "path": f"{image.texts['sample_id']}.jpg"}
-        row["objects"] = [
-            {
-                "label": seen.label,
-                "lemma": seen.lemma,
-                "dependency_group": seen.group,
-                "score": seen.score,
-                "bbox": list(seen.box),
-                "area": seen.area,
-            }
-            for seen in image.detections
-        ]
-    return row
+def _row(image: ExportedImage) -> dict[str, Any]:
+    objects = [
+        {
+            "label": seen.label,
+            "lemma": seen.lemma,
+            "dependency_group": seen.group,
+            "score": seen.score,
+            "bbox": list(seen.box),
+            "area": seen.area,
+        }
+        for seen in image.detections
+    ]
+    return {**image.texts, "image": {"bytes": image.data, "path": image.file_name}, "objects": objects}
 
 
 def _feature(kind: pa.DataType) -> Any:
