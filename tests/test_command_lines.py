@@ -49,7 +49,7 @@ MODULES = {
         "lab.validate.tracing.coverage",
     ),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
-    *(f"lab.validate.tracing.{name}" for name in ("choice", "interplay")),
+    "lab.validate.tracing.choice",
     *("lab.train.structures.choice", "lab.train.dit.choice", "lab.validate.tracing.dit_choice"),
     *("lab.pages.report_picture", "lab.validate.alignment"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),

@@ -20,7 +20,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 100, "permutations": 20},
-    "trace": {"necessity": False, "curve": 0, "channels": True},
+    "trace": {"necessity": False},
 }
 BOTH = "masculine-feminine"
 
@@ -54,14 +54,9 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
     table = run.traced().set_index(["triplet", "variant"])
     images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
     wired = [site for channel in truth.channels for site in OF_CHANNEL[channel]]
-    for (triplet, variant), row in table[table["kind"].isin(["channels", "site"])].iterrows():
+    for (triplet, variant), row in table[table["kind"] == "site"].iterrows():
         image, sites = images[triplet, variant], {*row["sites"]}
-        if row["kind"] == "channels":
-            if sites >= {*wired}:
-                assert alike(image, images[triplet, f"none:{row['donor']}"]), variant
-            if not sites & {*wired}:
-                assert alike(image, images[triplet, "none:neutral"]), variant
-        elif sites <= {
+        if sites <= {
             "text.pooled",
             *CHANNELS[3:],
         }:  # all but what the pooled text is made of, or made from it
@@ -69,22 +64,10 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
                 continue  # which may do some of it
             end = row["donor"] if sites == {*wired} else "neutral"
             assert alike(image, images[triplet, f"none:{end}"]), variant
-    found = run.table("trace_channels")
     total = run.table("trace_total").set_index("donor")["total"]
-    for donor in (BOTH, "feminine", "masculine"):
-        rows = found[(found["donor"] == donor) & (found["kind"] == "channel")].set_index("site")
-        assert [*rows.index] == CHANNELS
-        others = rows.loc[[site for site in CHANNELS if site not in wired], "effect"]
-        assert (others == 0).all()
-        assert rows["effect"].sum() == pytest.approx(total[donor], abs=1e-9)
-        if len(wired) == 1:
-            pairs = found[(found["donor"] == donor) & (found["kind"] == "pair")]
-            assert np.abs(pairs["effect"]).max() <= 1e-9
     assert (total.abs().max() > 1) == bool(truth.sites)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "Channels of the text into the transformer" in page and "tokens of text encoder 3" in page
-    told = bool(run.table("trace_total").set_index("donor").loc[BOTH, "told_from_0"])
-    assert ("(Shapley values)" in page) == told
+    assert "text encoder 3 · embeddings" in page
     cuts = run.table("trace_cuts")
     assert cuts["holds"].all() or not truth.sites
 
@@ -92,7 +75,7 @@ def test_the_share_is_that_of_the_wired_channel(name, tmp_path, capsys, monkeypa
 def test_what_the_text_around_the_word_carries_is_told_from_the_word(tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)
     file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
-    trace = {"sites": ["dit.in.text"], "positions": ["word", "rest"], "pairs": [], "curve": 0}
+    trace = {"sites": ["dit.in.text"], "positions": ["word", "rest"]}
     chosen = {"model": "toyworld-dit-template", "trace": trace}
     file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
     assert main(["run", str(file), "--out", out, "--quiet"]) == 0, capsys.readouterr().err
@@ -120,7 +103,7 @@ def test_words_are_traced_to_where_a_choice_is_shown(tmp_path, capsys, monkeypat
     leave_figures_out(monkeypatch)
     file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
     joint, own = [f"dit.block.{number}.joint" for number in range(2)], "dit.block.1.self"
-    trace = {"sites": [*joint, own], "part": "key+value", "pairs": [], "necessity": False, "curve": 0}
+    trace = {"sites": [*joint, own], "part": "key+value", "necessity": False}
     chosen = {"model": "toyworld-dit-choice", "prompts": SETTINGS["prompts"][:2], "trace": trace}
     file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
     assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (

@@ -33,7 +33,7 @@ from lab.validate.statistics.estimate_ratios import FREQUENCIES
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import LABELLED
 from lab.validate.statistics.seeds import PROMPTS
-from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
+from lab.validate.statistics.shares import PLACES
 from lab.validate.statistics.simulation import (
     gap_coverage,
     gap_rejections,
@@ -130,7 +130,7 @@ def page(
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
         ratio_frequencies=FREQUENCIES,
-        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES, "labelled": LABELLED},
+        **{"places": PLACES, "labelled": LABELLED},
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
 
@@ -154,7 +154,7 @@ def _missed(rates: dict[str, Any], objects: Rates) -> dict[str, Rates]:
         "Coverage over seeds of one prompt": rates["seeds_coverage"].and_those_of(
             rates["seeds_objects_coverage"]
         ),
-        "Shares of a total effect": Rates(shares, COVERAGE).and_those_of(rates["half_steps"]),
+        "Shares of a total effect": Rates(shares, COVERAGE),
         "Shares that were selected": Rates(selected, sections.SELECTED).and_those_of(rates["largest"]),
         "Beyond the floor": rates["floors"],
         "Shares set right for a reader's errors": rates["readers"],

@@ -17,7 +17,6 @@ from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
     SIZES,
     floor_rejections,
-    half_step_coverage,
     interplay_claims,
     largest_coverage,
     selected_coverage,
@@ -144,7 +143,6 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | 
         "shares": [covered.among(f"{n} prompts") for n in SIZES],
         "selected": [selected.among(name) for name in ("normal", "skewed")],
         "largest": Rates(largest_coverage(simulations=traces, **drawing), SELECTED),
-        "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
         "interplay": claims,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probes.config.schema import Config
 from probes.models import estimate
 from probes.models.loading import Source
-from probes.stages.trace import requirements, top_places
+from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, computed, rows
 from probes.stages.trace.variants import images
 
@@ -21,9 +21,6 @@ def estimated(
         Something cannot be traced (`probes.stages.trace.requirements.trace_plan`).
     """
     assert config.trace is not None
-    requirements.trace_plan(config, source)
-    pilot = requirements.pilot_plan(config, source)
-    config = requirements.with_most_pairs(config, source)
     plan = requirements.trace_plan(config, source)
     costs = estimate.cost(config, source, pace)
     config, pipe = costs.config, costs.pipe
@@ -32,19 +29,14 @@ def estimated(
     draws = prompts * min(config.trace.seeds, len(config.seeds))
     asked = config.trace.batch
     size = auto_batch(pipe, costs.device.type, config) if asked == "auto" else asked
-    pilots = min(prompts, top_places.PROMPTS) if pilot else 0
-    drawn = draws * images(plan.variants) + (pilots * images(pilot.variants) if pilot else 0)
+    drawn = draws * images(plan.variants)
     at_once = min(size, draws * len(rows(plan.variants)))
-    passes = draws * computed(plan, size) + (pilots * computed(pilot, size) if pilot else 0.0)
     count = costs.processes(drawn, at_once)
     result = estimate.RunEstimate(
         images=drawn,
-        seconds=costs.seconds(passes, count),
+        seconds=costs.seconds(draws * computed(plan, size), count),
         memory=estimate.memory(config, pipe, count, drawn, at_once),
         disk=estimate.image_bytes(config, pipe, draws * len(plan.variants)),
         basis=f"{costs.basis(count)}, {at_once} images at once",
     )
-    number = f"{len(plan.patched)} variants"
-    if pilot:
-        number = f"at most {number}, and a pilot of {pilots} x {len(pilot.patched)}"
-    return f"trace: {draws} triplets and seeds x {number}", result
+    return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants", result
