@@ -349,8 +349,13 @@ def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
     assert set(table["kind"]) == {"none", "site", "complete", "window", "cut"}
     assert traced.config.trace.windows == 3  # of one prompt: the map of places and steps
-    images = table["image"].map(lambda image: image["bytes"])
+    images = {name: np.asarray(read_image(one["bytes"]), int) for (_, name), one in table["image"].items()}
+
+    def apart(first, second):
+        return np.abs(images[first] - images[second]).max()
+
     for donor in ("feminine", "masculine"):
         for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
-            assert images[0, name] == images[0, f"none:{donor}"] != images[0, "none:neutral"]
-        assert images[0, f"cut:before:{donor}>neutral"] == images[0, "none:neutral"]
+            # rows of a batch are the same but for the order of sums, on the edge of a rounding
+            assert apart(name, f"none:{donor}") <= 1 < 10 < apart(name, "none:neutral")
+        assert apart(f"cut:before:{donor}>neutral", "none:neutral") <= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis.methods.tracing.steps import TOLERANCE, UNTESTED
+from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
 from probes.runs.store import Run
 from tests.remembered import leave_figures_out
