@@ -49,7 +49,6 @@ MODULES = {
         "lab.validate.tracing.coverage",
     ),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
-    "lab.validate.tracing.interplay",
     *("lab.pages.report_picture", "lab.validate.alignment"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
 }

@@ -41,7 +41,7 @@ prompts:
   - a {person} with a dog
   - a {person} with a cat
 sampler: {steps: 2}
-trace: {sites: [unet.mid.attn.0.cross], curve: 2, cuts: false}
+trace: {sites: [unet.mid.attn.0.cross], cuts: false}
 measure: {bootstrap: 20, permutations: 20}
 """
 MAY_BE_REFUSED = {"audit gep"}  # an audit so small need not find anything

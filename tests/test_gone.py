@@ -22,7 +22,7 @@ CONFIG = {
     "observe": {"engine": "toyworld-checker", "features": []},
     "measure": {"bootstrap": 10, "permutations": 10},
     "report": {"gallery": 1},
-    "trace": {"sites": ["unet.mid.*.cross"], "curve": [1], "batch": 16},
+    "trace": {"sites": ["unet.mid.*.cross"], "batch": 16},
 }
 STAGES = ("generate", "observe", "trace", "measure", "report")
 WRITES = {"generate": 4, "observe": 4, "trace": 2, "measure": 3, "report": 2}  # until it is taken away

@@ -34,7 +34,7 @@ CONFIG = {
     },
     "measure": {"bootstrap": 20, "permutations": 20},
     "report": {"gallery": 2},
-    "trace": {"sites": ["unet.mid.*.cross"], "curve": [1], "batch": 16},
+    "trace": {"sites": ["unet.mid.*.cross"], "batch": 16},
 }
 DRAWN, OBJECTS, UNMEASURED = ("samples", "captures", "words"), ("objects", "observed"), ("kept", "pooled")
 NESTED = ("features/dino", "features/split_product", "attributes/toyworld-checker", "attributes/captions")

@@ -31,7 +31,7 @@ CONFIG = {
     "measure": {"bootstrap": 20, "permutations": 20},
     "report": {"gallery": 1},
 }
-SITES = {"trace": {"sites": ["unet.mid.attn.0.cross"], "curve": 0, "cuts": False}}
+SITES = {"trace": {"sites": ["unet.mid.attn.0.cross"], "cuts": False}}
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ SETTINGS = {
     "measure": {"bootstrap": 10, "permutations": 10},
     "trace": {
         "sites": ["unet.mid.*.cross"],
-        "curve": [1],
+        "windows": [[1, 2]],
         "positions": ["word"],
         "batch": 8,
         "necessity": False,
@@ -44,7 +44,7 @@ SETTINGS = {
 }
 DRAWN = (
     4 + 3 * 4 + 2 * 2 + 1 + 2
-)  # unpatched; sites, complete, curve, position; cuts; the complete cuts once more
+)  # unpatched; sites, complete, window, position; cuts; the complete cuts once more
 
 
 def settings(folder, model, **over):
@@ -182,7 +182,7 @@ def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch)
 
 
 def test_another_trace_is_refused_and_overwritten(copy, whole, model, tmp_path, capsys):
-    file = settings(tmp_path, model, trace={"curve": 0, "cuts": False, "positions": []})
+    file = settings(tmp_path, model, trace={"windows": 0, "cuts": False, "positions": []})
     for stages in (("--stage", "trace"), ()):
         assert run(file, copy, *stages) == 2
         said = capsys.readouterr().err
@@ -231,7 +231,7 @@ def with_pipeline(monkeypatch, change):
 
 
 def test_without_room_the_batch_is_halved(model, tmp_path, monkeypatch, capsys):
-    least = {"positions": [], "curve": 0, "cuts": False}
+    least = {"positions": [], "windows": 0, "cuts": False}
     file = settings(tmp_path, model, prompts=SETTINGS["prompts"][:1], trace=least)
     only = tmp_path / "only"
     with monkeypatch.context() as patch:
@@ -260,7 +260,7 @@ def test_an_image_without_numbers_is_recorded(copy, model, tmp_path, monkeypatch
         monkeypatch.setattr(pipe.vae, "decode", decode)
 
     with_pipeline(monkeypatch, endless)
-    file = settings(tmp_path, model, trace={"batch": 100, "curve": 0, "cuts": False, "positions": []})
+    file = settings(tmp_path, model, trace={"batch": 100, "windows": 0, "cuts": False, "positions": []})
     assert main([str(file), "--out", str(copy), "--stage", "trace", "--overwrite"]) == 0
     table = Run.open(copy).traced()
     assert table["fault"].value_counts().to_dict() == {"nan": 2} == Run.open(copy).meta["trace"]["faults"]
@@ -282,25 +282,19 @@ WRONG = {
     ),
     "no heads": ({"trace": {"heads": ["unet.mid"]}}, "trace.heads: expected attentions such as"),
     "a step": (
-        {"trace": {"curve": [0, 2]}},
-        "trace.curve: expected steps below 2, the calls of the U-Net, got 2",
+        {"trace": {"windows": [[0, 3]]}},
+        "trace.windows: expected steps below 2, the calls of the U-Net, got 2",
     ),
     "no donors": ({"contrasts": []}, "trace: expected a contrast, whose two words are donors"),
     "tokens": (
         {"indicators": {"neutral": "person", "feminine": "tall woman", "masculine": "man"}},
         "trace.positions: expected words of as many tokens, but in prompts[0]",
     ),
-    "twice": ({"trace": {"curve": [1, 1]}}, "trace.curve[1]: 1 stands twice: keep one"),
+    "twice": ({"trace": {"heads": ["unet.mid"] * 2}}, "trace.heads[1]: 'unet.mid' stands twice: keep one"),
     "windows": (
         {"trace": {"windows": [[2, 1]]}},
         "trace.windows[0]: expected the first step and the one after",
     ),
-    "shapley": ({"trace": {"shapley": "all"}}, "trace.shapley: expected false, `exact` or a number"),
-    "a pair": (
-        {"trace": {"pairs": [["unet.mid", "unet.mid"]]}},
-        "trace.pairs[0][1]: 'unet.mid' stands twice",
-    ),
-    "no pair": ({"trace": {"pairs": [["unet.mid"]]}}, "trace.pairs[0]"),
     "batch": ({"trace": {"batch": 2}}, "trace.batch: expected at least 3 images"),
     "an outcome": (
         {"measure": {"outcomes": ["ssimm"]}},
@@ -353,10 +347,15 @@ def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
     traced = Run.open(tmp_path / "run")
     table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
-    assert set(table["kind"]) == {"none", "site", "pair", "complete", "curve", "window", "cut"}
+    assert set(table["kind"]) == {"none", "site", "complete", "window", "cut"}
     assert traced.config.trace.windows == 3  # of one prompt: the map of places and steps
-    images = table["image"].map(lambda image: image["bytes"])
+    images = {name: np.asarray(read_image(one["bytes"]), int) for (_, name), one in table["image"].items()}
+
+    def apart(first, second):
+        return np.abs(images[first] - images[second]).max()
+
     for donor in ("feminine", "masculine"):
         for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
-            assert images[0, name] == images[0, f"none:{donor}"] != images[0, "none:neutral"]
-        assert images[0, f"cut:before:{donor}>neutral"] == images[0, "none:neutral"]
+            # rows of a batch are the same but for the order of sums, on the edge of a rounding
+            assert apart(name, f"none:{donor}") <= 1 < 10 < apart(name, "none:neutral")
+        assert apart(f"cut:before:{donor}>neutral", "none:neutral") <= 1

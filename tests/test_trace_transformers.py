@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis.methods.tracing.steps import TOLERANCE, UNTESTED
+from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
 from probes.runs.store import Run
 from tests.remembered import leave_figures_out
@@ -21,7 +21,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 20, "permutations": 20},
-    "trace": {"necessity": False, "curve": [1]},
+    "trace": {"necessity": False},
 }
 TOWERS = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
 SWEPT = {
@@ -87,7 +87,6 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
                 expected = whole if share else own
                 apart = np.abs(images[triplet, f"cut:{cut}:{donor}>neutral"] - expected).max()
                 assert apart <= 1, (cut, donor)  # but for the order of sums, on the edge of a rounding
-            assert np.abs(images[triplet, f"curve:1:{donor}>neutral"] - own).max() > 0
         assert np.abs(images[triplet, "cut:self:neutral>neutral"] - own).max() <= 1
     found = run.table("trace_cuts")
     assert len(found) == 2 * len(cuts) + 1 and set(found["cut"]) == {*cuts, "self"}
@@ -119,8 +118,8 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
             "trace.sites: 'unet.mid' matches no site",
         ),
         (
-            {"model": "toyworld-dit", "trace": {"curve": [2]}},
-            "trace.curve: expected steps below 2, the calls of the transf",
+            {"model": "toyworld-dit", "trace": {"windows": [[0, 3]]}},
+            "trace.windows: expected steps below 2, the calls of the transf",
         ),
     ):
         assert main(["run", settings(tmp_path, **{**over, **more}), "--out", str(tmp_path / "run")]) == 2
@@ -132,10 +131,8 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
 def test_the_plan_says_what_a_trace_will_take(tmp_path, capsys):
     assert main(["plan", settings(tmp_path, model="toyworld-dit")]) == 0
     said = capsys.readouterr().out
-    # by hand: of 2 donors 9 places, 1 complete, 1 point of the curve, 4 cuts; the self patch; the complete cuts again;
-    # at most 6 pairs of 4 ways of the text, of which a pilot sweeps 6
-    text = "trace: 2 triplets and seeds x at most 43 variants, and a pilot of 2 x 12: "
-    assert text + str(2 * (3 + 43 - 2) + 2 * (3 + 12)) + " images, about" in said
+    # by hand: of 2 donors 9 places, 1 complete, 4 cuts; the self patch; the complete cuts again
+    assert f"trace: 2 triplets and seeds x 29 variants: {2 * (3 + 29 - 2)} images, about" in said
 
 
 def test_sites_by_default_are_those_of_before_in_the_identity_of_a_trace():

@@ -1,7 +1,6 @@
 """Traces of wired transformers as a user runs them: the place is the one that the truth names, exactly."""
 
 import numpy as np
-import pytest
 import yaml
 
 from probes.runs.images import read_image
@@ -19,7 +18,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 100, "permutations": 20},
-    "trace": {"necessity": False, "curve": 0, "channels": True},
+    "trace": {"necessity": False},
 }
 BOTH = "masculine-feminine"
 
@@ -43,14 +42,9 @@ def test_the_share_is_that_of_the_wired_channels(tmp_path, capsys, monkeypatch):
     table = run.traced().set_index(["triplet", "variant"])
     images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
     wired = CHANNELS[1:]
-    for (triplet, variant), row in table[table["kind"].isin(["channels", "site"])].iterrows():
+    for (triplet, variant), row in table[table["kind"] == "site"].iterrows():
         image, sites = images[triplet, variant], {*row["sites"]}
-        if row["kind"] == "channels":
-            if sites >= {*wired}:
-                assert alike(image, images[triplet, f"none:{row['donor']}"]), variant
-            if not sites & {*wired}:
-                assert alike(image, images[triplet, "none:neutral"]), variant
-        elif sites <= {
+        if sites <= {
             "text.pooled",
             *CHANNELS[3:],
         }:  # all but what the pooled text is made of, or made from it
@@ -58,19 +52,10 @@ def test_the_share_is_that_of_the_wired_channels(tmp_path, capsys, monkeypatch):
                 continue  # which may do some of it
             end = row["donor"] if sites == {*wired} else "neutral"
             assert alike(image, images[triplet, f"none:{end}"]), variant
-    found = run.table("trace_channels")
     total = run.table("trace_total").set_index("donor")["total"]
-    for donor in (BOTH, "feminine", "masculine"):
-        rows = found[(found["donor"] == donor) & (found["kind"] == "channel")].set_index("site")
-        assert [*rows.index] == CHANNELS
-        others = rows.loc[[site for site in CHANNELS if site not in wired], "effect"]
-        assert (others == 0).all()
-        assert rows["effect"].sum() == pytest.approx(total[donor], abs=1e-9)
     assert total.abs().max() > 1
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "Channels of the text into the transformer" in page and "tokens of text encoder 3" in page
-    told = bool(run.table("trace_total").set_index("donor").loc[BOTH, "told_from_0"])
-    assert ("(Shapley values)" in page) == told
+    assert "text encoder 3 · embeddings" in page
     cuts = run.table("trace_cuts")
     assert cuts["holds"].all()
 
@@ -79,7 +64,7 @@ def test_words_are_traced_to_the_block_that_reads_them(tmp_path, capsys, monkeyp
     leave_figures_out(monkeypatch)
     file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
     joint = [f"dit.block.{number}.joint" for number in range(2)]
-    trace = {"sites": joint, "part": "key+value", "pairs": [], "necessity": False, "curve": 0}
+    trace = {"sites": joint, "part": "key+value", "necessity": False}
     chosen = {"model": NAME, "prompts": SETTINGS["prompts"][:2], "trace": trace}
     file.write_text(yaml.safe_dump({**SETTINGS, **chosen}, sort_keys=False))
     assert main(["run", str(file), "--out", out, "--stage", "generate", "--quiet"]) == 0, (

@@ -7,14 +7,6 @@ A ratio :math:`\theta` is tested by Student's statistic of :math:`E_i - \theta T
 skewed, the other where their tails are heavy (docs/validation/statistics.md). Where few prompts carry the variance the
 bounded interval of `analysis.stats.rare_changes` is taken as well, and alone where every prompt has one ratio.
 
-*Conditional*: a share is reported only where the mean of T was told from 0 (`told_from_0`), and among the traces that
-are reported those in which chance made T large are too many. With :math:`z_T, z_D` both statistics as far out in a
-normal distribution, :math:`\rho` their correlation and :math:`r = z_T - \rho z_D`, which is independent of :math:`z_D`,
-the condition :math:`|r + \rho z_D| > c` truncates the distribution of :math:`z_D`. The test is that of the truncated
-normal distribution and holds whatever the mean of T is (the polyhedral lemma, for one selected coordinate: Lee, Sun,
-Sun and Taylor 2016); the set shown is the part of it about the ratio, whose
-coverage is simulated. Far from the threshold it is Fieller's; near it the set may have no end.
-
 *Simultaneous*: over all columns by the distribution of the largest statistic, under the bootstrap and under sign flips
 of the residuals, the larger of both tails; so one may be picked for being the largest.
 """
@@ -80,7 +72,6 @@ def ratio_sets(
     totals: ArrayLike,
     *,
     reach: ArrayLike | None = None,
-    conditional: bool = True,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -93,8 +84,6 @@ def ratio_sets(
         NaN, in both, where a prompt has none.
     reach : array_like of float, shape (n_columns,), optional
         How far from 0 a prompt can move the ratio; by default as far as the largest total does.
-    conditional : bool
-        Whether columns are here because `told_from_0` told the mean of their totals from 0 at this level.
     level, resamples, seed
 
     Returns
@@ -104,13 +93,13 @@ def ratio_sets(
 
     Source
     ------
-    Fieller 1954; Lee, Sun, Sun and Taylor 2016 for the condition.
+    Fieller 1954.
 
     Examples
     --------
     Totals that do not vary: the ratio is a mean, and the set that of Student's t or wider.
 
-    >>> found = ratio_sets([[1.0], [2.0], [4.0], [3.0]], np.ones((4, 1)), conditional=False)
+    >>> found = ratio_sets([[1.0], [2.0], [4.0], [3.0]], np.ones((4, 1)))
     >>> (
     ...     found.ratio.tolist(),
     ...     bool(found.low[0] <= 2.5 - 3.182 * 0.6455),
@@ -139,8 +128,7 @@ def ratio_sets(
     varied = known[~np.isnan(carried[known])]
     if len(varied):
         pair = effects[:, varied], totals[:, varied]
-        told = normal_size(mean_p_values(pair[1], resamples=resamples, seed=seed)) if conditional else None
-        test = _Test.of(*pair, values[:, varied], few[varied], told, level, resamples, seed)
+        test = _Test.of(*pair, values[:, varied], few[varied], resamples, seed)
         low[varied], high[varied], p_value[varied] = test.inverted(ratio[varied], level, joint=False)
         joint_low[varied], joint_high[varied], p_adjusted[varied] = test.inverted(
             ratio[varied], level, joint=True
@@ -175,7 +163,7 @@ def mean_sets(values: ArrayLike, *, reach: ArrayLike | None = None, **options: A
     """
     values = matrix(values)
     ones = np.where(np.isnan(values), np.nan, 1.0)
-    return ratio_sets(values, ones, reach=reach, conditional=False, **options)
+    return ratio_sets(values, ones, reach=reach, **options)
 
 
 def mean_p_values(
@@ -206,7 +194,7 @@ def mean_p_values(
     varied = np.flatnonzero(known & ~np.isnan(carried))
     if len(varied):
         ones = np.where(np.isnan(values[:, varied]), np.nan, 1.0)
-        test = _Test.of(values[:, varied], ones, values[:, varied], few[varied], None, 0.5, resamples, seed)
+        test = _Test.of(values[:, varied], ones, values[:, varied], few[varied], resamples, seed)
         found[varied] = test.p(np.zeros((1, len(varied))), joint=False)[0]
     alike = known & np.isnan(carried) & (reach is None)
     found[alike] = np.where(mean[alike] == 0, 1.0, 2.0 ** (1 - n[alike]))
@@ -220,14 +208,9 @@ def mean_p_values(
 def told_from_0(
     totals: ArrayLike, level: float, *, resamples: int = 2000, seed: int = 0
 ) -> NDArray[np.bool_]:
-    """Say of each column whether its mean is told from 0 at a level: the condition of `ratio_sets`."""
+    """Say of each column whether its mean is told from 0 at a level."""
     with np.errstate(invalid="ignore"):
         return mean_p_values(totals, resamples=resamples, seed=seed) < 1 - level
-
-
-def normal_size(p_value: Floats) -> Floats:
-    """Return how far out in a normal distribution a two-sided p-value lies."""
-    return np.minimum(-special.ndtri(np.asarray(p_value) / 2), 37.0)
 
 
 def _sign(values: Floats) -> Floats:
@@ -258,8 +241,6 @@ class _Test:
     total_variance: Floats
     draws: list[Floats]  # of each column, ascending
     largest: list[Floats]  # of all columns under each resample, and under each flip; ascending
-    told: Floats | None  # how far out the totals lie in a normal distribution, where the test is conditional
-    threshold: float  # of the condition, likewise
 
     @classmethod
     def of(
@@ -268,8 +249,6 @@ class _Test:
         totals: Floats,
         values: Floats,
         few: NDArray[np.bool_],
-        told: Floats | None,
-        level: float,
         resamples: int,
         seed: int,
     ) -> _Test:
@@ -292,15 +271,13 @@ class _Test:
             with np.errstate(divide="ignore"):  # all signs as they are: infinitely far from 0
                 turned = flips * np.sqrt((size - 1) / np.maximum(size - flips**2, 0.0))
             largest.append(np.sort(turned))
-        threshold = float(special.ndtri((1 + level) / 2))
-        return cls(n, effect, total, *variances, draws, largest, told, threshold)
+        return cls(n, effect, total, *variances, draws, largest)
 
     def inverted(self, ratio: Floats, level: float, *, joint: bool) -> tuple[Floats, Floats, Floats]:
-        """Ends of the set, the ratio itself inside it, and the p-value at which it leaves out 0.
+        """Ends of the interval about the ratio in which none is rejected, and the p-value at which it leaves out 0.
 
-        Where the test is conditional, ratios farther off may be rejected less: they go with a total of 0, and are no
-        shares. The set is the interval about the ratio in which none is rejected, its p-value the least between the
-        ratio and 0; where the test rejects the ratio itself it is the hull of all that are not rejected.
+        Ratios farther off may be rejected less: they go with a total of 0, and are no shares. So the p-value is the
+        least between the ratio and 0.
         """
         error = np.sqrt(self._variance(ratio)) / self.total
         angle = (np.arange(GRID) + 0.5) / GRID - 0.5
@@ -310,27 +287,20 @@ class _Test:
         of_grid = self.p(grid, joint)
         held = of_grid > 1 - level
         columns, middle = np.arange(len(ratio)), GRID // 2
-        connected = held[middle]
         ends = []
         for side in (1, -1):
-            order, inside = grid[::side], held[::side]
-            outwards = ~inside[middle::-1]
-            last = middle - np.where(outwards.any(axis=0), outwards.argmax(axis=0) - 1, middle)
-            first = np.where(connected, last, inside.argmax(axis=0))
-            none = ~inside.any(axis=0)
+            order, outwards = grid[::side], ~held[::side][middle::-1]
+            first = middle - np.where(outwards.any(axis=0), outwards.argmax(axis=0) - 1, middle)
             outer, inner = order[np.maximum(first - 1, 0), columns], order[first, columns]
             for _ in range(HALVINGS):
                 between = (outer + inner) / 2
                 within = self.p(between[None], joint)[0] > 1 - level
                 outer, inner = np.where(within, outer, between), np.where(within, between, inner)
-            end = np.where(first <= 1, -side * np.inf, inner)  # beyond 70 standard errors
-            ends.append(np.where(none, ratio, end))
+            ends.append(np.where(first <= 1, -side * np.inf, inner))  # beyond 70 standard errors
         at_0 = self.p(np.zeros((1, len(ratio))), joint)[0]
         near = np.where((grid * ratio > 0) & (np.abs(grid) < np.abs(ratio)), of_grid, 1.0).min(axis=0)
-        far = np.where(grid * ratio <= 0, of_grid, 0.0).max(axis=0)
-        at_0 = np.where(connected, np.minimum(at_0, near), np.maximum(at_0, far))
         low, high = np.minimum(ends[0], ratio), np.maximum(ends[1], ratio)
-        return low, high, at_0
+        return low, high, np.minimum(at_0, near)
 
     def _variance(self, ratio: Floats) -> Floats:
         found = self.effect_variance - 2 * ratio * self.covariance + ratio**2 * self.total_variance
@@ -344,14 +314,8 @@ class _Test:
         own = self.effect / self.total
         linear = (own - ratio) * self.total / np.sqrt(self._variance(own))
         tail = self._joint_tail(np.abs(x), np.abs(linear)) / 2 if joint else self._tail(x, linear)
-        z = np.sign(x) * np.maximum(-special.ndtri(np.minimum(tail, 0.5)), 0.0)
-        if self.told is None:
-            return np.minimum(1.0, 2 * special.ndtr(-np.abs(z)))
-        spread = np.sqrt(self.total_variance)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = (self.covariance - ratio * self.total_variance) / (spread * error)
-        correlation = np.clip(np.nan_to_num(correlation), -1, 1)
-        return _truncated_p(z, self.told, correlation, self.threshold)
+        z = np.maximum(-special.ndtri(np.minimum(tail, 0.5)), 0.0)
+        return np.minimum(1.0, 2 * special.ndtr(-z))
 
     def _tail(self, x: Floats, linear: Floats) -> Floats:
         """Chance of a statistic as far out on the same side, the larger of Student's and the bootstrap's."""
@@ -371,24 +335,3 @@ class _Test:
             over = len(draws) - np.searchsorted(draws, linear, side="left")
             found = np.maximum(found, (over + 1) / (len(draws) + 1))
         return found
-
-
-def _truncated_p(z: Floats, told: Floats, correlation: Floats, threshold: float) -> Floats:
-    r"""Two-sided p of normal z, given that :math:`|r + \rho z| > c` with r = told − ρ z."""
-    rest, size = told - correlation * z, np.abs(correlation)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        upper = np.where(correlation > 0, (threshold - rest) / size, (threshold + rest) / size)
-        lower = np.where(correlation > 0, (-threshold - rest) / size, (rest - threshold) / size)
-    free = size < 1e-9
-    upper, lower = np.where(free, -np.inf, upper), np.where(free, -np.inf, lower)
-    # where rounding or the bootstrap's tail puts z between both it stands at the nearer end
-    between = (z > lower) & (z < upper)
-    with np.errstate(invalid="ignore"):
-        z = np.where(between, np.where(z - lower < upper - z, lower, upper), z)
-    right, left = special.ndtr(-upper), special.ndtr(lower)
-    mass = right + left
-    with np.errstate(invalid="ignore", divide="ignore"):
-        above = np.where(z >= upper, special.ndtr(-z), right + left - special.ndtr(z))
-        below = np.where(z <= lower, special.ndtr(z), left + right - special.ndtr(-z))
-        found = 2 * np.minimum(above, below) / mass
-    return np.where(mass > 0, np.clip(found, 0.0, 1.0), 1.0)

@@ -8,9 +8,9 @@ not a mean of ratios: a prompt at which the words make next to no difference has
 nothing here. Rows are prompts (their seeds averaged), columns patches; sums run over the prompts that have both.
 
 *Sets*: the shares that a test does not reject (`analysis.stats.ratio_sets`), of each place alone and of all places
-together, given that the total effect was told from 0; the p-values are those of the same test. Where few prompts carry
-the variance the interval is as wide as the bounded one of `analysis.stats.rare_changes`, by the rule that a patch moves
-no prompt farther than the words moved any; where all prompts have one share it is that alone: the rule of three.
+together; the p-values are those of the same test. Where few prompts carry the variance the interval is as wide as the
+bounded one of `analysis.stats.rare_changes`, by the rule that a patch moves no prompt farther than the words moved any;
+where all prompts have one share it is that alone: the rule of three.
 
 *Near 0*: where the mean of :math:`T` is not told from 0 at the level of the interval the share is NaN, with the reason.
 Where it is only just told a set may have no end.
@@ -106,7 +106,7 @@ def shares(
 
     Source
     ------
-    Fieller 1954 for the interval of a ratio; Lee, Sun, Sun and Taylor 2016 for that of one that was selected.
+    Fieller 1954 for the interval of a ratio.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def beyond_floor(
     reach = np.nanmax(np.abs(totals), axis=0, initial=0.0)
     alone = np.where(missing, np.nan, 1.0)
     of_totals = ratio_sets(margin[:, told], _towards(totals[:, told]), **options)
-    itself = ratio_sets(margin[:, ~told], alone[:, ~told], reach=reach[~told], conditional=False, **options)
+    itself = ratio_sets(margin[:, ~told], alone[:, ~told], reach=reach[~told], **options)
     numbers = {}
     for name in (field.name for field in fields(RatioSets)):
         values = np.full(len(told), 0 if name == "n" else np.nan)

@@ -107,5 +107,5 @@ def settings(text: str, models: Mapping[str, str], base: Mapping[str, Any] | Non
     for name, value in {**SETTINGS, "observe": {**observe, **own.get("observe", {})}}.items():
         own[name] = {**value, **own.get(name, {}), **value} if isinstance(value, dict) else value
     if own.get("trace"):
-        own["trace"] = {**own["trace"], "curve": 0, "prompts": 1, "necessity": False}
+        own["trace"] = {**own["trace"], "prompts": 1, "necessity": False}
     return yaml.safe_dump({**own, **more}, sort_keys=False)

@@ -1,7 +1,7 @@
 """Messages on errors in ``triplets.yaml``, in one line each: place, rule, value, remedy.
 
 Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
-innermost fault (``trace.curve[2]``), or names what the place takes (`probes.config.types.takes`).
+innermost fault (``trace.windows[2]``), or names what the place takes (`probes.config.types.takes`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ _REMOVED = {
     "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
     "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
     "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
+    "trace.channels": "list the pooled text and the text encoders' embeddings in `trace.sites`",
+    "trace.curve": "`trace.windows` patches each site within windows of steps",
+    "trace.pairs": "the report compares all places at once with the sum of each; patch a pair with hooks.Intervention",
+    "trace.shapley": "sufficiency and necessity of each place stand in `trace_shares`",
 }
 
 

@@ -8,14 +8,9 @@ from pydantic import Field, model_validator
 
 from hooks.prompt.positions import GROUPS, REST
 from probes.config.types import (
-    POINTS,
     AutoOrCount,
-    Pairs,
-    Permutations,
-    Points,
     Positive,
     Section,
-    Step,
     Unique,
     Windows,
     fail,
@@ -87,18 +82,6 @@ class Trace(Section):
         bool,
         option("Whether patches whose share is known are generated too, to check the method.", example=False),
     ] = True
-    curve: Annotated[
-        Annotated[
-            Points | Unique[Step],
-            takes(f"a number of points from 0 to {POINTS} or a list of steps"),
-        ],
-        option(
-            "From which steps on the donor's text enters: a number of points along the steps, or a list of steps. It"
-            " shows when the word acts; 0 leaves it out.",
-            unit="points, or steps",
-            example=[0, 5, 10, 15],
-        ),
-    ] = 5
     windows: Annotated[
         Windows,
         option(
@@ -120,34 +103,6 @@ class Trace(Section):
             example=["word", "rest"],
         ),
     ] = Field([])
-    shapley: Annotated[
-        Permutations,
-        option(
-            "Shapley values of the attentions to the text, and of the pooled text: false, `exact` (every subset, of at"
-            " most 10), or a number of random permutations. Use it where places are redundant.",
-            unit="permutations",
-            example=20,
-        ),
-    ] = False
-    channels: Annotated[
-        bool,
-        option(
-            "Whether every subset of what a diffusion transformer is given of the text is patched: the pooled text and"
-            " each text encoder's tokens (Stable Diffusion 3, FLUX.1). It gives their Shapley values and interactions;"
-            " of four it takes 15 more images per word, prompt and seed.",
-            example=True,
-        ),
-    ] = False
-    pairs: Annotated[
-        Pairs,
-        option(
-            "Pairs of the `sites` that are patched together. They show which places are redundant and which act only"
-            " together. `top`: those of at most 4 attentions to the text that change the first 4 prompts' images most,"
-            " alone (sufficiency) or by their absence (necessity); `all`, or a list, both of the same part; [] for"
-            " none.",
-            example=[["unet.mid.attn.0.cross", "unet.up.1.attn.0.cross"]],
-        ),
-    ] = "top"
     batch: Annotated[
         AutoOrCount,
         option(

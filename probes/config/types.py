@@ -41,9 +41,7 @@ TAKES = "takes"  # key of the JSON schema: what a place takes, in errors
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
-POINTS = 1000  # of a curve, windows: more than any sampler has steps
-EXACT = 10  # cross-attentions of which every subset is drawn: 1,024
-PERMUTATIONS = 1000
+STEPS = 1000  # of windows: more than any sampler has
 LISTED = 4  # entries of a list that a repr shows
 
 
@@ -60,8 +58,7 @@ Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pixels = Annotated[int, Field(ge=8, le=8192)]
-Step = Annotated[int, Field(ge=0, le=POINTS)]
-Points = Annotated[int, Field(ge=0, le=POINTS)]
+Step = Annotated[int, Field(ge=0, le=STEPS)]
 
 
 @dataclass(frozen=True)
@@ -313,21 +310,8 @@ _Window = Annotated[
     AfterValidator(_window),
 ]
 Windows = Annotated[
-    Points | list[_Window],
-    takes(f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
-]
-_Pair = Annotated[
-    Unique[Annotated[str, Field(min_length=1)]],
-    Field(min_length=2, max_length=2),
-    takes("two addresses of `sites`"),
-]
-Pairs = Annotated[
-    Literal["top", "all"] | list[_Pair],
-    takes("`top`, `all` or a list of pairs such as [[unet.mid, unet.up.0]]"),
-]
-Permutations = Annotated[
-    Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
-    takes(f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
+    Step | list[_Window],
+    takes(f"a number from 0 to {STEPS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
 
 

@@ -129,8 +129,6 @@ def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
     if marked.get("trace.sites") == "default":
         marked["trace.sites"] = _DEFAULTS["trace.sites"]
-    if not marked.get("trace.channels"):
-        marked.pop("trace.channels", None)  # parts of earlier versions did not know it
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),

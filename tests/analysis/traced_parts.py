@@ -15,14 +15,12 @@ from PIL import Image
 from probes.config.trace_options import Trace
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from probes.stages.trace.variants import CHANNEL, PatchSites, TraceWords, Variant, plan
+from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 
 CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
-CHANNELS = ("text.pooled", "text.embeddings", "text_2.embeddings")
-NEEDED = (CHANNELS[0], CHANNELS[2])  # the channels that decide, both of them
 STEPS = 8
 
 
@@ -34,17 +32,7 @@ class Truth:
     head: int = 1
     share_masculine: float = 0.7  # of the prompts whose reference image is the masculine one
     seed: int = 0
-    trace: Trace = field(
-        default_factory=lambda: Trace(
-            necessity=True,
-            windows=4,
-            heads=[CROSS[1]],
-            curve=[0, 2, 4, 6],
-            shapley="exact",
-            positions=["word"],
-            channels=True,
-        )
-    )
+    trace: Trace = field(default_factory=lambda: Trace(windows=4, heads=[CROSS[1]], positions=["word"]))
 
 
 def deciding_step(truth: Truth, triplet: int) -> int:
@@ -59,8 +47,6 @@ def is_masculine(truth: Truth, triplet: int, seed: int) -> bool:
 
 def takes(truth: Truth, variant: Variant, triplet: int) -> bool:
     """Whether the patch gives the recipient the donor's image."""
-    if variant.part == CHANNEL:
-        return {*NEEDED} <= {*variant.sites}
     if variant.in_text:
         return variant.positions in ("word", None)
     return (
@@ -77,7 +63,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
     members, reference = run.config.indicators, run.config.reference
     controls = tuple(name for name, one in members.items() if one.control in (True, reference))
     words = TraceWords(reference, ("feminine", "masculine"), controls)
-    places = PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS, channels=CHANNELS)
+    places = PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS)
     planned = plan(words, places, truth.trace)
     for number, file in enumerate(run.parts("samples")):
         rows, samples = [], parts.read_part(file, ["triplet", "seed", "indicator", "prompt"]).to_pylist()
@@ -97,8 +83,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
                 rows.append({**about, **variant.row(), "image": {"bytes": shown, "path": "x.png"}})
         target = run.part_path("traced", number)
         parts.write_part(target, rows, schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
-    orders = [[CROSS[index] for index in order] for order in planned.permutations]
-    run.write_meta(trace={"orders": orders})
+    run.write_meta(trace={})
     return run
 
 

@@ -94,9 +94,9 @@ def others(toyworld: Any, times: int) -> list[dict[str, Any]]:
     """Outputs in the place of keys and values, and another model."""
     narrow = architectures.build("sd14", width=0.125, size=128)
     narrow.set_progress_bar_config(disable=True)
-    some = {"curve": 2, "cuts": False}
+    some = {"windows": 2, "cuts": False}
     return [
-        case("toyworld, outputs", toyworld, 2, times, part="output", curve=0, cuts=False),
+        case("toyworld, outputs", toyworld, 2, times, part="output", cuts=False),
         case("SD 1.4 at an eighth of its width, keys and values", narrow, 2, times, 128, **some),
         case("SD 1.4 at an eighth of its width, outputs", narrow, 2, times, 128, **some, part="output"),
     ]

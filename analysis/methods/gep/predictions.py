@@ -129,7 +129,7 @@ def _rows(about: tuple[str, str, str, str], both: Sequence[tuple[Audit, Audit]],
         options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
         n = len(contexts)
         effects, totals = (side[0] + n * side[1] for side in (between, apart))
-        found = ratio_sets(effects[:, known], totals[:, known], conditional=False, **options)
+        found = ratio_sets(effects[:, known], totals[:, known], **options)
         low[known], high[known] = found.low, found.high
         errors = ((between[1] - ratio * apart[1]) / apart[0])[:, known] * np.sqrt(n / (n - 1))
         mean = inverted_mean(ratio[known], errors.T @ errors, freedom=n - 1, level=measure.level)

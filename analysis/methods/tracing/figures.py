@@ -1,4 +1,4 @@
-"""Where and when it is decided: shares of a total effect as a forest, a map, a curve and bars; a strip of images."""
+"""Where and when it is decided: shares of a total effect as a forest, a map and bars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from analysis.report.figures.style import (
     new_figure,
     style,
 )
-from analysis.report.format import MINUS, fixed, label, over
+from analysis.report.format import MINUS, fixed, over
 from hooks.architectures.addresses import readable
 
 SIGNIFICANT = 0.05
@@ -43,13 +43,9 @@ def patch_name(row: pd.Series) -> str:
     'mid · attn 0 · cross'
     >>> patch_name(pd.Series({"kind": "complete", "site": "a, b, c", "positions": None}))
     'all 3 together'
-    >>> patch_name(pd.Series({"kind": "pair", "site": "unet.mid.attn.0.cross, unet.up.0.attn.0.cross"}))
-    'mid · attn 0 · cross + up 0 · attn 0 · cross'
     """
     sites = str(row["site"]).split(", ")
     where = readable(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
-    if row.get("kind") == "pair":
-        where = " + ".join(readable(site) for site in sites)
     positions = row.get("positions")
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 
@@ -273,60 +269,6 @@ def _site(site: str) -> str:
     return patch_name(pd.Series({"kind": "site", "site": site}))
 
 
-def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float, unit: str = "prompt") -> Drawn | None:
-    """Draw the decision curve with its interval, the floor, single words, and the half step.
-
-    Parameters
-    ----------
-    curve : DataFrame
-        Rows of ``tables/trace_curve`` of one outcome, all donors, that of both words first.
-    total : Series
-        The row of ``tables/trace_total`` of that outcome and both words.
-    level : float
-        Of the intervals.
-    """
-    if curve.empty or curve["sufficiency"].isna().all():
-        return None
-    both, *single = [rows for _, rows in curve.groupby("donor", sort=False)]
-    last = int(both["next_step"].max())
-    with style():
-        figure = new_figure(SINGLE * 1.6, 2.35)
-        axes = figure.add_subplot()
-        for value in (0.0, 1.0):
-            axes.axhline(value, color=INK, lw=0.6, zorder=0)
-        axes.axhline(0.5, color=FAINT, lw=0.7, ls=":", zorder=0)
-        if np.isfinite(total["half_step"]):
-            axes.axvline(total["half_step"], color=INK, lw=0.9, ls="--", zorder=1)
-            if np.isfinite(total["half_step_low"]):
-                axes.axvspan(total["half_step_low"], total["half_step_high"], color=FAINT, alpha=0.3, lw=0)
-        for number, rows in enumerate(single):
-            steps, share = [*rows["first_step"], last], [*rows["sufficiency"], 0.0]
-            color = PALETTE[(1, 2)[number % 2]]
-            axes.plot(steps, share, "-", color=color, lw=0.9, label=label(rows["donor"].iloc[0]))
-        steps = [*both["first_step"], last]
-        if both["floor"].notna().any():
-            axes.plot(both["first_step"], both["floor"], "D", color=PALETTE[6], ms=2.8, label="floor")
-        axes.plot(steps, [*both["sufficiency"], 0.0], "o-", color=PALETTE[0], ms=3.6, label="both words")
-        axes.vlines(both["first_step"], *_ends(both, "sufficiency"), color=PALETTE[0], lw=1.2)
-        axes.set_xlim(-0.02 * last, 1.02 * last)
-        low, high = _reach(both, ["sufficiency"])
-        axes.set_ylim(low, high)
-        axes.set_xlabel("call of the denoiser from which on the donor’s text is used")
-        axes.set_ylabel("share of the total effect")
-        figure.legend(loc="outside right upper")
-    half = (
-        f"Dashed and shaded: the half step, {short_share(total['half_step'])}, with its interval; the curve is "
-        "interpolated linearly between the calls that were drawn."
-        if np.isfinite(total["half_step"])
-        else f"No half step: {total['half_reason']}."
-    )
-    caption = (
-        "Decision curve: the share of the total effect that is left when the denoiser is given the donor’s "
-        f"text from a call on, with {100 * level:g} % intervals {over(unit)}; 0 after the last call. {half}"
-    )
-    return Drawn("trace-curve", figure, "Decision curve", caption)
-
-
 def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
     """Draw the shares of heads as bars with intervals, one panel per place.
 
@@ -368,42 +310,3 @@ def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn
         f"beyond the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
     )
     return Drawn("trace-heads", figure, "Shares of heads", caption, wide=across > 1)
-
-
-def draw_shapley(shapley: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
-    """Draw Shapley values as bars with intervals.
-
-    Parameters
-    ----------
-    shapley : DataFrame
-        Rows of ``tables/trace_shapley`` of one outcome and donor.
-    level : float
-        Of the intervals.
-    """
-    if shapley.empty or shapley["shapley"].isna().all():
-        return None
-    rows = shapley.reset_index(drop=True)
-    place = np.arange(len(rows))
-    with style():
-        figure = new_figure(SINGLE * 1.35, 0.75 + 0.2 * len(rows))
-        figure.get_layout_engine().set(w_pad=PAD)
-        axes = figure.add_subplot()
-        axes.barh(place, rows["shapley"], 0.7, color=PALETTE[0])
-        axes.hlines(place, *_ends(rows, "shapley"), color=INK, lw=0.9)
-        axes.axvline(0, color=INK, lw=0.7)
-        axes.set_yticks(place, [_site(site) for site in rows["site"]])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("Shapley value, as a share of the total effect")
-    orders = int(rows["n_orders"].iloc[0])
-    how = (
-        f"from {orders} sampled orders (standard error at most {short_share(rows['sampling_error'].max())})"
-        if orders
-        else "from all subsets"
-    )
-    caption = (
-        "How the ways of the text into the image share the total effect of both words out: mean of what each adds to "
-        "those before it, "
-        f"over all orders, {how}; {100 * level:g} % intervals {over(unit)}."
-    )
-    return Drawn("trace-shapley", figure, "Shapley values", caption)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.methods.tracing import channels, outcomes, shares, steps, together
+from analysis.methods.tracing import cuts, outcomes, shares, together
 from analysis.tables.table import Latex, Table
 
 TRACE = (
     Table(
         "trace_total",
         "trace",
-        "an outcome and donor (a word of the contrast, both, or a control word): the total effect and the half step",
+        "an outcome and donor (a word of the contrast, both, or a control word): the total effect",
         shares.TOTAL_COLUMNS,
         shares.total_table,
     ),
@@ -47,37 +47,16 @@ TRACE = (
     Table(
         "trace_together",
         "trace",
-        "an outcome, donor and set of places (all, or a pair): the sum of their shares, and what all at once do beyond",
+        "an outcome and donor: the sum of the shares of all places, and what all at once do beyond",
         together.TOGETHER_COLUMNS,
         together.together_table,
-    ),
-    Table(
-        "trace_curve",
-        "trace",
-        "an outcome, donor and step from which the donor’s text enters: shares, and what is decided before the next",
-        steps.CURVE_COLUMNS,
-        steps.curve_table,
-    ),
-    Table(
-        "trace_shapley",
-        "trace",
-        "an outcome, donor and place: its Shapley value as a share of the total effect",
-        steps.SHAPLEY_COLUMNS,
-        steps.shapley_table,
-    ),
-    Table(
-        "trace_channels",
-        "trace",
-        "an outcome, donor and channel of the text into a transformer, or pair: its Shapley value or interaction",
-        channels.CHANNEL_COLUMNS,
-        channels.channel_table,
     ),
     Table(
         "trace_cuts",
         "trace",
         "an outcome and cut, a patch whose share is known: whether it comes out",
-        steps.CUT_COLUMNS,
-        steps.cut_table,
+        cuts.CUT_COLUMNS,
+        cuts.cut_table,
     ),
     Table(
         "trace_outcomes",

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from analysis.methods.tracing.cuts import UNTESTED
 from analysis.methods.tracing.figures import (
-    draw_curve,
     draw_effects,
     draw_heads,
-    draw_shapley,
     draw_shares,
     draw_windows,
     patch_name,
 )
-from analysis.methods.tracing.interplay import LEVEL
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.sentences import channel_name, opening, sentences
-from analysis.methods.tracing.spans import all_spans, joint_share, span, with_ends
-from analysis.methods.tracing.steps import UNTESTED
+from analysis.methods.tracing.sentences import LEVEL, opening, sentences
+from analysis.methods.tracing.spans import all_spans, joint_share, with_ends
 from analysis.methods.tracing.stored import TraceSection, read_trace
 from analysis.methods.tracing.strip import captions, draw_strip
 from analysis.report.figures.style import Drawn
@@ -36,23 +33,19 @@ FIGURES = (
     "trace-shares",
     "trace-effects",
     "trace-windows",
-    "trace-curve",
     "trace-heads",
-    "trace-shapley",
     "trace-strip",
 )
 
 
 def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the outcome that is shown, by name."""
-    level, unit, total = config.measure.level, config.unit, section.shown("trace_total").iloc[0]
+    level, unit = config.measure.level, config.unit
     drawn = [
         draw_shares(section.shown("trace_shares"), level, unit)
         or draw_effects(section.shown("trace_shares"), level, outcome_words(section.outcome), unit),
         draw_windows(section.shown("trace_windows"), unit, outcome_words(section.outcome)),
-        draw_curve(section.shown("trace_curve", every_donor=True), total, level, unit),
         draw_heads(section.shown("trace_heads"), level, unit),
-        draw_shapley(section.shown("trace_shapley"), level, unit),
         draw_strip(section.strip, section.columns, outcome_words(section.outcome)),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -76,8 +69,8 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched), ``channels`` and
-        ``cuts``: rows of tables; ``outcome`` in words; ``others``: further outcomes that were measured.
+        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched) and ``cuts``: rows of
+        tables; ``outcome`` in words; ``others``: further outcomes that were measured.
     """
     totals, shares = (
         traced.shown("trace_total", every_donor=True),
@@ -96,16 +89,6 @@ def section(traced: TraceSection, config: Config) -> dict[str, Any]:
         "cuts": [
             {**row, "where": patch_name(pd.Series({**row, "kind": "cut"}))}
             for row in traced.shown("trace_cuts", every_donor=True).to_dict("records")
-        ],
-        "channels": [
-            {
-                **row,
-                "name": channel_name(row["site"]),
-                "ends": {
-                    name: span(row[f"{name}_low"], row[f"{name}_high"]) for name in ("share_joint", "effect")
-                },
-            }
-            for row in traced.shown("trace_channels", every_donor=True).to_dict("records")
         ],
         "untested": UNTESTED,
         "outcome": outcome_words(traced.outcome),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from analysis.methods.tracing.channels import CHANNEL
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.interplay import LEVEL, together
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.shares import PAIR
-from analysis.methods.tracing.smallest import ENOUGH, MOST, NEEDED, PlaceSet, smallest_set
-from analysis.methods.tracing.spans import effect, joint_share, span, with_ends, with_span
+from analysis.methods.tracing.spans import effect, joint_share, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
+from analysis.methods.tracing.together import DEPENDENT, ESTIMANDS, LEVEL, REDUNDANT, SERIES, interplay
 from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
-from hooks.architectures.addresses import readable
 from probes.config.schema import Config
 from probes.stages.trace.patch_sites import POOLED
 
@@ -93,11 +92,7 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
             f"{_largest(sites)}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
         )
         found += [_of_pooled(row) for _, row in sites[sites["site"] == POOLED].iterrows()]
-    found += [*_opposing(sites, name), *together(traced), *_where_to_edit(shares), *_of_channels(traced)]
-    if pd.notna(total["half_step"]):
-        found.append(
-            f"Half of the effect is decided before call {with_ends(total, 'half_step', 1)} of the denoiser."
-        )
+    found += [*_opposing(sites, name), *together(traced)]
     return found
 
 
@@ -118,82 +113,12 @@ def _largest(sites: pd.DataFrame) -> str:
     return text
 
 
-def _where_to_edit(shares: pd.DataFrame) -> list[str]:
-    """Say where the model could be edited: to move the reference word, and to take the difference out."""
-    sets = {estimand: smallest_set(shares, estimand) for estimand in _AIMS}
-    found = {estimand: one for estimand, one in sets.items() if one is not None}
-    texts = [_of_set(one, estimand) for estimand, one in found.items()]
-    if any(not one.editable for one in found.values()):
-        texts.append("Edits are for U-Nets, at their cross-attentions: none can be made at these places.")
-    return texts
-
-
-def _of_set(found: PlaceSet, estimand: str) -> str:
-    """Say what the smallest set of places is, and that it is where to edit, if it can be edited."""
-    names = listed([patch_name(pd.Series({"site": site})) for site in found.sites])
-    aim, enough = _AIMS[estimand]
-    if found.at_once:
-        share = f"{estimand} {number(found.share, 2)} {span(found.low, found.high)}"
-        if found.editable:
-            return f"{aim}, edit {names}: no smaller set that was patched does {MOST:g} of it ({share})."
-        return f"The smallest set of places that is {enough} for {MOST:g} of the effect is {names} ({share})."
-    if found.editable:
-        begun = f"{aim}, edit all places that are told to do some of it: {names}"
-    else:
-        begun = f"The places that are told to be {enough} for some of the effect are {names}"
-    return (
-        f"{begun}. No set that was patched does {MOST:g} of it; their shares add up to"
-        f" {number(found.share, 2)}."
-    )
-
-
-_AIMS = {
-    ENOUGH: ("To draw the reference word as one of the others", "enough"),
-    NEEDED: ("To take out what parts the words", "needed"),
-}
-
-
 def _of_pooled(row: pd.Series) -> str:
     """Say what the pooled text does: a word map shows none of it."""
     text = f"The pooled text, which has no place in a word map, has the share {joint_share(row, 'sufficiency')} alone"
     if pd.notna(row["necessity"]):
         text += f" and is needed for {joint_share(row, 'necessity')}"
     return f"{text}."
-
-
-def channel_name(site: str) -> str:
-    """A channel of the text into a transformer, or a pair of them, in words.
-
-    Examples
-    --------
-    >>> channel_name("text.pooled"), channel_name("text.embeddings, text_2.embeddings")
-    ('pooled text', 'tokens of text encoder 1 and tokens of text encoder 2')
-    """
-    return " and ".join(
-        readable(one) if one == POOLED else f"tokens of text encoder {one.partition('.')[0][5:] or 1}"
-        for one in site.split(", ")
-    )
-
-
-def _of_channels(traced: TraceSection) -> list[str]:
-    """Say how the channels of the text share the effect out, and which pairs do not just add up."""
-    table = traced.shown("trace_channels")
-    rows = table[table["share"].notna()] if len(table) else table
-    if rows.empty:
-        return []
-    channels = rows[rows["kind"] == CHANNEL].sort_values("share", ascending=False, kind="stable")
-    named = [f"{channel_name(row['site'])} {share_of(row)}" for _, row in channels.iterrows()]
-    text = f"Of what the transformer is given of the text, {listed(named)} (Shapley values)."
-    pairs = rows[(rows["kind"] == PAIR) & (rows["p_adjusted"] < LEVEL)]
-    if len(pairs):
-        told = [f"{channel_name(row['site'])} {share_of(row)}" for _, row in pairs.iterrows()]
-        text += f" These do not just add up: {listed(told)} (interactions; below 0 either can stand for the other)."
-    return [text]
-
-
-def share_of(row: pd.Series) -> str:
-    """A share of ``trace_channels`` with the interval of its family."""
-    return f"{number(row['share'], 2)}{with_span(row, 'share_joint')}"
 
 
 def beyond(sites: pd.DataFrame) -> str:
@@ -258,3 +183,40 @@ def why_outside(row: pd.Series, name: str) -> str:
     if share < 0:
         return " (against the word)" if high < 0 else " (not told from 0)"
     return ""
+
+
+_INTERPLAY = {
+    REDUNDANT: "places are redundant, one can stand for another, so that one that is enough may not be needed",
+    DEPENDENT: "places need one another, so that one alone shows too little",
+    SERIES: "places act in series, one passes on what another wrote, so that more than one may be enough and needed",
+}
+
+
+def together(traced: TraceSection) -> list[str]:
+    """Say what the shares of all places add up to, and that places depend on one another, where that is told."""
+    rows, shares = traced.shown("trace_together"), traced.shown("trace_shares")
+    places = int((shares["kind"] == "site").sum()) if len(shares) else 0
+    sentences = []
+    for row in rows.to_dict("records"):
+        number_of = row["n_places"]
+        whole = (
+            f"all {number_of} places"
+            if number_of >= places
+            else f"the {number_of} ways of the text into the image"
+        )
+        sums = _of_estimands(row, "sum", " to")
+        text = f"The shares of {whole} add up in {' and in '.join(sums)}." if sums else ""
+        if kind := interplay(row):
+            apart = listed(_of_estimands(row, "interaction", " by", signed=True))
+            text += f" Patched all at once they differ from these sums ({apart}): {_INTERPLAY[kind]}."
+        sentences += [text.strip()] if text else []
+    return sentences
+
+
+def _of_estimands(row: Mapping[str, Any], what: str, word: str, signed: bool = False) -> list[str]:
+    """A number of sufficiency and of necessity with its interval, in words."""
+    return [
+        f"{estimand}{word} {number(row[f'{estimand}_{what}'], 2, signed=signed)}{with_span(row, f'{estimand}_{what}')}"
+        for estimand in ESTIMANDS
+        if pd.notna(row[f"{estimand}_{what}"])
+    ]

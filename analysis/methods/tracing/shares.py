@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import WHAT, Effects, Place
-from analysis.stats.decision_curve import decision_curve
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.ratio_sets import RatioSets, mean_p_values, mean_sets
 from analysis.stats.resampling import matrix
@@ -24,8 +23,6 @@ from analysis.tables.interval_columns import interval_columns, with_ends
 
 VERSION = "trace_shares/4"
 NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn, or without an outcome"
-PAIR = "pair"
-NO_CURVE = "no curve was drawn"
 SHARE_COLUMNS = (
     *("outcome", *WHAT, "donor"),
     *(*with_ends("sufficiency"), *with_ends("sufficiency_joint")[1:], *with_ends("effect"), "reason"),
@@ -36,7 +33,7 @@ SHARE_COLUMNS = (
 )
 TOTAL_COLUMNS = (
     *("outcome", "donor", "control", *with_ends("total"), "p_value", "told_from_0"),
-    *(*with_ends("half_step"), "half_reason", "n_prompts", "reason", "version"),
+    *("n_prompts", "reason", "version"),
 )
 
 
@@ -68,42 +65,14 @@ def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataF
             reason=found.reason,
             version=f"{VERSION}, {one.version}",
         )
-        halves = [_half_step(one, donor, sampling) for donor in donors]
-        for name, values in zip((*with_ends("half_step"), "half_reason"), zip(*halves)):
-            table[name] = values
         tables.append(table[list(TOTAL_COLUMNS)])
     return pd.concat(tables, ignore_index=True)
-
-
-def _half_step(one: Effects, donor: str, sampling: dict[str, Any]) -> tuple[float, float, float, str]:
-    """The half step of a donor with its interval, and why it is undefined."""
-    places = _entries(one)
-    if donor in one.controls:
-        return np.nan, np.nan, np.nan, "a control word"
-    if not places:
-        return np.nan, np.nan, np.nan, NO_CURVE
-    found = curve_of(one, donor, places, sampling)
-    return found.half_step, found.half_low, found.half_high, found.reason
-
-
-def _entries(one: Effects) -> list[Place]:
-    """The patches of the decision curve, by the step at which they begin."""
-    return sorted(one.places(["curve"]), key=lambda place: place[WHAT.index("first_step")])
-
-
-def curve_of(one: Effects, donor: str, places: Sequence[Place], sampling: dict[str, Any]):
-    """The decision curve of a donor; see `analysis.stats.decision_curve`."""
-    values = np.column_stack([one.sufficiency(place, donor) for place in places])
-    steps = max(place[WHAT.index("stop_step")] for place in places)
-    first = [place[WHAT.index("first_step")] for place in places]
-    return decision_curve(values, one.total(donor), first, steps, **sampling)
 
 
 def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any]) -> pd.DataFrame:
     """Return the shares of patches of some kinds: one row per outcome, donor and patch, with `SHARE_COLUMNS`.
 
-    The patches of an outcome and donor are one family, pairs of places one of their own, so that what is said of single
-    places does not depend on whether pairs were drawn. Shares have an interval of their own and one of the whole family
+    The patches of an outcome and donor are one family. Shares have an interval of their own and one of the whole family
     (``…_joint_low``, ``…_joint_high``), which holds for the largest of them, too. ``effect`` and ``necessity_effect``
     are the numerators over prompts in units of the outcome, with intervals of the family: they hold without a total
     effect. ``beyond`` is the share beyond the floor with the interval of the family; ``p_value`` and ``p_adjusted`` say
@@ -113,13 +82,11 @@ def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[
     interval reaches as far as the words move any prompt (`analysis.stats.rare_changes`).
     """
     kinds = list(kinds)
-    families = [[kind for kind in kinds if (kind == PAIR) == pairs] for pairs in (False, True)]
     tables = [
         _shares_of(one, places, donor, sampling)
         for one in traced
         for donor in one.donors
-        for family in families
-        if (places := one.places(family))
+        if (places := one.places(kinds))
     ]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(SHARE_COLUMNS))
 

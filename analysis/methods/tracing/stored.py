@@ -21,9 +21,6 @@ NAMES = (
     "trace_windows",
     "trace_heads",
     "trace_together",
-    "trace_curve",
-    "trace_shapley",
-    "trace_channels",
     "trace_cuts",
 )
 

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import pandas as pd
 from PIL import Image
 
-from analysis.methods.tracing.channels import channel_table
+from analysis.methods.tracing.cuts import cut_table
 from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
 from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
-from analysis.methods.tracing.steps import curve_table, cut_table, shapley_table
 from analysis.methods.tracing.together import together_table
 from analysis.study import contrasts
 from analysis.tables.method import MeasuredMethod
@@ -29,7 +28,7 @@ from probes.runs.store import Run
 from probes.stages.trace.variants import CUTS
 
 KINDS = {  # of patches whose shares stand in one table
-    "trace_shares": ("site", "pair", "complete", "position"),
+    "trace_shares": ("site", "complete", "position"),
     "trace_windows": ("window",),
     "trace_heads": ("head",),
 }
@@ -122,14 +121,10 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     variants = trace_variants(run)
     traced = traced_effects(run, found, variants)
-    orders = (run.meta.get("trace") or {}).get("orders") or []
     return {
         "trace_total": total_table(traced, sampling),
         **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
         "trace_together": together_table(traced, sampling),
-        "trace_curve": curve_table(traced, sampling),
-        "trace_shapley": shapley_table(traced, orders, sampling),
-        "trace_channels": channel_table(traced, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
 

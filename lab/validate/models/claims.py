@@ -31,9 +31,9 @@ from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
 from analysis.methods.tracing.figures import told as told_share
-from analysis.methods.tracing.interplay import interplay
 from analysis.methods.tracing.outcomes import VERDICT
 from analysis.methods.tracing.stored import TraceSection, read_trace
+from analysis.methods.tracing.together import interplay
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words

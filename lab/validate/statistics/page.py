@@ -28,7 +28,7 @@ from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import PROMPTS
-from lab.validate.statistics.shares import ENTRIES, PLACES, STEPS
+from lab.validate.statistics.shares import PLACES
 from lab.validate.statistics.simulation import (
     gap_coverage,
     gap_rejections,
@@ -118,7 +118,7 @@ def page(
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
-        **{"steps": STEPS, "entries": len(ENTRIES), "places": PLACES},
+        places=PLACES,
         **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
     )
 

@@ -11,7 +11,6 @@ from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
     floor_rejections,
-    half_step_coverage,
     interplay_claims,
     largest_coverage,
     selected_coverage,
@@ -109,7 +108,6 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
         "shares": covered,
         "selected": selected,
         "largest": Rates(largest_coverage(simulations=traces, **drawing), SELECTED),
-        "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
         "interplay": claims,
     }

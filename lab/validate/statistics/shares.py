@@ -16,9 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.interplay import interplay
-from analysis.methods.tracing.together import together_table
-from analysis.stats.decision_curve import decision_curve
+from analysis.methods.tracing.together import DEPENDENT, REDUNDANT, interplay, together_table
 from analysis.stats.ratio_sets import told_from_0
 from analysis.stats.shares import beyond_floor, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
@@ -31,12 +29,11 @@ WORLDS = (
     *((WHOLLY, share, "both") for share in (0.1, 0.5, 0.9)),
 )
 SIZES = (24, 48)
-STEPS, ENTRIES = 10, (0, 2, 4, 6, 8)
 PLACES = 7
 ERRORS = (1, 2, 3, 5)  # of the total effect, in its standard errors
 FIXED, OWN = "fixed", "in proportion"
 SHARES_OF_PLACES = {"seven alike": (0.2,) * 7, "one of seven larger": (0.5, *(0.1,) * 6)}
-APART, REDUNDANT, DEPENDENT, OPPOSING = "apart", "redundant", "dependent", "opposing"
+APART, OPPOSING = "apart", "opposing"
 # outcome by how far two places are given the donor's word
 TWO_PLACES = {
     APART: lambda a, b: 6.0 * a + 4.0 * b,
@@ -85,35 +82,6 @@ def share_coverage(
         found = shares(effects, totals, resamples=resamples, seed=number)
         rows.append(covered_row(world, "share", share, found))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def half_step_coverage(
-    *, simulations: int = 400, resamples: int = 499, sizes: tuple[int, ...] = SIZES, seed: int = 0
-) -> pd.DataFrame:
-    """Return how often the interval of the half step covers it, where each prompt is decided at a step of its own."""
-    rows = []
-    for number, (n, chance) in enumerate((n, chance) for n in sizes for chance in (0.25, 0.5)):
-        rng, ends = np.random.default_rng([seed, 850 + number]), []
-        true = _true_half(chance)
-        for one in range(simulations):
-            plain = draw_outcomes((n,), rng)
-            totals = plain["masculine"] - plain["feminine"]
-            when = rng.binomial(STEPS - 1, chance, n)
-            effects = totals[:, None] * (when[:, None] >= np.array(ENTRIES))
-            found = decision_curve(effects, totals, ENTRIES, STEPS, resamples=resamples, seed=one)
-            ends.append((found.half_low, found.half_high))
-        low, high = np.array(ends).T
-        world = f"decided about step {(STEPS - 1) * chance:.2g}, {n} prompts"
-        rows.append(covered_row(world, "half step", true, (low, high)))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _true_half(chance: float) -> float:
-    """Return where the curve of all prompts, interpolated between the entries, falls to ½."""
-    from scipy import stats
-
-    curve = [*stats.binom.sf(np.array(ENTRIES) - 1, STEPS - 1, chance), 0.0]
-    return float(np.interp(0.5, curve[::-1], [*ENTRIES, STEPS][::-1]))
 
 
 def floor_rejections(
@@ -197,7 +165,7 @@ def largest_coverage(
 def two_place_effects(
     kind: str, rng: np.random.Generator, *, n: int = 24, spread: float = 1.5, wholly: bool = False
 ) -> Effects:
-    """Outcomes of a trace of three places of which two decide, with every pair patched.
+    """Outcomes of a trace of three places of which two decide, patched one by one and all at once.
 
     Parameters
     ----------
@@ -218,7 +186,7 @@ def two_place_effects(
         return (values + common + 0.3 * spread * rng.standard_normal(n))[:, None]
 
     chosen = [("site", [number]) for number in range(3)]
-    chosen += [("pair", [0, 1]), ("pair", [0, 2]), ("pair", [1, 2]), ("complete", [0, 1, 2])]
+    chosen.append(("complete", [0, 1, 2]))
     patched = {}
     for name, numbers in chosen:
         where = (name, ", ".join(sites[one] for one in numbers), "key+value", "own", None, None, 0, 5)
@@ -233,7 +201,7 @@ def two_place_effects(
 def interplay_claims(
     *, simulations: int = 100, resamples: int = 199, n: int = 24, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how often any set of places is called redundant, and how often one is said to need another, by world."""
+    """Return how often places are called redundant, and how often they are said to need one another, by world."""
     rows = []
     worlds = [(kind, wholly) for kind in TWO_PLACES for wholly in (False, True)]
     for number, (kind, wholly) in enumerate(worlds):
@@ -242,10 +210,10 @@ def interplay_claims(
             traced = two_place_effects(kind, rng, n=n, wholly=wholly)
             sampling = {"level": 0.95, "resamples": resamples, "seed": one}
             table = together_table([traced], sampling)
-            both = table[table["donor"] == traced.both].to_dict("records")
-            found.append({interplay(row) for row in both})
+            (both,) = table[table["donor"] == traced.both].to_dict("records")
+            found.append(interplay(both))
         world = f"{kind}, {WHOLLY if wholly else DEGREES}"
         for claim in (REDUNDANT, DEPENDENT):
-            p = np.array([0.0 if claim in said else 1.0 for said in found])
+            p = np.array([0.0 if said == claim else 1.0 for said in found])
             rows.append(rejection_row(world, f"called {claim}", True, p))
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probes.config.schema import Config
 from probes.models import estimate
 from probes.models.loading import Source
-from probes.stages.trace import requirements, top_places
+from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, rows
 from probes.stages.trace.variants import images
 
@@ -19,9 +19,6 @@ def estimated(config: Config, source: Source) -> tuple[str, estimate.RunEstimate
         Something cannot be traced (`probes.stages.trace.requirements.trace_plan`).
     """
     assert config.trace is not None
-    requirements.trace_plan(config, source)
-    pilot = requirements.pilot_plan(config, source)
-    config = requirements.with_most_pairs(config, source)
     plan = requirements.trace_plan(config, source)
     setup = estimate.setup(config, source)
     config, pipe = setup.config, setup.pipe
@@ -30,8 +27,7 @@ def estimated(config: Config, source: Source) -> tuple[str, estimate.RunEstimate
     draws = prompts * min(config.trace.seeds, len(config.seeds))
     asked = config.trace.batch
     size = auto_batch(pipe, setup.device.type, config) if asked == "auto" else asked
-    pilots = min(prompts, top_places.PROMPTS) if pilot else 0
-    drawn = draws * images(plan.variants) + (pilots * images(pilot.variants) if pilot else 0)
+    drawn = draws * images(plan.variants)
     at_once = min(size, draws * len(rows(plan.variants)))
     count = setup.processes(drawn, at_once)
     result = estimate.RunEstimate(
@@ -40,7 +36,4 @@ def estimated(config: Config, source: Source) -> tuple[str, estimate.RunEstimate
         disk=estimate.image_bytes(config, pipe, draws * len(plan.variants)),
         processes=f"{setup.described(count)}, {at_once} images at once",
     )
-    number = f"{len(plan.patched)} variants"
-    if pilot:
-        number = f"at most {number}, and a pilot of {pilots} x {len(pilot.patched)}"
-    return f"trace: {draws} triplets and seeds x {number}", result
+    return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants", result

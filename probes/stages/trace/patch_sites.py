@@ -35,9 +35,6 @@ class PatchSites:
         Those of each text encoder, where the tokens of a word are known.
     by_token : frozenset of str
         Sites of the sweep within the denoiser that have a row for each token.
-    channels : tuple of str
-        By which a diffusion transformer with a pooled text is given its text: `POOLED`, then the embeddings of each
-        text encoder whose tokens it reads; else empty.
     denoiser : str
         What it is called.
     masked : bool
@@ -53,7 +50,6 @@ class PatchSites:
     inputs: tuple[str, ...] = ()
     embeddings: tuple[str, ...] = ("text.embeddings",)
     by_token: frozenset[str] = frozenset()
-    channels: tuple[str, ...] = ()
     denoiser: str = "U-Net"
     masked: bool = False
 

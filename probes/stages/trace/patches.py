@@ -9,7 +9,7 @@ from typing import Any
 from hooks import Patch
 from probes.stages.trace.patch_sites import POOLED, of_the_text
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import CHANNEL, Variant
+from probes.stages.trace.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,9 @@ def patches(rows: Sequence[BatchRow]) -> list[Patch]:
     joined: dict[Any, list[tuple[int, int]]] = {}
     for number, row in enumerate(rows):
         if row.variant.donor is not None:
-            donor, own = (unpatched(rows, row, one) for one in (row.variant.donor, row.variant.recipient))
+            donor = unpatched(rows, row, row.variant.donor)
             for key in _keys(row):
                 joined.setdefault(key, []).append((donor, number))
-            if row.variant.part == CHANNEL and POOLED not in row.variant.sites:
-                joined.setdefault((POOLED, ("output",), "own", *(None,) * 4), []).append((own, number))
     return [_patch(key, *zip(*pairs, strict=True)) for key, pairs in joined.items()]
 
 

@@ -14,8 +14,8 @@ from probes.execution.part import Part
 from probes.stages import generate
 from probes.stages.drawing import load_again
 from probes.stages.remote import plan_again
-from probes.stages.trace import requirements, stage, top_places
-from probes.stages.trace.batching import auto_batch, cut
+from probes.stages.trace import requirements, stage
+from probes.stages.trace.batching import auto_batch
 
 
 def resolve_settings(job: Job) -> dict[str, Any]:
@@ -27,19 +27,6 @@ def resolve_settings(job: Job) -> dict[str, Any]:
         "device": loaded.device,
         "threads": settling.threads(loaded),
     }
-
-
-def choose_pairs(job: Job) -> list[list[str]]:
-    """The pairs of the top places of a trace, from a pilot that this worker draws."""
-    config, settings, source = Config.stored(job.config), job.settings, job.source()
-    _, samples = plan_again(job, config, source)
-    pilot = requirements.pilot_plan(config, source)
-    assert pilot is not None, "pairs of top places are asked for where there are some to choose"
-    draws = top_places.piloted(requirements.triplets(config, samples, source))
-    tracing = stage.Tracing(source, config, settings["device"], settings["weights"], settings["threads"])
-    with tracing.opened() as do:
-        pieces = [do(one, lambda images: None) for one in cut(draws, pilot, settings["size"])]
-    return stage.pairs_of(pilot, pieces, config)
 
 
 @contextmanager

@@ -12,8 +12,6 @@ from probes.errors import UserError
 from probes.models import description, loading
 from probes.prompts.plan import Sample
 from probes.prompts.towers import TextTowers
-from probes.stages.trace import top_places
-from probes.stages.trace.patch_sites import PatchSites
 from probes.stages.trace.site_selection import patch_sites
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import TracePlan, TraceWords, plan
@@ -49,35 +47,6 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
         There are no donors, the model is none that can be traced, a site, part or head is not there or cannot be
         written, or a step is beyond the last.
     """
-    words, places, trace = _found(config, source)
-    return plan(words, places, trace)
-
-
-def pilot_plan(config: Config, source: loading.Source) -> TracePlan | None:
-    """Return the images from which the pairs of a run's top places are chosen; None where none are to be chosen.
-
-    Raises
-    ------
-    UserError
-        As of `trace_plan`.
-    """
-    return top_places.pilot(*_found(config, source))
-
-
-def with_most_pairs(config: Config, source: loading.Source) -> Config:
-    """Return a configuration with as many pairs as can be chosen at most, to estimate what they take."""
-    _, places, trace = _found(config, source)
-    return with_pairs(config, top_places.most_pairs(places, trace)) if trace.pairs == "top" else config
-
-
-def with_pairs(config: Config, pairs: Sequence[Sequence[str]]) -> Config:
-    """Return a configuration with the pairs that were chosen."""
-    changed = _trace(config).model_copy(update={"pairs": [list(pair) for pair in pairs]})
-    return config.model_copy(update={"trace": changed})
-
-
-def _found(config: Config, source: loading.Source) -> tuple[TraceWords, PatchSites, Trace]:
-    """Words, places and section of the trace of a run."""
     require_drawn_here(config)
     if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
@@ -94,7 +63,7 @@ def _found(config: Config, source: loading.Source) -> tuple[TraceWords, PatchSit
             " text enters beside the cross-attentions: use hooks.Intervention, or a Stable Diffusion 1 or 2, or a"
             " diffusion transformer"
         )
-    return words, patch_sites(pipe, trace, config.sampler.steps), trace
+    return plan(words, patch_sites(pipe, trace, config.sampler.steps), trace)
 
 
 def check(config: Config, source: loading.Source, samples: Sequence[Sample]) -> None:

@@ -50,12 +50,6 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         chosen = _resolved(pipe, "sites", _UNET_DEFAULT)
     for address in chosen:
         _require_writable(available[address], architecture.denoiser_name)
-    channels = (POOLED, *_token_channels(pipe)) if POOLED in inputs else ()
-    if trace.channels and not channels:
-        raise UserError(
-            "trace.channels: expected a diffusion transformer with a pooled text (Stable Diffusion 3, FLUX.1), got"
-            f" {type(pipe).__name__}, which is given one text: take it out"
-        )
     return PatchSites(
         cross,
         tuple(sorted(chosen, key=lambda address: address != POOLED)),
@@ -66,7 +60,6 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         inputs,
         towers if known else (),
         frozenset(one for one in chosen if not in_text(one) and of_tokens(available[one])),
-        channels,
         architecture.denoiser_name,
         architecture.masked,
     )
@@ -74,13 +67,6 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
 
 def _encoders(pipe: Any) -> list[str]:
     return [name for name, part in TEXT_ENCODERS.items() if text_core(pipe, part) is not None]
-
-
-def _token_channels(pipe: Any) -> list[str]:
-    """Embeddings of the text encoders whose tokens the transformer reads: those before give their pooled text alone."""
-    found = _encoders(pipe)
-    first = architecture_of(pipe).joined_encoders()[0]
-    return [f"{name}.embeddings" for name in found[found.index(first) :]]
 
 
 def _causal_layers(pipe: Any) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
 from probes.stages.drawing import load_again
-from probes.stages.trace import requirements, top_places
+from probes.stages.trace import requirements
 from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
 from probes.stages.trace.draw import TracedImage, draw
@@ -44,8 +44,6 @@ from probes.stages.trace.variants import TracePlan, images
 
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
-PAIRS = "pairs"  # of the record: those of the top places
-CHOSEN = "trace.chosen_pairs"  # the same in the identity of a part
 
 _REMOTE = "probes.stages.trace.remote"  # the module that workers of a cluster call
 _PLAIN = StageCall()
@@ -107,13 +105,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     requirements.require_positions(draws, plan)
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
-    work, as_asked = Tracing(source, config, device, weights, threads, loaded), config
-    if (pilot := requirements.pilot_plan(config, source)) is not None:
-        pairs = _chosen_before(run, fields)
-        if pairs is None:
-            pairs = _choose(run, work, pilot, draws, fields, command)
-        fields[CHOSEN], config = pairs, requirements.with_pairs(config, pairs)
-        plan = requirements.trace_plan(config, source)
+    work = Tracing(source, config, device, weights, threads, loaded)
     counted = counted_in(plan)
     sizes, damaged = batches.used_sizes(run, _asked(config), counted), list[part_files.DamagedPartError]()
     cut_anew = partial(_plan, run, config, fields, draws, plan, counted, damaged)
@@ -125,7 +117,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     count = loop.useful_workers(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
-    noted = {RECORD: {**_record(plan, draws, as_asked, count, fields), "seconds": spent}}
+    noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
     run.write_meta(**noted, **{USED: sizes, KINDS: kinds.with_kinds(run, ("traced",), every)})
     loop.note_damaged(run, damaged)
     with command.helpers() as team:
@@ -148,55 +140,6 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
-
-
-def _chosen_before(run: Run, fields: Mapping[str, Any]) -> list[list[str]] | None:
-    """The pairs that this trace was begun with, as its record says; None where it has not begun."""
-    record = run.meta.get(RECORD) or {}
-    begun = record.get("fields") or {}
-    same = begun and all(fields.get(name) == value for name, value in begun.items())
-    return record.get(PAIRS) if same else None
-
-
-def _choose(
-    run: Run,
-    work: Tracing,
-    pilot: TracePlan,
-    draws: Sequence[TripletDraw],
-    fields: Mapping[str, Any],
-    command: StageCall,
-) -> list[list[str]]:
-    """The pairs of the top places, from a pilot that this process and its helpers draw, or a worker of a cluster."""
-    config, counted, found = work.config, counted_in(pilot), list[list[list[str]]]()
-    sizes = batches.used_sizes(run, _asked(config), counted)
-    with command.helpers() as team:
-
-        def choose() -> None:
-            if command.cluster:
-                told = {"weights": work.weights, "threads": work.threads, "fields": fields, "size": sizes[-1]}
-                job = Job.of(run, config, work.source, device=run.config.generate.device, **told)
-                found.append(command.cluster.ask(f"{_REMOTE}:choose_pairs", job))
-                return
-            pieces = cut(top_places.piloted(draws), pilot, sizes[-1])
-            total = sum(one.images for one in pieces)
-            count = estimate.processes(config, work.loaded.pipe, work.device, work.threads, total, sizes[-1])
-            with (
-                loop.bar_of("trace: pilot", total, total, progress=command.progress) as bar,
-                closing(team.results(work, pieces, min(count, len(pieces)), bar.update)) as results,
-            ):
-                made = dict(results)
-            found.append(pairs_of(pilot, [made[index] for index in sorted(made)], config))
-
-        while not batches.fits_on_device(choose):
-            team.dismiss(at_once=True)
-            sizes = batches.halve(run, config, sizes, (), sizes[-1], counted)
-    return found[0]
-
-
-def pairs_of(pilot: TracePlan, pieces: Sequence[Piece], config: Config) -> list[list[str]]:
-    """Return the pairs of the top places from what the batches of a pilot gave (`probes.stages.trace.top_places`)."""
-    drawn = [row for piece in pieces for row in piece["traced"].rows]
-    return [[*pair] for pair in top_places.pairs_of(drawn, pilot, config.reference)]
 
 
 def _batch_of_worker(
@@ -296,9 +239,7 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
     )
 
 
-def _record(
-    plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count: int, fields: Mapping[str, Any]
-) -> dict[str, Any]:
+def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count: int) -> dict[str, Any]:
     """Return what ``run.json`` keeps of a trace."""
     left_out = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in plan.variants}
     assert config.trace is not None
@@ -308,8 +249,6 @@ def _record(
         "fields": traced_fields(config.resolved()),
         "indicators": list(plan.indicators),
         "variants": [one.row() for one in plan.variants],
-        "orders": [[plan.places.ways[index] for index in order] for order in plan.permutations],
-        **({PAIRS: fields[CHOSEN]} if CHOSEN in fields else {}),
         "draws": len(draws),
         "images": images(plan.variants),
         "not_drawn": {name: number for name, number in left_out.items() if number},

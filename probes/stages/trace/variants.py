@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from probes.config.trace_options import Trace
-from probes.config.types import EXACT
 from probes.errors import UserError
-from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
+from probes.stages.trace.patch_sites import PatchSites, in_text, is_attention
 
-KINDS = (
-    "none",
-    "site",
-    "window",
-    "head",
-    "position",
-    "complete",
-    "curve",
-    "subset",
-    "channels",
-    "pair",
-    "cut",
-)
+KINDS = ("none", "site", "window", "head", "position", "complete", "cut")
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
 # and what stands before it cannot know of it (causal mask). A model has those cuts that it has the sites of.
 CUTS = {"embeddings": 1.0, "inputs": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
 KEYS_AND_VALUES = "key+value"
-CHANNEL = "channel"
 _BEFORE = "start+before"
 
 
@@ -67,8 +51,7 @@ class Variant:
         Whether the donor is a control, a word of the recipient's own meaning.
     sites : tuple of str
     part : str
-        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites; "channel"
-        of what a transformer is given of the text, the pooled text the recipient's own unless it is among `sites`.
+        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites.
     source : {"own", "local"}
     positions : str or None
         Groups of token positions joined by ``+``, see `hooks.position_groups`, or "rest", all but the word; None: all.
@@ -100,7 +83,7 @@ class Variant:
     @property
     def in_text(self) -> bool:
         """Whether it is written before the denoiser runs."""
-        return self.part in ("text", CHANNEL)
+        return self.part == "text"
 
     @property
     def begins(self) -> int:
@@ -120,8 +103,6 @@ class TracePlan:
     Attributes
     ----------
     variants : tuple of Variant
-    permutations : tuple of tuple of int
-        Orders of the ways of the text (`PatchSites.ways`) that Shapley values are sampled over.
     indicators : tuple of str
         That take part.
     places : PatchSites
@@ -129,7 +110,6 @@ class TracePlan:
     """
 
     variants: tuple[Variant, ...]
-    permutations: tuple[tuple[int, ...], ...]
     indicators: tuple[str, ...]
     places: PatchSites
 
@@ -144,7 +124,7 @@ class TracePlan:
         return tuple(one for one in self.variants if one.kind != "none")
 
 
-def plan(words: TraceWords, places: PatchSites, trace: Trace, seed: int = 0) -> TracePlan:
+def plan(words: TraceWords, places: PatchSites, trace: Trace) -> TracePlan:
     """Return the images that a trace draws of one triplet and seed.
 
     Parameters
@@ -155,28 +135,23 @@ def plan(words: TraceWords, places: PatchSites, trace: Trace, seed: int = 0) -> 
         Of the model.
     trace
         The section of the configuration.
-    seed
-        Of the permutations that are sampled for Shapley values.
 
     Returns
     -------
-    Plan
+    TracePlan
         First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the
         floor, necessity (a donor with activations of the reference), cuts.
 
     Raises
     ------
     UserError
-        A step is beyond the last one, or there are too many cross-attentions for every subset.
+        A step is beyond the last one.
     """
     _check_steps(places, trace)
     reference, controls = words.reference, words.controls if trace.floor else ()
-    orders = _orders(places, trace, seed)
     patched: list[Variant] = []
     for donor in words.donors:
         patched += _sweep(places, trace, reference, donor)
-        patched += _subsets(places, trace, reference, donor, orders)
-        patched += _channels(places, reference, donor) if trace.channels else ()
     for control in controls:
         patched += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
     for donor in words.donors if trace.necessity else ():
@@ -185,7 +160,7 @@ def plan(words: TraceWords, places: PatchSites, trace: Trace, seed: int = 0) -> 
         patched += _cuts(places, reference, donor)
     drawn = (reference, *words.donors, *controls)
     unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return TracePlan((*unpatched, *_unique(patched)), orders, drawn, places)
+    return TracePlan((*unpatched, *_unique(patched)), drawn, places)
 
 
 def images(variants: Iterable[Variant]) -> int:
@@ -199,17 +174,13 @@ def _unique(variants: Iterable[Variant]) -> Iterator[Variant]:
 
 
 def _check_steps(places: PatchSites, trace: Trace) -> None:
-    curve = trace.curve if isinstance(trace.curve, list) else []
     windows = trace.windows if isinstance(trace.windows, list) else []
-    for name, last in (
-        ("curve", max(curve, default=0)),
-        ("windows", max((stop - 1 for _, stop in windows), default=0)),
-    ):
-        if last >= places.calls:
-            raise UserError(
-                f"trace.{name}: expected steps below {places.calls}, the calls of the {places.denoiser}, got {last}:"
-                " lower it"
-            )
+    last = max((stop - 1 for _, stop in windows), default=0)
+    if last >= places.calls:
+        raise UserError(
+            f"trace.windows: expected steps below {places.calls}, the calls of the {places.denoiser}, got {last}:"
+            " lower it"
+        )
 
 
 def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
@@ -220,14 +191,7 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
     at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
     for one in at:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
-    for first, second in _pairs(at, trace):
-        sites = (*first.sites, *second.sites)
-        yield replace(first, name=f"pair:{'+'.join(sites)}:{pair}", kind="pair", sites=sites)
     yield replace(whole, name=f"complete:{pair}", kind="complete")
-    # a transformer's keys and values of later steps know of the donor's image: it is given the text itself
-    text = replace(base, sites=places.inputs) if places.inputs else whole
-    for step in _curve(places, trace):
-        yield replace(text, name=f"curve:{step}:{pair}", kind="curve", first_step=step)
     for first, stop in _windows(places, trace):
         for one in at:
             if not one.in_text:
@@ -248,45 +212,6 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
                 yield replace(one, name=name, kind="position", positions=group)
 
 
-def _pairs(at: Sequence[Variant], trace: Trace) -> Iterator[tuple[Variant, Variant]]:
-    """Yield the pairs of patched places that are patched together, in the order of the sweep.
-
-    Those of the top places are none before they are chosen (`probes.stages.trace.top_places`).
-    """
-    places = {one.sites[0]: number for number, one in enumerate(at)}
-    if trace.pairs == "top":
-        return
-    if trace.pairs == "all":
-        if len(at) > EXACT:
-            raise UserError(
-                f"trace.pairs: expected at most {EXACT} sites for every pair, got {len(at)}: list the pairs"
-            )
-        chosen = list(combinations(places, 2))
-    else:
-        chosen = [tuple(sorted(pair, key=lambda name: places.get(name, -1))) for pair in trace.pairs]
-    for pair in dict.fromkeys(chosen):
-        if missing := [name for name in pair if name not in places]:
-            raise UserError(
-                f"trace.pairs: expected addresses of trace.sites such as {next(iter(places))}, got {missing[0]!r:.60}:"
-                " name one of them"
-            )
-        first, second = _as_ways([at[places[name]] for name in pair])
-        if (first.part, first.source) != (second.part, second.source):
-            raise UserError(
-                f"trace.pairs: expected two sites of one part, got {pair[0]} ({first.part}) and {pair[1]}"
-                f" ({second.part}): pair others"
-            )
-        yield first, second
-
-
-def _as_ways(pair: Sequence[Variant]) -> list[Variant]:
-    """Two places, the pooled text beside an attention as a way of the text as that is."""
-    attentions = [one for one in pair if is_attention(one.sites[0]) and one.part == KEYS_AND_VALUES]
-    return [
-        replace(one, part=KEYS_AND_VALUES) if one.sites == (POOLED,) and attentions else one for one in pair
-    ]
-
-
 def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     """Part and source at a site: those of the configuration at an attention."""
     if in_text(site):
@@ -298,78 +223,14 @@ def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     return {"part": trace.part, "source": "own" if both else trace.source}
 
 
-def _curve(places: PatchSites, trace: Trace) -> list[int]:
-    """Steps from which on the donor's text enters, the first of them 0 where a number of points is asked for."""
-    if isinstance(trace.curve, list):
-        return sorted(trace.curve)
-    return [first for first, _ in _equal(places.calls, trace.curve)]
-
-
 def _windows(places: PatchSites, trace: Trace) -> list[tuple[int, int]]:
+    """The windows that are listed, or as equal ones as whole steps allow, at most one a step."""
     if isinstance(trace.windows, list):
         return [(first, stop) for first, stop in trace.windows]
-    return _equal(places.calls, trace.windows)
-
-
-def _equal(calls: int, number: int) -> list[tuple[int, int]]:
-    """As equal windows as whole steps allow, at most one a step."""
-    if number == 0:
-        return []
-    number = min(number, calls)
-    return list(pairwise(round(calls * place / number) for place in range(number + 1)))
-
-
-def _orders(places: PatchSites, trace: Trace, seed: int) -> tuple[tuple[int, ...], ...]:
-    """Orders in which the ways of the text are given the donor's, each also backwards (antithetic sampling)."""
-    if trace.shapley is False or trace.shapley == "exact":
-        return ()
-    generator, orders = np.random.default_rng(seed), list[tuple[int, ...]]()
-    while len(orders) < trace.shapley:
-        order = tuple(map(int, generator.permutation(len(places.ways))))
-        orders += [order, order[::-1]]
-    return tuple(orders[: trace.shapley])
-
-
-def _subsets(
-    places: PatchSites, trace: Trace, recipient: str, donor: str, orders: Sequence[tuple[int, ...]]
-) -> Iterator[Variant]:
-    """Sets of ways with the donor's text, but the empty one, which is the recipient itself."""
-    number = len(places.ways)
-    if trace.shapley == "exact":
-        if number > EXACT:
-            raise UserError(
-                f"trace.shapley: expected at most {EXACT} attentions for every subset, got {number}:"
-                " give a number of permutations"
-            )
-        chosen = [some for size in range(1, number + 1) for some in combinations(range(number), size)]
-    else:
-        prefixes = [tuple(sorted(order[:size])) for order in orders for size in range(1, number + 1)]
-        chosen = list(dict.fromkeys(prefixes))
-    for some in chosen:
-        yield Variant(
-            f"subset:{'+'.join(map(str, some))}:{donor}>{recipient}",
-            "subset",
-            recipient,
-            donor,
-            sites=tuple(places.ways[index] for index in some),
-            part=KEYS_AND_VALUES,
-            stop_step=places.calls,
-        )
-
-
-def _channels(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
-    """Yield sets of what the transformer is given of the text, but the empty one, which is the recipient itself."""
-    numbers = range(len(places.channels))
-    for some in (some for size in numbers for some in combinations(numbers, size + 1)):
-        yield Variant(
-            f"channels:{'+'.join(map(str, some))}:{donor}>{recipient}",
-            "channels",
-            recipient,
-            donor,
-            sites=tuple(places.channels[index] for index in some),
-            part=CHANNEL,
-            stop_step=places.calls,
-        )
+    number = min(trace.windows, places.calls)
+    return (
+        list(pairwise(round(places.calls * place / number) for place in range(number + 1))) if number else []
+    )
 
 
 def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:

@@ -110,21 +110,21 @@ def test_bounds_and_sizes(data, expected):
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
+        ({"trace": {"windows": "x"}}, "trace.windows: expected a number from 0 to 1000 or a list of windows"),
+        ({"trace": {"positions": ["word", "word"]}}, "trace.positions[1]: 'word' stands twice: keep one"),
         (
-            {"trace": {"curve": [1, "x"]}},
-            "trace.curve[1]: expected an integer, got 'x': write a whole number",
+            {"trace": {"curve": 5}},
+            "trace.curve: expected no such key, which 0.3 removed, got 5: `trace.windows`",
         ),
-        ({"trace": {"curve": [2, 2]}}, "trace.curve[1]: 2 stands twice: keep one"),
         (
-            {"trace": {"curve": "x"}},
-            "trace.curve: expected a number of points from 0 to 1000 or a list of steps",
+            {"trace": {"pairs": "top"}},
+            "trace.pairs: expected no such key, which 0.3 removed, got 'top': the report",
         ),
         (
             {"trace": {"windows": [[0, 10], [3]]}},
             "trace.windows[1]: expected the first step and the one after",
         ),
         ({"trace": {"windows": [[10, 0]]}}, "trace.windows[0]: expected the first step and the one after"),
-        ({"trace": {"shapley": 1001}}, "trace.shapley: expected false, `exact` or a number of permutations"),
         ({"capture": {"sites": [1]}}, "capture.sites[0]: expected a text, got 1: quote it"),
         (
             {"cluster": {"gpus_per_worker": 1.5}},

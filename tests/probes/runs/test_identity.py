@@ -38,7 +38,7 @@ CHANGES = {
     "seeds": ({"seeds": [1]}, REFUSED),
     "cluster": ({"cluster": {"address": "none", "workers": 3, "mixed_devices": True}}, SAME),
     "observe": ({"observe": {"batch": 2, "objects": False}}, SAME),
-    "trace": ({"trace": {"curve": 2}}, SAME),
+    "trace": ({"trace": {"windows": 2}}, SAME),
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
     "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
     "dalleval": ({"dalleval": {"tone": "ciede2000", "readers": ["clip"]}}, SAME),

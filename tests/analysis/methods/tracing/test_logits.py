@@ -147,7 +147,7 @@ def written(folder, model, networks, **measure):
         "generate": {"workers": 1, "device": "cpu"},
         "observe": {"objects": False, "features": [], "feature_weights": {"clip": str(networks[0])}},
         "measure": {"bootstrap": 20, "permutations": 20, **measure},
-        "trace": {"sites": ["unet.mid.*.cross"], "curve": 0, "cuts": False, "necessity": False},
+        "trace": {"sites": ["unet.mid.*.cross"], "cuts": False, "necessity": False},
     }
     file = folder / "triplets.yaml"
     file.write_text(yaml.safe_dump(fields, sort_keys=False))

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from analysis.methods.tracing import latex
-from analysis.methods.tracing.figures import draw_curve, draw_shares, draw_windows
+from analysis.methods.tracing.cuts import UNTESTED
+from analysis.methods.tracing.figures import draw_shares, draw_windows
 from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section
-from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
@@ -43,7 +43,7 @@ def page(run, traced, figures):
 
 def test_every_figure_of_a_whole_trace_is_drawn(run):
     traced = read_trace(run)
-    names = ("shares", "windows", "curve", "heads", "shapley", "strip")
+    names = ("shares", "windows", "heads", "strip")
     assert list(draw(traced, run.config)) == [f"trace-{name}" for name in names]
     assert len(traced.strip) == 4 and traced.columns[2] == "largest share: mid · attn 0 · cross"
     for row in traced.strip:  # at the deciding place the patched image is the donor's
@@ -73,7 +73,7 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
 
 def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp_path):
     path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
-    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(curve=0, cuts=False)))
+    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(cuts=False)))
     configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
     with Team() as team:
         measure_trace(found, Sharing(found, team, 1))
@@ -118,7 +118,7 @@ def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
 
 def test_cuts_of_no_total_effect_test_nothing_but_a_patch_into_itself(tmp_path):
     path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
-    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(curve=0)))
+    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace()))
     configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
     with Team() as team:
         measure_trace(found, Sharing(found, team, 1))
@@ -144,5 +144,5 @@ def test_a_run_without_a_trace_has_no_section(tmp_path):
 
 def test_figures_of_nothing_are_none():
     empty = pd.DataFrame(columns=["donor", "sufficiency", "necessity"])
-    assert draw_windows(empty) is None and draw_curve(empty, pd.Series(dtype=float), 0.95) is None
+    assert draw_windows(empty) is None
     assert CROSS[1] == "unet.mid.attn.0.cross"

@@ -1,21 +1,19 @@
 """Tables of a trace whose truth is known: one place, one head, one step of each prompt decide its image."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.outcomes import VERDICT
 from analysis.methods.tracing.shares import share_table
-from analysis.methods.tracing.tables import measure_trace, trace_variants, traced_effects
+from analysis.methods.tracing.tables import measure_trace
 from analysis.tables.registry import TABLES
 from analysis.tables.sharing import Sharing
 from probes.errors import UserError
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CHANNELS, CROSS, NEEDED, STEPS, Truth, add_trace, deciding_step
+from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
 
 BOTH = "masculine-feminine"
 PROMPTS, SEEDS = 18, 1
@@ -59,54 +57,20 @@ def test_only_the_deciding_place_has_a_share(run):
     assert set(of(run, "trace_shares")["floor_donor"]) == {"individual"}
 
 
-def test_windows_the_curve_and_heads_are_shares_by_hand(run, decided):
+def test_windows_and_heads_are_shares_by_hand(run, decided):
     total, step = decided
     windows = of(run, "trace_windows").set_index("site").loc[CROSS[1]]
     for _, row in windows.iterrows():
         inside = (row["first_step"] <= step) & (step < row["stop_step"])
         assert row["sufficiency"] == pytest.approx(total[inside].sum() / total.sum(), abs=1e-12)
     assert windows["sufficiency"].sum() == pytest.approx(1)
-    curve = of(run, "trace_curve")
-    assert curve["first_step"].tolist() == [0, 2, 4, 6] and curve["next_step"].tolist() == [2, 4, 6, 8]
-    expected = [total[step >= first].sum() / total.sum() for first in curve["first_step"]]
-    np.testing.assert_allclose(curve["sufficiency"], expected, atol=1e-12)
-    np.testing.assert_allclose(curve["decrement"], -np.diff([*expected, 0]), atol=1e-12)
-    half = of(run, "trace_total")["half_step"][0]
-    fine = np.linspace(0, STEPS, 80_001)
-    assert half == pytest.approx(
-        fine[np.argmax(np.interp(fine, [0, 2, 4, 6, 8], [*expected, 0]) <= 0.5)], abs=1e-3
-    )
     assert of(run, "trace_heads")["sufficiency"].tolist() == [0, 1]
 
 
-def test_shapley_values_go_to_the_deciding_place_and_all_cuts_come_out(run):
-    for donor in (BOTH, "masculine", "feminine"):
-        shapley = of(run, "trace_shapley", donor=donor)
-        assert shapley["site"].tolist() == list(CROSS)
-        np.testing.assert_allclose(shapley["shapley"].astype(float), [0, 1, 0], atol=1e-12)
-        assert shapley["sampling_error"].tolist() == [0, 0, 0]
+def test_all_cuts_come_out(run):
     cuts = run.table("trace_cuts")
     assert set(cuts["cut"]) == {"embeddings", "complete", "before", "self"}
     assert cuts["holds"].all() and (cuts["deviation"] == 0).all()
-
-
-def test_channels_share_what_both_of_them_are_needed_for(run, decided):
-    """By hand: with the donor's image where both of two channels are the donor's, each has half, and the pair all."""
-    first, second = (CHANNELS.index(one) for one in NEEDED)
-    for donor in (BOTH, "masculine", "feminine"):
-        found = of(run, "trace_channels", donor=donor).set_index(["kind", "site"])
-        shares = found.loc["channel", "share"]
-        assert shares.index.tolist() == list(CHANNELS)
-        expected = [0.5 if place in (first, second) else 0 for place in range(3)]
-        np.testing.assert_allclose(shares.astype(float), expected, atol=1e-12)
-        pairs = found.loc["pair", "share"]
-        assert pairs.index.tolist() == [", ".join(pair) for pair in combinations(CHANNELS, 2)]
-        np.testing.assert_allclose(pairs.astype(float), [0, 1, 0], atol=1e-12)
-        assert set(found["n_prompts"]) == {PROMPTS}
-        total = of(run, "trace_total", donor=donor)["total"].iloc[0]
-        np.testing.assert_allclose(
-            found["effect"].astype(float), total * found["share"].astype(float), atol=1e-9
-        )
 
 
 def test_the_words_effects_add_up_to_that_of_both(run, decided):
@@ -127,17 +91,6 @@ def test_the_tables_are_those_of_the_registry(run):
     assert set(run.tables()) == {name for name, table in TABLES.items() if table.needs == "trace"}
     for name in run.tables():  # `write` holds columns against it
         assert run.table(name)["version"].str.contains("/").all()
-
-
-def test_sampled_orders_are_read_from_the_record(run):
-    from analysis.methods.tracing.steps import shapley_table
-
-    effects = traced_effects(run, run.table("trace_outcomes"), trace_variants(run))
-    orders = [list(CROSS), list(CROSS[::-1])]
-    found = shapley_table(effects, orders, {"level": 0.95, "resamples": 50, "seed": 0})
-    assert set(found["n_orders"]) == {2} and found["sampling_error"].isna().all()
-    mid = found[(found["site"] == CROSS[1]) & (found["donor"] == BOTH)]
-    assert mid["shapley"].iloc[0] == pytest.approx(1)
 
 
 def test_outcomes_that_a_model_does_not_have_are_refused(run):

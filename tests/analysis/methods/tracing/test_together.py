@@ -6,13 +6,12 @@ import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.interplay import interplay
 from analysis.methods.tracing.section import section
 from analysis.methods.tracing.sentences import why_outside
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.methods.tracing.spans import span
 from analysis.methods.tracing.stored import TraceSection
-from analysis.methods.tracing.together import NOT_ALL, together_table
+from analysis.methods.tracing.together import NOT_ALL, interplay, together_table
 from probes.config.schema import Config
 
 SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
@@ -30,7 +29,6 @@ WORLDS = {
     "opposing": lambda a, b: 21.2 * a - 22.0 * b,
     "redundant": lambda a, b: 10.0 * np.maximum(np.maximum(0.9 * a, 0.8 * b), a * b),
     "dependent": lambda a, b: 10.0 * a * b,
-    "partly": lambda a, b: 10.0 * (0.4 * a + 0.4 * b * (0.1 + 0.9 * a) + 0.2 * a * b),
     "apart": lambda a, b: 6.0 * a + 4.0 * b,
 }
 
@@ -39,7 +37,7 @@ def place(kind, *sites):
     return (kind, ", ".join(sites), "key+value", "own", None, None, 0, 5)
 
 
-def effects(world, n=24, spread=1.5, pairs=True, seed=0):
+def effects(world, n=24, spread=1.5, seed=0):
     """Outcomes of images whose places are given words; the reference is as the feminine one."""
     rng, of = np.random.default_rng(seed), WORLDS[world]
     strength, noise = 1 + 0.15 * rng.normal(size=(2, n)), spread * rng.normal(size=n)
@@ -53,10 +51,6 @@ def effects(world, n=24, spread=1.5, pairs=True, seed=0):
     patched = {}
     chosen = [(place("site", site), [number]) for number, site in enumerate(SITES)]
     chosen.append((place("complete", *SITES), [0, 1, 2]))
-    if pairs:
-        chosen += [
-            (place("pair", SITES[one], SITES[two]), [one, two]) for one, two in ((0, 1), (0, 2), (1, 2))
-        ]
     for where, numbers in chosen:
         for word in ("masculine", "feminine"):
             for recipient, donor in (("neutral", word), (word, "neutral")):
@@ -68,7 +62,7 @@ def effects(world, n=24, spread=1.5, pairs=True, seed=0):
 def tables(traced):
     return {
         "trace_total": total_table([traced], SAMPLING),
-        "trace_shares": share_table([traced], ("site", "pair", "complete"), SAMPLING),
+        "trace_shares": share_table([traced], ("site", "complete"), SAMPLING),
         "trace_together": together_table([traced], SAMPLING),
     }
 
@@ -104,7 +98,7 @@ def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
 
 def test_redundant_places_are_enough_alone_and_needed_together():
     made = tables(effects("redundant"))
-    sites, together = both(made, "trace_shares").set_index("site"), both(made, "trace_together")
+    sites = both(made, "trace_shares").set_index("site")
     first, second = (sites.loc[site] for site in SITES[:2])
     assert first["sufficiency"] == pytest.approx(0.9, abs=0.1) and first["necessity"] == pytest.approx(
         0.2, abs=0.1
@@ -112,90 +106,60 @@ def test_redundant_places_are_enough_alone_and_needed_together():
     assert second["sufficiency"] == pytest.approx(0.8, abs=0.1) and second["necessity"] == pytest.approx(
         0.1, abs=0.1
     )
-    every, pair, *others = together.to_dict("records")
-    assert every["kind"] == "sum" and every["sufficiency_sum"] == pytest.approx(1.7, abs=0.15)
+    (every,) = both(made, "trace_together").to_dict("records")
+    assert every["site"] == ", ".join(SITES) and every["sufficiency_sum"] == pytest.approx(1.7, abs=0.15)
     assert every["necessity_sum"] == pytest.approx(0.3, abs=0.15)
     assert every["sufficiency_interaction"] == pytest.approx(1 - every["sufficiency_sum"], abs=0.05)
-    assert pair["site"] == ", ".join(SITES[:2]) and interplay(pair) == "redundant" == interplay(every)
-    assert pair["necessity_interaction_low"] > 0.5 and pair["sufficiency_interaction_high"] < -0.5
-    assert all(interplay(row) == "" for row in others)
+    assert every["necessity_interaction"] == pytest.approx(1 - every["necessity_sum"], abs=0.05)
+    assert interplay(every) == "redundant"
+    assert every["necessity_interaction_low"] > 0.3 and every["sufficiency_interaction_high"] < -0.3
     texts = said(made)
     assert any(
         text.startswith("The largest share is that of down 0") and "; it is needed for 0." in text
         for text in texts
     )
     assert any("places are redundant, one can stand for another" in text for text in texts)
-    assert (
-        "down 0 · attn 0 · cross and mid · attn 0 · cross are redundant: either can stand for the other"
-        in str(texts)
-    )
 
 
 def test_places_that_need_each_other_and_places_apart():
     made = tables(effects("dependent"))
-    assert interplay(both(made, "trace_together").iloc[1]) == "dependent"
-    alone = both(made, "trace_shares").query("kind == 'site'")["sufficiency"].map("{:.2f}".format)
-    only = "mid · attn 0 · cross act only together: alone they are enough for " + alone[0].replace("-", "−")
-    assert only in str(said(made)) and "need each other" not in str(said(made))
-    partly = tables(effects("partly"))  # the first does 0.4 alone: more than next to nothing
-    assert "mid · attn 0 · cross need each other (both at once less" in str(said(partly))
+    assert interplay(both(made, "trace_together").iloc[0]) == "dependent"
+    assert "places need one another, so that one alone shows too little" in str(said(made))
     made = tables(effects("apart"))
-    rows = both(made, "trace_together")
-    assert [interplay(row) for row in rows.to_dict("records")] == [""] * 4
-    assert rows["sufficiency_sum"][0] == pytest.approx(1, abs=0.15)
+    (row,) = both(made, "trace_together").to_dict("records")
+    assert interplay(row) == "" and row["sufficiency_sum"] == pytest.approx(1, abs=0.15)
     texts = str(said(made))
-    assert "redundant" not in texts and "need each other" not in texts and "oppose" not in texts
+    assert "redundant" not in texts and "need one another" not in texts and "oppose" not in texts
 
 
 def test_places_in_series():
     """The second shows what the first wrote: a patch of either is enough, and both are needed."""
     traced = effects("apart")
-    where = [place("site", SITES[0]), place("site", SITES[1]), place("pair", *SITES[:2])]
     chained = {
-        (one, recipient, donor): traced.plain[donor]
-        for one in where
-        for recipient, donor in [(key[1], key[2]) for key in traced.patched if key[0] == one]
+        key: traced.plain[key[2] if key[0] != place("site", SITES[2]) else key[1]] for key in traced.patched
     }
-    series = Effects(**{**traced.__dict__, "patched": {**traced.patched, **chained}})
-    made = tables(series)
-    row = both(made, "trace_together").query("kind == 'pair'").iloc[0]
+    made = tables(Effects(**{**traced.__dict__, "patched": chained}))
+    row = both(made, "trace_together").iloc[0]
     assert row["sufficiency_interaction"] == pytest.approx(-1) == row["necessity_interaction"]
     assert interplay(row) == "series"
-    assert "mid · attn 0 · cross act in series: either is enough and either is needed" in str(said(made))
+    assert "places act in series, one passes on what another wrote" in str(said(made))
 
 
-def test_what_is_said_of_single_places_is_the_same_without_pairs():
-    """Pairs are a family of their own: intervals of all places are as wide as without them."""
-    traced = effects("apart")
-    single = {key: value for key, value in traced.patched.items() if key[0][0] != "pair"}
-    without = Effects(**{**traced.__dict__, "patched": single})
-    tables = [share_table([one], ("site", "pair", "complete"), SAMPLING) for one in (traced, without)]
-    apart = tables[0].query("kind != 'pair'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(apart, tables[1])
-    assert (tables[0]["kind"] == "pair").sum() == 9 and len(apart) == 12
-
-
-def test_pairs_that_are_not_told_are_counted():
-    texts = str(said(tables(effects("apart"))))
-    assert (
-        "None of the 3 pairs of places that were patched together differs from the sum of its places" in texts
-    )
-
-
-def test_without_pairs_the_report_says_how_to_patch_them_and_sums_need_all_places():
-    made = tables(effects("redundant", pairs=False))
-    assert "Pairs of places, patched together (`trace.pairs`), show which." in str(said(made))
-    traced = effects("redundant", pairs=False)
+def test_what_is_not_told_of_all_at_once_is_not_said_and_sums_need_all_places():
+    traced = effects("redundant")
     partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
     table = together_table([Effects(**{**traced.__dict__, "patched": partly})], SAMPLING)
     row = table.iloc[0]
     assert row["n_places"] == 2 and row["sufficiency_reason"] == NOT_ALL
     assert np.isnan(row["sufficiency_interaction"]) and np.isfinite(row["sufficiency_sum"])
+    assert interplay(row) == ""
+    one = {key: value for key, value in traced.patched.items() if key[0] == place("site", SITES[0])}
+    assert together_table([Effects(**{**traced.__dict__, "patched": one})], SAMPLING).empty
 
 
 def test_sums_are_of_the_ways_of_the_text_and_not_of_what_lies_before_them():
     """A text encoder holds all that its states pass on: with theirs it would count twice."""
-    traced = effects("redundant", pairs=False)
+    traced = effects("redundant")
     before = ("site", "text_2.embeddings", "text", "own", None, None, 0, 5)
     more = {
         (before, recipient, donor): values

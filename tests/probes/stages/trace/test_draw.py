@@ -53,6 +53,15 @@ def variants(pipe, calls=3, **trace):
     return plan(TraceWords("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
 
 
+def from_steps(pipe, steps, calls=3):
+    """All attentions to the text are given the donor's from each of some steps on."""
+    sites, text = cross(pipe), {"part": "key+value", "stop_step": calls}
+    return [
+        Variant(f"from {step}", "window", "neutral", "feminine", sites=sites, first_step=step, **text)
+        for step in steps
+    ]
+
+
 def by_name(drawn):
     return {one.variant.name: one for one in drawn}
 
@@ -105,7 +114,14 @@ def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
             positions="word+end",
         ),
         "all": Variant(
-            "all", "curve", "neutral", "masculine", sites=whole, part="key+value", first_step=2, stop_step=3
+            "all",
+            "complete",
+            "neutral",
+            "masculine",
+            sites=whole,
+            part="key+value",
+            first_step=2,
+            stop_step=3,
         ),
     }
     found = by_name(draw(pipe, [triplet], list(cases.values()), **CALL))
@@ -152,10 +168,9 @@ def test_cuts_come_out(pipe, triplet):
         for name in (f"cut:before:{donor}>neutral", "cut:self:neutral>neutral"):
             np.testing.assert_allclose(found[name].image, nothing, rtol=0, atol=1e-6)
             assert found[name].largest_change <= 1e-6 and found[name].writes
-        # the same image under three names, drawn once
-        for name in (f"complete:{donor}>neutral", f"curve:0:{donor}>neutral"):
-            assert found[name].image is not None
-            assert np.array_equal(found[name].image, found[f"cut:complete:{donor}>neutral"].image)
+        # the same image under two names, drawn once
+        whole = found[f"complete:{donor}>neutral"].image
+        assert whole is not None and np.array_equal(whole, found[f"cut:complete:{donor}>neutral"].image)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +189,7 @@ def test_rows_that_begin_later_are_what_they_would_have_been(name, pipes, triple
     monkeypatch.setattr(
         pipe.unet, "forward", lambda sample, *a, **k: sizes.append(len(sample) // 2) or real(sample, *a, **k)
     )
-    later = [one for one in variants(pipe, calls, curve=[1, 2, 3]) if one.kind == "curve"]
-    chosen = [one for one in later if one.donor == "feminine"]
+    chosen = from_steps(pipe, [1, 2, 3], calls)
     drawn = [draw(pipe, [triplet], chosen, **CALL | {"steps": 4}, shared=shared) for shared in (True, False)]
     assert sizes == [2, 3, 4, *[5] * (calls - 3), *[5] * calls]
     for one, other in zip(*drawn, strict=True):
@@ -193,18 +207,17 @@ def test_no_rows_begin_later_where_the_scheduler_draws_noise(pipe, triplet):
         scheduler = getattr(diffusers, kind).from_config(pipe.scheduler.config, **more)
         assert not lazy_rows.possible(scheduler)
     noisy = tiny_pipeline("sd1", scheduler=diffusers.EulerAncestralDiscreteScheduler)
-    chosen = [one for one in variants(noisy, curve=[0, 1]) if one.kind == "curve"]
-    chosen.append(Variant("none:feminine", "none", "feminine"))
+    chosen = [*from_steps(noisy, [0, 1]), Variant("none:feminine", "none", "feminine")]
     found = by_name(draw(noisy, [triplet], chosen, **CALL))
     whole = found["none:feminine"].image
-    np.testing.assert_allclose(found["curve:0:feminine>neutral"].image, whole, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found["from 0"].image, whole, rtol=0, atol=1e-6)
 
 
 def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
     words = {"neutral": "human", "feminine": "lady", "masculine": "gentleman"}
     texts = {name: f"a {word} in a park" for name, word in words.items()}
     other = TripletDraw.of_texts(pipe, texts, words, triplet=1, seed=3)
-    chosen = [one for one in variants(pipe, curve=[1]) if one.kind in ("none", "curve")]
+    chosen = [*(one for one in variants(pipe) if one.kind == "none"), *from_steps(pipe, [1])]
     together = draw(pipe, [triplet, other], chosen, **CALL)
     apart = [one for each in (triplet, other) for one in draw(pipe, [each], chosen, **CALL)]
     assert [(one.draw.triplet, one.variant) for one in together] == [

@@ -58,7 +58,7 @@ def traced(kind, trace, texts=TEXT, words=WORDS):
 @pytest.mark.parametrize("kind", KINDS)
 def test_cuts_have_the_share_that_they_must(kind):
     """The image is the donor's, or the recipient's, but for the order of sums."""
-    asked = Trace(sites=["dit.in.text"], necessity=False, curve=[0, 1])
+    asked = Trace(sites=["dit.in.text"], necessity=False, windows=[[1, 2]])
     places, found = traced(kind, asked)
     cuts = [one for one in found.values() if one.variant.kind == "cut"]
     assert {one.variant.name.split(":")[1] for one in cuts} == KINDS[kind]
@@ -68,7 +68,7 @@ def test_cuts_have_the_share_that_they_must(kind):
     for one in cuts:
         expected = ends[int(CUTS[one.variant.name.split(":")[1]])]
         assert np.abs(one.image - expected).max() < rounding and one.writes > 0, one.variant.name
-    later = found["curve:1:feminine>neutral"].image
+    later = found["window:dit.in.text:1-2:feminine>neutral"].image
     assert min(np.abs(later - end).max() for end in ends) > rounding / 10  # the last step is the smallest
     assert np.array_equal(
         found["complete:feminine>neutral"].image, found["cut:complete:feminine>neutral"].image
@@ -210,7 +210,7 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
 def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
     sites = ["text_3.embeddings"] if kind == "sd3" else ["dit.single.0.text", "dit.single.1.joint", POOLED]
     more = {"heads": ["dit.block.2.joint"]} if kind == "sd3" else {}
-    asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, curve=0, **more)
+    asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, **more)
     _, found = traced(kind, asked)
     row = found[name]
     size, pipe = ROWS[kind].size, pipeline(kind)
@@ -227,7 +227,7 @@ def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
 @pytest.mark.parametrize(("kind", "word"), [("sd3", [2, 78]), ("flux-dev", [1])])
 def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
     """The word is one token of CLIP's 77 and one of T5's behind them; of FLUX.1 the transformer is given T5's alone."""
-    asked = Trace(sites=["dit.in.text"], positions=["word", "rest"], necessity=False, cuts=False, curve=0)
+    asked = Trace(sites=["dit.in.text"], positions=["word", "rest"], necessity=False, cuts=False)
     _, found = traced(kind, asked)
     pipe, size = pipeline(kind), ROWS[kind].size
     scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
@@ -252,7 +252,7 @@ def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
 
 def test_attention_probabilities_are_those_over_both_streams():
     """Queries of the image and the keys of image and text; a patch of a row into itself changes nothing."""
-    asked = Trace(sites=["dit.block.1.joint"], part="probabilities", necessity=False, cuts=False, curve=0)
+    asked = Trace(sites=["dit.block.1.joint"], part="probabilities", necessity=False, cuts=False)
     _, found = traced("sd3", asked)
     row = found["site:dit.block.1.joint:feminine>neutral"]
     pipe, size = pipeline("sd3"), ROWS["sd3"].size
@@ -281,67 +281,7 @@ def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
         UserError, match="trace: expected prompts of as many tokens, since the transformer masks or pads"
     ):
         traced("pixart-sigma", Trace(), texts)
-    _, found = traced(
-        "flux-dev", Trace(sites=[POOLED], necessity=False, curve=0), texts
-    )  # which masks nothing
+    _, found = traced("flux-dev", Trace(sites=[POOLED], necessity=False), texts)  # which masks nothing
     whole = np.abs(found["complete:feminine>neutral"].image - found["none:feminine"].image).max()
     assert whole < np.abs(found["none:neutral"].image - found["none:feminine"].image).max() / 1000
     assert not any("embeddings" in name for name in found if name.startswith("cut:"))
-
-
-def given(kind, donors):
-    """Keyword arguments of a call of the pipeline in which some channels are the donor's, by the pipeline alone."""
-    pipe = pipeline(kind)
-    text = {
-        one: TEXT["feminine" if one in donors else "neutral"] for one in (POOLED, "text", "text_2", "text_3")
-    }
-    if kind == "flux-dev":
-        states = pipe.encode_prompt(TEXT["neutral"], text["text_2"])[0]
-        return {"prompt_embeds": states, "pooled_prompt_embeds": pipe.encode_prompt(text[POOLED], "")[1]}
-    states, negative, _, none = pipe.encode_prompt(text["text"], text["text_2"], text["text_3"])
-    return {
-        "prompt_embeds": states,
-        "negative_prompt_embeds": negative,
-        "pooled_prompt_embeds": pipe.encode_prompt(*[text[POOLED]] * 3)[2],
-        "negative_pooled_prompt_embeds": none,
-        "guidance_scale": 3.0,
-    }
-
-
-@pytest.mark.parametrize(
-    ("kind", "towers"), [("sd3", ("text", "text_2", "text_3")), ("flux-dev", ("text_2",))]
-)
-def test_channels_are_what_the_transformer_is_given(kind, towers):
-    """Every subset against a call of the pipeline with the embeddings of both prompts, which no hook touches."""
-    asked = Trace(sites=["text.pooled"], channels=True, necessity=False, cuts=False, curve=0)
-    places, found = traced(kind, asked)
-    assert places.channels == (POOLED, *(f"{tower}.embeddings" for tower in towers))
-    subsets = [one for one in found.values() if one.variant.kind == "channels"]
-    assert len(subsets) == 2 ** len(places.channels) - 1 == len({one.variant.drawn for one in subsets})
-    own, donor = (found[f"none:{name}"].image for name in ("neutral", "feminine"))
-    rounding = np.abs(donor - own).max() / 1000
-    seed = TripletDraw.of_texts(pipeline(kind), TEXT, WORD).noise_seed
-    size, images = ROWS[kind].size, []
-    for one in subsets:
-        donors = {site.removesuffix(".embeddings") for site in one.variant.sites}
-        images += [
-            pipeline(kind)(
-                **given(kind, donors),
-                generator=torch.Generator().manual_seed(seed),
-                num_inference_steps=STEPS,
-                height=size,
-                width=size,
-                output_type="np",
-            ).images[0]
-        ]
-        assert np.abs(one.image - images[-1]).max() < rounding and one.writes > 0, one.variant.name
-    assert np.abs(images[-1] - donor).max() < rounding  # all of them
-    apart = [np.abs(image - other).max() for number, image in enumerate(images) for other in images[:number]]
-    assert min(apart) > rounding / 100  # each subset is an image of its own
-
-
-def test_channels_are_refused_where_one_text_is_all_that_is_given():
-    with pytest.raises(
-        UserError, match=r"^trace\.channels: expected a diffusion transformer with a pooled text .* PixArt"
-    ):
-        patch_sites(pipeline("pixart-sigma"), Trace(channels=True), STEPS)
