@@ -45,6 +45,7 @@ prompts:
   - a {person} in a car
   - a {person} with a dog
   - a {person} with a cat
+indicators: {neutral: [person, human], feminine: [woman, lady], masculine: [man, gentleman]}
 sampler: {steps: 2}
 capture: {keep: [unet.mid]}
 trace: {sites: [unet.mid.attn.0.cross], curve: 2, cuts: false}
