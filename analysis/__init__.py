@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
     from analysis.studies.compare.summary import write as compare_runs
-    from analysis.studies.sensitivity.findings import sensitivity as sensitivity_table
-    from analysis.studies.sensitivity.summary import summary as sensitivity_summary
 
 _PLACES = {  # where a name stands, and what it is called there if otherwise
     "GROUPS": ("analysis.metrics.dependency",),
@@ -46,8 +44,6 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "prompts_for_gap": ("analysis.stats.power",),
     "read_skin": ("analysis.metrics.skin_tone",),
     "regroup": ("analysis.metrics.dependency",),
-    "sensitivity_summary": ("analysis.studies.sensitivity.summary", "summary"),
-    "sensitivity_table": ("analysis.studies.sensitivity.findings", "sensitivity"),
     "table_sentence": ("analysis.report.wording_objects",),
 }
 
@@ -68,8 +64,6 @@ __all__ = [
     "prompts_for_gap",
     "read_skin",
     "regroup",
-    "sensitivity_summary",
-    "sensitivity_table",
     "table_sentence",
 ]
 

@@ -34,7 +34,7 @@ from hooks.pooling import of_tokens
 from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
 from hooks.records import counted
-from hooks.sampler import StepCounter
+from hooks.sampler import Step, StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -132,12 +132,14 @@ class Intervention(HookedBlock):
             for address in patch.addresses:
                 self._check(patch, address)
                 self._at.setdefault(address, []).append(number)
+        self._paths = {self._sites[address].module for address in self._at}
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
         self._branches: dict[str, Any] = {}
-        scheduler = self._pipe.scheduler if self._architecture.transformer else None
-        self._sampler = StepCounter(scheduler)
+        self._sampler = StepCounter(
+            getattr(self._pipe, "scheduler", None), self._architecture.transformer, self._on_step
+        )
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
@@ -212,7 +214,7 @@ class Intervention(HookedBlock):
         if not self._sampler.begins():
             return  # a further call in this step
         planned = self._architecture.planned(self._pipe)
-        if planned is not None and self._calls >= planned:
+        if self._sampler.again or (planned is not None and self._calls >= planned):
             raise HookError(
                 "Intervention: expected one call of the pipeline inside the block: make a new one for each"
             )
@@ -228,11 +230,14 @@ class Intervention(HookedBlock):
             if patch.donor == "local" and patch.writes_at(self._calls)
         }
         self._local = local_donors(self._pipe, self._sites, now, inputs.batch, args, kwargs)
-        self._batch = inputs.batch
+        self._batch = self._last = inputs.batch
         self._calls += 1
 
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         self._batch, self._local = None, {}
+
+    def _on_step(self, step: Step) -> None:
+        self._last.require_images(self._pipe, len(step.output))
 
     def _after_encoder(self, name: str) -> Callable[..., None]:
         def after(module: Any, args: Any, output: Any) -> None:

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from hooks import pooling
 from hooks import sites as site_table
-from hooks.architectures.batch import Call, Inputs
+from hooks.architectures.batch import Call, Inputs, other_branches
 from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_reader
 from hooks.attention import maps
@@ -47,6 +47,9 @@ from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.recorder import PairPositions, Recorder
 from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
+
+# Within an attention, what is hooked or says how it attends.
+_PARTS = ("processor", "to_q", "to_k", "to_kv", "to_qkv")
 
 
 class Probe(ProbeResults):
@@ -98,7 +101,8 @@ class Probe(ProbeResults):
     ----------
     similarity : dict of str to Similarity
         By "<address>:<metric>"; metrics are `cosine`, and at text sites `cosine_sequence`, `cosine_eos` and
-        `cosine_words`. Every requested key is there; a site that did not run in this call has no calls.
+        `cosine_words`. Every requested key is there; a branch of guidance or a decoded site that this call had not has
+        no calls where a glob matches sites that ran, too.
     kept, pooled : dict of str to Kept
         What is kept at some places has values of shape (n_calls, rows, places, c).
         What is pooled has values of shape (n_calls, rows, c), at sites of tokens (n_calls, rows, groups, c).
@@ -113,7 +117,8 @@ class Probe(ProbeResults):
     ------
     HookError
         On entering, for a pipeline, site or pair that cannot be read; while running, for a batch that does
-        not fit; on reading results before the block has ended, or after it failed.
+        not fit; as the block ends, for a site that was asked for and never ran; on reading results before the block
+        has ended, or after it failed.
     """
 
     def __init__(
@@ -147,7 +152,7 @@ class Probe(ProbeResults):
 
     def _forget(self) -> None:
         self._readers, self._call, self._inputs = [], None, None
-        self._attention, self._recorder = {}, None
+        self._attention, self._recorder, self._pictures = {}, None, None
 
     def _prepare(self) -> None:
         pipe = self._pipe
@@ -180,13 +185,21 @@ class Probe(ProbeResults):
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._branches: dict[str, Any] = {}
-        scheduler = self._pipe.scheduler if self._architecture.transformer else None
-        self._sampler = StepCounter(scheduler, self._on_step)
+        self._sampler = StepCounter(
+            getattr(pipe, "scheduler", None), self._architecture.transformer, self._on_step
+        )
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
         wanted_sums = settle(self._word_maps, self._self_attention, default_name(self._architecture.readings))
         for kind, definition, kept_sums in wanted_sums:
             self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
+        decoded = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
+        self._pictures = Recorder([], decoded, [], None, False)
+        self._paths = {site.module for site in self._sites.values()}
+        for kind in self._attention:
+            for site, _ in self._architecture.attentions(pipe, kind):
+                paths = (f"{site.module}.{part}" for part in _PARTS)
+                self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
         self._readers = [
             TextReader(pipe, name, part, self._inside_text(name))
             for name, part in TEXT_ENCODERS.items()
@@ -199,9 +212,12 @@ class Probe(ProbeResults):
         layers = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
         return [site for site in layers if not site.layer_norm]
 
+    def _tiles(self) -> bool:
+        return getattr(self._architecture.decoder(self._pipe), "use_tiling", False)
+
     def _check_vae(self) -> None:
         after = [site.address for site in self._sites.values() if site.decoded]
-        if after and getattr(self._architecture.decoder(self._pipe), "use_tiling", False):
+        if after and self._tiles():
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
                 f"call pipe.{self._architecture.decoder_part}.disable_tiling() "
@@ -228,6 +244,9 @@ class Probe(ProbeResults):
                 stack.callback(attach_reader(module, site, self._on_pooled).remove)
             elif site.per_step and site.read != "pipeline":
                 stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
+        for site in self._pictures.sites:
+            receive = functools.partial(self._pictures.gather, site.address)
+            stack.callback(attach_reader(module_at(self._pipe, site.module), site, receive).remove)
         stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
 
     # What the hooks do
@@ -238,11 +257,16 @@ class Probe(ProbeResults):
             return  # a further call in this step
         self._refuse_second_call()
         if self._rows is None:
+            self._require_unchanged()
             self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
         inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
         rows = inputs.batch.rows
         if self._rows not in (None, rows):
             raise HookError(f"denoiser: expected {self._rows} rows as in the first call, but got {rows}")
+        prompts = {len(run.states[0]) for reader in self._readers for run in reader.runs}
+        if prompts and all(rows % number for number in prompts):
+            got = f"texts of {max(prompts)} prompts"
+            raise other_branches(self._pipe, inputs.batch.branches, rows * len(inputs.batch.branches), got)
         if self._attention and inputs.masked:
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
         planned = self._architecture.planned(self._pipe)
@@ -250,9 +274,10 @@ class Probe(ProbeResults):
         self._inputs = inputs
         if self._rows is None:
             self._recorder.begin(rows)
+            self._pictures.begin(rows)
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words.begin(runs, rows)
+            self._words.begin(runs, rows, None if self._architecture.transformer else inputs.text)
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])
@@ -261,6 +286,7 @@ class Probe(ProbeResults):
         for reader in self._readers:
             reader.runs.clear()
         self._recorder.next_call(inputs.timestep)
+        self._pictures.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()
@@ -282,6 +308,7 @@ class Probe(ProbeResults):
             self._recorder.record_once("text.pooled", rows)
 
     def _on_step(self, step: Step) -> None:
+        self._inputs.batch.require_images(self._pipe, len(step.output))
         found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
         for address, values in found:
             self._recorder.record(address, values)
@@ -302,7 +329,7 @@ class Probe(ProbeResults):
         calls = len(self._recorder.timesteps)
         planned = self._architecture.planned(self._pipe)
         again = calls > 0 and any(reader.runs for reader in self._readers)
-        if again or (planned is not None and calls >= planned):
+        if again or self._sampler.again or (planned is not None and calls >= planned):
             raise HookError(
                 "Probe: expected one call of the pipeline inside the block, but its denoising (or its text "
                 "encoder) began again: make a new Probe for each call"
@@ -310,12 +337,14 @@ class Probe(ProbeResults):
 
     @torch.no_grad()
     def _finish(self) -> None:
+        self._require_whole_call()
         self._similarity, self._kept, self._pooled, self._latents = self._recorder.results()
+        self._require_run()
         calls = self._calls = len(self._recorder.timesteps)
         cross, self_sums = self._attention.get("cross"), self._attention.get("self")
         self._maps = self._layer_maps = self._self_maps = None
-        if self._rows is None:
-            return
+        pictures = self._pictures.results()[1].get("image")
+        self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
             sums.require_complete(calls)
         if cross is not None:
@@ -324,3 +353,51 @@ class Probe(ProbeResults):
             self._size = tuple(side * scale for side in cross.latent[1:])
         if self_sums is not None:
             self._self_maps = maps.layer_maps(self_sums)
+
+    def _require_whole_call(self) -> None:
+        """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""
+        self._check_vae()
+        name, calls = type(self._pipe).__name__, len(self._recorder.timesteps)
+        drew = self._sampler.steps or not hasattr(self._pipe, "scheduler")
+        if not drew or not calls:
+            raise HookError(
+                f"Probe: expected a call of this {name} inside the block, but got none: call the very pipeline that "
+                "was passed to Probe, not one that shares its parts"
+            )
+        planned = self._architecture.planned(self._pipe)
+        if planned is not None and calls < planned and not getattr(self._pipe, "interrupt", False):
+            raise HookError(
+                f"Probe: expected {planned} calls of the denoiser, as {name} plans, but got {calls}: let exceptions "
+                "leave the block, or stop the pipeline by pipe._interrupt = True"
+            )
+
+    def _require_run(self) -> None:
+        """Refuse a site that was asked for and never ran.
+
+        Of the sites that one glob matches, branches of guidance and what is decoded may be without calls beside others.
+        """
+        asked = [
+            (self._keep_patterns, self._kept),
+            (self._pool_patterns, self._pooled),
+            (list(self._autoencoders), self._latents),
+        ]
+        if self._pairs:
+            calls = {key.rpartition(":")[0]: found for key, found in self._similarity.items()}
+            asked.append((self._patterns, calls))
+        for patterns, found in asked:
+            for pattern in [patterns] if isinstance(patterns, str) else patterns:
+                sites = site_table.resolve(self._pipe, pattern)
+                missing = [site for site in sites if not len(found[site.address].call)]
+                if len(missing) < len(sites):
+                    missing = [site for site in missing if site.read != "pipeline" and not site.decoded]
+                if missing:
+                    raise HookError(_never_ran(missing[0]))
+
+
+def _never_ran(site: Site) -> str:
+    remedy = "turn off what skips its module, or leave it out"
+    if site.decoded:
+        remedy = "decode the whole batch (without output_type='latent'), or leave it out"
+    elif site.read == "pipeline":
+        remedy = "turn that branch of guidance on, or leave it out"
+    return f"{site.address}: expected a site that runs in this call, but it never ran: {remedy}"

@@ -15,7 +15,7 @@ from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.wordlist import Word
-from hooks.prompt.wordmap import WordMap
+from hooks.prompt.wordmap import WordMap, from_array
 from hooks.records import Kept, Similarity, counted
 from hooks.sites import TEXT_ENCODERS
 
@@ -25,7 +25,7 @@ class ProbeResults(HookedBlock):
 
     _pipe: Any
     _pairs: list[tuple[int, int]]
-    _rows: int | None  # of the batch; None where the pipeline was not called
+    _rows: int  # of the batch
     _calls: int  # of the denoiser
     _similarity: dict[str, Similarity]
     _kept: dict[str, Kept]
@@ -35,16 +35,16 @@ class ProbeResults(HookedBlock):
     _layer_maps: LayerMaps | None
     _self_maps: LayerMaps | None
     _size: tuple[int, int]  # height and width of an image
+    _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
     _words: PromptWords
 
     def __repr__(self) -> str:
         about = [type(self._pipe).__name__]
-        if self._phase != "done" or self._rows is None:
+        if self._phase != "done":
             state = {
                 "new": "to be used as `with probe:`, around one call of the pipeline",
                 "inside": "reading",
                 "failed": "ended with an exception, nothing was recorded",
-                "done": "the pipeline was not called inside the block",
             }[self._phase]
             return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {state})"
         if self._similarity:
@@ -83,8 +83,6 @@ class ProbeResults(HookedBlock):
             raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
         if self._phase == "failed":
             raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
-        if self._rows is None:
-            raise HookError(f"Probe.{name}: the pipeline was not called inside the block")
 
     def _result(self, name: str, value: Any, remedy: str) -> Any:
         self._require_done(name)
@@ -168,10 +166,15 @@ class ProbeResults(HookedBlock):
         Raises
         ------
         HookError
-            There is no such row or position.
+            There is no such row or position, or the tokens of a U-Net's encoders differ.
         """
         whole = self.maps
         if whole.columns is None:
+            if len(set(map(tuple, positions.values()))) > 1:
+                raise HookError(
+                    f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
+                    "textual inversion into all of them"
+                )
             return word_heat(whole.heat(row), list(next(iter(positions.values()))))
         whole.heat(row)  # refuses a row that is not there
         return whole.word(row, self._words.placed_tokens(positions, row))
@@ -211,4 +214,5 @@ class ProbeResults(HookedBlock):
             size=self._size,
             text_mass=None if whole.text is None else whole.text[row],
             _kept=self._layer_maps,
+            _image=None if self._shown is None else from_array(self._shown[row].movedim(0, -1) / 2 + 0.5),
         )

@@ -84,6 +84,7 @@ class Recorder:
         self._decoded += [f"{site.address}:cosine" for site in compared if site.decoded]
         self._parts: dict[str, list[Tensor]] = {}
         self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
+        self.sites = [*kept]
         self.rows: int | None = None
         self._group: int | None = None
         self.timesteps: list[Any] = []

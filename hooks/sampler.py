@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,43 +43,64 @@ class StepCounter:
     Parameters
     ----------
     scheduler
-        None: every call is a step.
+        None: it tells nothing.
+    several : bool
+        Whether one step may make several calls; otherwise each call begins one.
     receive : callable, optional
         Is handed each `Step`, before the scheduler goes on.
+
+    Attributes
+    ----------
+    steps : int
+        Steps that began.
+    again : bool
+        Whether timesteps were set anew since the first call: another call of a pipeline has begun.
     """
 
-    def __init__(self, scheduler: Any | None, receive: Callable[[Step], None] | None = None) -> None:
-        self._scheduler, self._receive = scheduler, receive
-        self._open = False
+    def __init__(
+        self, scheduler: Any, several: bool = True, receive: Callable[[Step], None] | None = None
+    ) -> None:
+        self._scheduler, self._several, self._receive = scheduler, several, receive
+        self._open, self.steps = False, 0
+        self._timesteps: Any = None
+        self.again = False
 
     def begins(self) -> bool:
         """Return whether the call of the denoiser that is about to run is the first of its step."""
-        first = not self._open
-        self._open = self._scheduler is not None
+        timesteps = getattr(self._scheduler, "timesteps", None)
+        self._timesteps = timesteps if self._timesteps is None else self._timesteps
+        self.again = self._timesteps is not timesteps
+        first = self.again or not (self._open and self._several)
+        self._open = True
         return first
 
     def attach(self, stack: contextlib.ExitStack) -> None:
-        """Wrap the scheduler's method on this instance; closing the stack puts back what was there."""
+        """Wrap the scheduler's method on this instance; closing the stacks, in any order, puts back what was there."""
         scheduler = self._scheduler
         if scheduler is None:
             return
         method, before = scheduler.step, vars(scheduler).get("step")
-        signature = inspect.signature(method)
+        signature = inspect.signature(type(scheduler).step)  # whatever was put over it
 
-        @functools.wraps(method)  # pipelines ask which arguments it takes
-        def step(*args: Any, **kwargs: Any) -> Any:
-            given = signature.bind_partial(*args, **kwargs).arguments
-            if self._open and self._receive is not None:
+        @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
+        def step(own: Any, *args: Any, **kwargs: Any) -> Any:
+            if own is not scheduler:  # a copy of it, in a callback
+                return type(own).step(own, *args, **kwargs)
+            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
+            if self._open and not step.left and self._receive is not None:
                 with torch.no_grad():
-                    self._receive(Step(given["model_output"], given["timestep"], given["sample"]))
-            self._open = False
+                    self._receive(Step(*given[1:4]))
+            self._open, self.steps = False, self.steps + 1
             return method(*args, **kwargs)
 
         def put_back() -> None:
-            if before is None:
-                del scheduler.step
-            else:
-                scheduler.step = before
+            step.left = True
+            while getattr(now := vars(scheduler).get("step"), "left", False):
+                if now.before is None:
+                    del scheduler.step
+                else:
+                    scheduler.step = now.before
 
-        scheduler.step = step
+        step.left, step.before = False, before
+        scheduler.step = types.MethodType(step, scheduler)  # which a copy binds to itself
         stack.callback(put_back)

@@ -221,30 +221,3 @@ class SharedPositions:
         a = (values[left[:, None], self.left.to(device)].float() * used).flatten(1)
         b = (values[right[:, None], self.right.to(device)].float() * used).flatten(1)
         return cosine_of(torch.linalg.vecdot(a, b), _norms(a) * _norms(b))
-
-
-def end_of_text(ids: Tensor, eos_token_id: int | None) -> Tensor:
-    """Position of the end-of-text token in each row, found as CLIP's own pooling finds it.
-
-    That is the first one; configurations from before transformers 4.31 carry a wrong id (2), and there the
-    highest id of the row is taken.
-
-    Parameters
-    ----------
-    ids : Tensor of int, shape (rows, tokens)
-    eos_token_id : int or None
-
-    Returns
-    -------
-    Tensor of int64, shape (rows,)
-
-    Examples
-    --------
-    >>> import torch
-    >>> end_of_text(torch.tensor([[8, 1, 9, 9], [8, 1, 3, 9]]), 9)
-    tensor([2, 3])
-    """
-    ids = ids.to(torch.int32)
-    if eos_token_id is None or eos_token_id == 2:
-        return ids.argmax(dim=-1)
-    return (ids == eos_token_id).to(torch.int32).argmax(dim=-1)

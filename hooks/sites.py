@@ -52,7 +52,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hooks.architectures.registry import architecture_of, supported_pipelines
-from hooks.architectures.site import Site, module_at
+from hooks.architectures.site import Site, has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
 from hooks.errors import HookError
 
@@ -64,6 +64,7 @@ __all__ = [
     "attention_sites",
     "available",
     "cross_attentions",
+    "has_module",
     "module_at",
     "require_supported",
     "resolve",

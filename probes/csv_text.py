@@ -24,6 +24,7 @@ from probes.storage.paths import require_regular
 # also in full width, which some spreadsheets read the same way
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NAMED = re.compile(r'"?sep=([,;\t|])[^\r\n]*\r?\n', re.IGNORECASE)
 CELL = 1 << 24  # characters that a cell may have
 
 
@@ -67,7 +68,17 @@ def restored(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def csv_rows(path: Path, remedy: str = "check it") -> list[tuple[int, list[str]]]:
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8, without a byte-order mark."""
+    try:
+        return require_regular(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+
+
+def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file in UTF-8, the first of which names the columns, with the lines they end on.
 
     Parameters
@@ -75,6 +86,9 @@ def csv_rows(path: Path, remedy: str = "check it") -> list[tuple[int, list[str]]
     path : pathlib.Path
     remedy : str
         What mends it, for errors.
+    delimiter : str
+        Of cells; of several characters the one that divides the first line into most cells, or the one that a line
+        ``sep=;`` before it names (Excel).
 
     Raises
     ------
@@ -82,43 +96,27 @@ def csv_rows(path: Path, remedy: str = "check it") -> list[tuple[int, list[str]]
         It cannot be read, or is no CSV.
     """
     csv.field_size_limit(CELL)
+    text = read_text(path)
     try:
-        text = require_regular(path).read_bytes().decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        return [(reader.line_num, [restored(cell) for cell in row]) for row in reader if row]
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: expected UTF-8 text, got other bytes: {remedy}") from None
+        named = _NAMED.match(text) if len(delimiter) > 1 else None
+        if len(delimiter) > 1:
+            delimiter = named[1] if named else best_delimiter(text, delimiter)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows = [(reader.line_num, [restored(cell) for cell in row]) for row in reader if row]
+        return rows[1:] if named else rows
     except csv.Error as error:
-        raise UserError(f"{path}: expected a CSV file, got a damaged one ({error}): {remedy}") from None
+        at = f"line {reader.line_num}"
+        raise UserError(f"{path}: {at}: expected a CSV file, got a damaged one ({error}): {remedy}") from None
 
 
-def read_sheet(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return a sheet that people filled in, all cells as texts; its index are the lines of the file.
+def best_delimiter(text: str, delimiters: str) -> str:
+    r"""Return the delimiter that divides the first line of a text into most cells, of equals the first.
 
-    A column ``annotator`` that is not there is empty.
-
-    Raises
-    ------
-    UserError
-        It cannot be read, is no CSV, lacks a column, has one twice, or has a row of another length.
+    Examples
+    --------
+    >>> best_delimiter('file;"label, of people"', ",;\t"), best_delimiter("prompt", ",;\t")
+    (';', ',')
     """
-    rows = csv_rows(path)
-    head = [*rows[0][1]] if rows else []
-    for number, row in rows:
-        if len(row) != len(head):
-            raise UserError(f"{path}: line {number}: expected {len(head)} fields, got {len(row)}: mend it")
-    if len({*head}) < len(head):
-        raise UserError(
-            f"{path}: line 1: expected every column once, got {', '.join(head)[:120]}: rename one"
-        )
-    table = pd.DataFrame([row for _, row in rows[1:]], [line for line, _ in rows[1:]], head, dtype=object)
-    if "annotator" not in head:
-        table = table.assign(annotator="")
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise UserError(
-            f"{path}: expected the columns {', '.join(columns)}, found none called {missing[0]}: add it"
-        )
-    return table[list(columns)]
+    line = re.match(r"[\r\n]*([^\r\n]*)", text)[1][: CELL // 2]  # type: ignore[index]
+    cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
+    return max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))

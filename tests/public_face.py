@@ -73,10 +73,8 @@ def results(path: Path) -> None:
     claim: str = words.claim
     stored = Run.open(path)
     differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
-    table: pd.DataFrame = analysis.sensitivity_table(stored, thetas=[0.3, 0.4])
-    lines: str = analysis.sensitivity_summary(table)
     figures: dict[str, Drawn] = analysis.draw_trace(stored)
-    print(symbols, claim, differences, lines, figures)
+    print(symbols, claim, differences, figures)
 
 
 def statistics(values: np.ndarray) -> None:

@@ -15,6 +15,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.loaded_run import load_run
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from tests.forked import Forked
@@ -62,7 +63,12 @@ def copy(whole, tmp_path):
 
 def test_a_whole_run(whole, yaml_file):
     path = whole["path"]
-    assert whole["out"] == f"report: {path / 'report.html'}\n"
+    answer, objects, missing, last = whole["out"].splitlines()
+    assert last == f"report: {path / 'report.html'}"
+    summary = load_run(path)._summaries[0]
+    assert (
+        answer == summary.answer and objects.startswith("Objects: ") and missing.startswith("Not measured: ")
+    )
     assert "100%" in whole["err"] and "left]" in whole["err"]
     meta = json.loads((path / "run.json").read_text())
     assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 3, 6, 24)
@@ -184,7 +190,7 @@ def test_observe_again(copy, yaml_file, tmp_path, capsys):
     one_line(
         capsys.readouterr(),
         "observe: objects skipped: no detector for the images of this model",
-        "observe.detector",
+        "write `detector: IDEA-Research/grounding-dino-tiny` and `segmenter: facebook/sam-vit-base` under `observe:`",
     )
 
 

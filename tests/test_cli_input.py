@@ -208,7 +208,6 @@ def test_what_is_meant_as_an_address_makes_no_folder_of_its_name(
         one_line(capsys.readouterr(), f"{place}: expected", ADDRESSES[address])
     for command, arguments in (
         (analysis, ["compare", address, address, "--out", "page.md"]),
-        (analysis, ["sensitivity", address]),
         (analysis, ["alignment", address]),
         (calibrate.main, ["--repeated", address, "--out", "page.md"]),
     ):

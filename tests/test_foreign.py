@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from html import unescape
 
 import pytest
 import yaml
@@ -76,7 +77,8 @@ def lines(run, name, where=lambda row: True, without=()):
 def taken(drawn, tmp_path_factory):
     """The same images in the order in which they were drawn."""
     folder = tmp_path_factory.mktemp("taken")
-    export(drawn, folder / "pictures")
+    table = export(drawn, folder / "pictures") / "metadata.csv"
+    table.write_text(table.read_text().replace("seed", "Seed ", 1))
     settings = {"model": "toyworld", "images": {"from": "pictures"}, "sampler": {"noise": "own"}}
     assert run(folder, SETTINGS | settings) == 0
     return Run.open(folder / "run")
@@ -95,6 +97,12 @@ def test_tables_of_pixels_and_objects_are_those_of_the_run_that_drew_the_images(
         assert of_all[0] and of_all[0] == of_all[1], name
     seen = [lines(one, "objects", without=OF_MAPS) for one in (drawn, taken)]
     assert len(seen[0]) > 12 and seen[0] == seen[1]
+
+
+def test_the_page_says_which_columns_were_taken_for_ours(taken):
+    (note,) = taken.meta["taken_in"]["notes"]
+    assert note == "metadata.csv: columns taken: 'Seed ' as seed"
+    assert note in unescape((taken.path / "report.html").read_text())
 
 
 def test_samples_are_stored_as_drawn_ones_but_for_what_was_seen_inside(drawn, taken):
@@ -262,10 +270,15 @@ def test_samples_of_a_run_are_such_a_table_themselves(drawn, tmp_path, capsys):
 
 
 def test_options_of_drawing_are_refused(drawn, tmp_path, capsys):
-    export(drawn, tmp_path / "pictures")
+    table = export(drawn, tmp_path / "pictures") / "metadata.csv"
+    table.write_text(
+        table.read_text().replace("seed", "Seed,rating", 1).replace("\n", ",5\n").replace(",5", "", 1)
+    )
     settings = SETTINGS | {"images": {"from": "pictures"}}
     assert run(tmp_path, settings, "--steps", "3") == 2
     assert "--steps: expected none beside `images`" in capsys.readouterr().err
     assert run(tmp_path, settings, "--dry-run", "--limit", "1", "--model", "some model") == 0
-    assert "images: 6 of the 12 in" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "images: 6 of the 12 in" in said
+    assert "columns taken: 'Seed' as seed\nmetadata.csv: columns not used: rating\n" in said
     assert not (tmp_path / "run").exists()

@@ -18,10 +18,8 @@ plan small.yaml
 run small.yaml --out a --quiet
 run small.yaml --out b --quiet --model toyworld-null
 report a
-race small.yaml --models toyworld toyworld-null --out race
 prompts build professions --out professions
 compare a b
-sensitivity a
 power --gap 0.1
 human-check sample a --out sheet
 questions sheet a --images 2
@@ -29,12 +27,9 @@ audit pictures --labels labels.csv
 gep images pictures --weights toyworld
 alignment a
 decode small.yaml
-sae a --site unet.mid --k 2 --steps 2
-mitigate a b
 export a --to coco --out coco
 card a
 trace a
-edit a --towards woman
 models
 doctor --quick"""
 SMALL = """\
@@ -47,11 +42,10 @@ prompts:
   - a {person} with a cat
 indicators: {neutral: [person, human], feminine: [woman, lady], masculine: [man, gentleman]}
 sampler: {steps: 2}
-capture: {keep: [unet.mid]}
 trace: {sites: [unet.mid.attn.0.cross], curve: 2, cuts: false}
 measure: {bootstrap: 20, permutations: 20}
 """
-MAY_BE_REFUSED = {"edit", "gep"}  # a trace and an audit so small need not find anything
+MAY_BE_REFUSED = {"gep"}  # an audit so small need not find anything
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import analysis
 from probes.runs import parts
 from probes.runs.store import Run
 from tests.remembered import leave_figures_out
-from triptych.cli.main import main as analyse
 from triptych.cli.run import main
 
 PARTS = 3
@@ -326,16 +325,6 @@ def test_who_opens_a_run_is_told(kind, copy, capsys):
     assert {*run.run.objects(["triplet"])["triplet"]} <= {1, 2}
     assert len(run.samples) == (9 if kind == "objects" else 6)
     assert (copy / "run.json").read_bytes() == before
-
-
-def test_a_study_counts_no_lost_detections(copy, without_first, capsys):
-    """The shares of objects at other thresholds are those of the images that are left."""
-    lose(copy, "objects", 0)
-    found = {}
-    for path in (copy, without_first):
-        assert analyse(["sensitivity", str(path), "--thetas", "0.3"]) in (0, 2)
-        found[path] = capsys.readouterr().err
-    assert line_of(copy, "objects", 0) in found[copy]
 
 
 def test_tables_alone_can_be_opened(copy, capsys):

@@ -115,12 +115,9 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
     assert sum(count for (_, name), count in made.items() if "/samples/part-" in name) <= 40 * 4
 
     from analysis import load_run
-    from triptych.cli.main import main as analyse
 
     run = load_run(address(server, "whole"))
     assert len(run.run.samples()) == 12 and str(run.path) == address(server, "whole") and not run.gap().empty
-    assert analyse(["sensitivity", address(server, "whole"), "--thetas", "0.35"]) == 0
-    assert "tables/sensitivity.csv" in server.stored("runs/whole")
 
 
 def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expected, tmp_path):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.pages import not_run
 from lab.pages.blocks import LONG, PAGES, ROOT, Block, blocks, commands, name, runnable
 from lab.pages.shortened import SLOW
 from probes.runs.store import Run
@@ -161,10 +160,6 @@ def test_python_compiles(block):
     assert compile(block.text, line_of(block), "exec")
 
 
-def test_the_list_of_what_is_not_run_is_the_one_of_the_pages():
-    assert (ROOT / "docs/validation/not_run.md").read_text("utf-8") == not_run.page()
-
-
 # What a file of the folder, or what was printed ("") holds after a page, beside that every status was 0.
 HOLDS = {
     "docs/start/first_run.md": {"runs/first-light/report.html": ["<svg"]},
@@ -179,11 +174,7 @@ HOLDS = {
     },
     "docs/how_to/trace.md": {"": ["next: triptych run runs/first-light --stage measure"]},
     "docs/how_to/sharing.md": {"cards/every-eval-ever.json": ["gap"]},
-    "docs/how_to/mitigation.md": {"mitigation/mitigation.json": ["woman"]},
-    "docs/how_to/sparse_autoencoders.md": {
-        "": ["unet.mid: 384 latents, k = 8; 1 held-out prompts", "activations that are kept"],
-        "sae/cfg.json": ['"architecture": "topk"'],
-    },
+    "docs/how_to/sparse_autoencoders.md": {"": ["activations that are kept"]},
     "docs/how_to/prompts.md": {"coco/triplets.yaml": ["person with a dog"]},
 }
 
@@ -210,7 +201,7 @@ def test_a_page_does_what_it_says(page, study, tmp_path, monkeypatch, capsys):
     for file, texts in HOLDS.get(name(page), {}).items():
         text = Path(file).read_text("utf-8", errors="replace") if file else out
         assert [one for one in texts if one not in text] == []
-    for run in (record.parent for record in tmp_path.glob("runs/**/run.json")):  # of a race deeper
+    for run in (record.parent for record in tmp_path.glob("runs/*/run.json")):
         assert misdescribed(Run.open(run))[0] == [], run.name
     for report in tmp_path.glob("runs/*/report.html"):
         text = report.read_text("utf-8")

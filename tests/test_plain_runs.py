@@ -9,7 +9,6 @@ import yaml
 
 import triptych
 from probes.runs.store import Run
-from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.run import main
 
 CHROMIUM = shutil.which("chromium")
@@ -35,7 +34,6 @@ PICTURES = (
     "dalleval_professions",
     "dalleval_mad",
     "dalleval_distribution",
-    "template_effects",
 )
 
 
@@ -108,7 +106,7 @@ def test_what_is_left_out_is_named_in_table_and_report(which, request):
     assert all(name in named for name in PAIRS)
     page = (found.path / "report.html").read_text(encoding="utf-8")
     assert "no two words are compared" in page and "gaps, their tests against 0 and against words" in page
-    assert "Templates: what is due to the wording" in page and 'id="atlas"' not in page
+    assert 'id="atlas"' not in page
 
 
 def test_the_plan_names_what_is_left_out(drawn, capsys):
@@ -118,78 +116,9 @@ def test_the_plan_names_what_is_left_out(drawn, capsys):
 
 
 def test_foreign_images_give_the_same_numbers(drawn, taken):
-    for name in ("dalleval_professions", "dalleval_mad", "template_values"):
+    for name in ("dalleval_professions", "dalleval_mad"):
         one, other = (of.table(name) for of in (drawn, taken))
         pd.testing.assert_frame_equal(one, other)
-
-
-def test_templates_hold_what_the_images_say(drawn):
-    values = drawn.table("template_values").query("question == 'gender' and source == 'toyworld-checker'")
-    said = pd.concat([part.to_pandas() for part in drawn.part_tables("attributes/toyworld-checker")])
-    said = said[said["question"] == "gender"].assign(
-        triplet=lambda rows: rows["sample_id"].str[1:6].astype(int),
-        value=lambda rows: rows["reading"].map({"female": 1.0, "male": -1.0}),
-    )
-    said = said.merge(drawn.table("prompts"), on="triplet")
-    expected = said.groupby(["template", "profession"])["value"].mean().groupby("template").mean()
-    assert values.set_index("template")["mean"].to_dict() == pytest.approx(expected.to_dict())
-    effect = (
-        drawn.table("template_effects").query("question == 'gender' and source == 'toyworld-checker'").iloc[0]
-    )
-    assert effect["range"] == pytest.approx(abs(expected["bare"] - expected["beach"]))
-
-
-def test_a_paired_run_has_the_gap_by_template(tmp_path):
-    settings = SETTINGS | {
-        "prompts": {
-            "template": ["{}", "{} at the beach"],
-            "texts": ["a {person} with a dog", "a {person} in a hat"],
-        },
-        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
-        "observe": {"objects": False, "features": []},
-        "measure": SETTINGS["measure"] | {"primary": "ssim"},
-        "capture": {"sites": ["latent.final"], "words": False},
-        "sampler": {"steps": 2},
-    }
-    assert run(tmp_path, settings) == 0
-    found = Run.open(tmp_path / "run")
-    gaps = found.table("gap_prompts").query("measure == 'ssim'").merge(found.table("prompts"), on="triplet")
-    values = found.table("template_values").query("source == 'gap' and question == 'ssim'")
-    assert values.set_index("template")["mean"].to_dict() == pytest.approx(
-        gaps.groupby("template")["gap"].mean().to_dict()
-    )
-    assert "Gap of masculine and feminine in SSIM: from" in (found.path / "report.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize("template", [False, True])
-def test_a_paired_run_has_the_gap_by_system_prompt(template, tmp_path):
-    """Beside that by template, where there are several, too."""
-    tiny_transformer_pipeline("sana").save_pretrained(tmp_path / "model")
-    prompts = {
-        "system": {"own": None, "plain": "draw what the text says: "},
-        "texts": ["a {person} with a dog", "a {person} in a hat"],
-    }
-    settings = SETTINGS | {
-        "model": str(tmp_path / "model"),
-        "prompts": prompts | ({"template": ["{}", "{} at the beach"]} if template else {}),
-        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
-        "observe": {"objects": False, "features": []},
-        "measure": SETTINGS["measure"] | {"primary": "ssim"},
-        "capture": {"sites": ["latent.final"], "words": False},
-        "sampler": {"steps": 2, "height": 64, "width": 64},
-    }
-    assert run(tmp_path, settings) == 0
-    found = Run.open(tmp_path / "run")
-    gaps = found.table("gap_prompts").query("measure == 'ssim'").merge(found.table("prompts"), on="triplet")
-    values = found.table("template_values").query("source == 'gap' and question == 'ssim'")
-    page = (found.path / "report.html").read_text("utf-8")
-    assert set(values["factor"]) == ({"system", "template"} if template else {"system"})
-    for factor, own in values.groupby("factor"):
-        expected = gaps.groupby(factor)["gap"].mean().to_dict()
-        assert own.set_index("template")["mean"].to_dict() == pytest.approx(expected)
-        assert set(own["texts"]) == {4 if template else 2}
-    assert ("Templates: what is due to the wording" in page) == template
-    assert "System prompts: what is due to them" in page and "over 2 system prompts, a range of" in page
 
 
 def test_one_side_and_no_reader_still_have_a_report(tmp_path):

@@ -302,6 +302,14 @@ WRONG = {
     ),
     "no pair": ({"trace": {"pairs": [["unet.mid"]]}}, "trace.pairs[0]"),
     "batch": ({"trace": {"batch": 2}}, "trace.batch: expected at least 3 images"),
+    "an outcome": (
+        {"measure": {"outcomes": ["ssimm"]}},
+        "measure.outcomes: expected ssim",
+    ),
+    "no classifier": (
+        {"measure": {"outcomes": ["classifier"]}},
+        "measure.logits.classifier: expected the classifier whose logit is asked for",
+    ),
     "a field": ({"trace": {"site": ["unet.mid"]}}, "trace"),
 }
 
@@ -309,18 +317,23 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_one_line_before_anything_is_drawn(name, model, tmp_path, capsys):
     over, message = WRONG[name]
-    assert run(settings(tmp_path, model, **over), tmp_path / "run") == 2
-    said = capsys.readouterr().err.strip()
-    assert said.startswith("triplets.yaml: ") and message in said and "\n" not in said
+    for dry in ((), ("--dry-run",)):
+        assert run(settings(tmp_path, model, **over), tmp_path / "run", *dry) == 2
+        said = capsys.readouterr().err.strip()
+        assert said.startswith("triplets.yaml: ") and message in said and "\n" not in said
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys):
+def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, monkeypatch, capsys):
     assert run(settings(tmp_path, model), tmp_path / "none", "--stage", "trace") == 2
     assert "expected a generated run, found it empty: run --stage generate first" in capsys.readouterr().err
     tiny_pipeline("sdxl").save_pretrained(tmp_path / "xl")
+    resolve, fetched = loading.resolve, []
+    monkeypatch.setattr(
+        loading, "resolve", lambda *a, **k: fetched.append(k.get("weights")) or resolve(*a, **k)
+    )
     assert run(settings(tmp_path, tmp_path / "xl"), tmp_path / "xl run") == 2
-    assert "trace: expected a model with one text encoder" in capsys.readouterr().err
+    assert "trace: expected a model with one text encoder" in capsys.readouterr().err and fetched == [False]
     config = Run.open(copy).config
     with pytest.raises(UserError, match="trace: expected a model that draws the images"):
         requirements.require_drawn_here(config.model_copy(update={"images": object()}))
@@ -340,7 +353,8 @@ def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
     traced = Run.open(tmp_path / "run")
     table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
-    assert set(table["kind"]) == {"none", "site", "pair", "complete", "curve", "cut"}
+    assert set(table["kind"]) == {"none", "site", "pair", "complete", "curve", "window", "cut"}
+    assert traced.config.trace.windows == 3  # of one prompt: the map of places and steps
     images = table["image"].map(lambda image: image["bytes"])
     for donor in ("feminine", "masculine"):
         for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):

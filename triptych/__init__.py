@@ -32,7 +32,6 @@ require_packages()
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.audit.labelled_audit import LabelledAudit, audit
-    from analysis.methods.stopping.race.result import Race
     from analysis.studies.compare.summary import RunComparison
     from hooks.attention.choice import MapChoice
     from hooks.autoencoder import SparseAutoencoder
@@ -43,12 +42,11 @@ if TYPE_CHECKING:
     from probes.errors import UserError
     from probes.models.autoencoders import load_autoencoder
     from triptych import benchmarks
-    from triptych.api import Plan, compare, load_pipeline, plan, race, run, sites
+    from triptych.api import Plan, compare, load_pipeline, plan, run, sites
 
     __version__: str
 
 _PLACES = {
-    "Race": "analysis.methods.stopping.race.result",
     "RunComparison": "analysis.studies.compare.summary",
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
@@ -66,7 +64,6 @@ _PLACES = {
     "load_pipeline": "triptych.api",
     "load_run": "analysis.loaded_run",
     "plan": "triptych.api",
-    "race": "triptych.api",
     "run": "triptych.api",
     "sites": "triptych.api",
 }
@@ -80,7 +77,6 @@ __all__ = [
     "Patch",
     "Plan",
     "Probe",
-    "Race",
     "RunComparison",
     "SparseAutoencoder",
     "UserError",
@@ -92,7 +88,6 @@ __all__ = [
     "load_pipeline",
     "load_run",
     "plan",
-    "race",
     "run",
     "sites",
 ]

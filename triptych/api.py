@@ -5,16 +5,14 @@ from __future__ import annotations
 import difflib
 import html
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel
 
 from analysis.loaded_run import LoadedRun, load_run
-from probes import command_line
 from probes.config.schema import Config
 from probes.errors import UserError
 from triptych.request import STAGES, Command
@@ -23,7 +21,6 @@ from triptych.request_configuration import Chosen, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.methods.stopping.race.result import Race
     from analysis.studies.compare.summary import RunComparison
 
 Configuration = str | os.PathLike[str] | Mapping[str, Any] | Config | LoadedRun
@@ -169,58 +166,6 @@ def compare(
 
     runs = [one if isinstance(one, LoadedRun) else load_run(os.fspath(one)) for one in (first, second, *more)]
     return compared([one.run for one in runs], every=every, **options)
-
-
-def race(
-    configs: Configuration | Sequence[Configuration],
-    *,
-    find: str = "most",
-    models: Sequence[str] = (),
-    these_words: bool = False,
-    out: str | os.PathLike[str] = "runs/race",
-    progress: bool = True,
-    **changes: Any,
-) -> Race:
-    """Draw several models part by part, leave out those that are surely behind another, and return what was found.
-
-    Called again it goes on where it stopped, as the command ``triptych race`` does.
-
-    Parameters
-    ----------
-    configs : configuration, or sequence of them
-        One for each model, as of `triptych.run`; or one alone, with `models`.
-    find : str
-        ``most``: who leans most, whichever way; ``least``: who leans least; or a side of the first contrast: who leans
-        most towards it.
-    models : sequence of str
-        Models that one configuration is drawn with.
-    these_words : bool
-        Ask about these words alone, not about others of their meaning.
-    out : path
-        Folder of the race, in which each model has the folder of a run.
-    progress : bool
-        Show progress bars and remarks on stderr.
-    **changes
-        Fields of all configurations, as of `triptych.run`; ``stop={"within": 0.05}`` says who ties.
-
-    Raises
-    ------
-    UserError
-        The configurations differ in what must be the same, something cannot be generated, or the folder holds another
-        race.
-
-    Examples
-    --------
-    >>> found = triptych.race("triplets.yaml", models=["toyworld", "toyworld-null"])  # doctest: +SKIP
-    >>> found.answer, found.remaining, found.table  # doctest: +SKIP
-    """
-    from triptych import racing
-
-    several = isinstance(configs, Sequence) and not isinstance(configs, str)
-    given_all = [given(config) for config in (configs if several else [configs])]  # type: ignore[union-attr]
-    path = command_line.writable(Path(out), folder=True)
-    commands = racing.entrants(given_all, models, chosen(changes), path, quiet=not progress)
-    return racing.race(commands, find, path, these_words=these_words)
 
 
 def load_pipeline(

@@ -5,10 +5,6 @@
     for task in benchmarks.located():
         print(task.name, task.score(my_method(task.pipe, task.prompts, task.sites)))
 
-    task = benchmarks.features()
-    texts, there = task.labelled(240)
-    print(task.score(my_directions(task.activations(texts))))
-
 `docs/how_to/benchmark.md` has whole examples.
 """
 
@@ -20,16 +16,12 @@ from analysis.methods.tracing.benchmark import (
     SetScore,
     located,
 )
-from analysis.methods.tracing.feature_benchmark import FeatureRecovery, FeatureTask, features
 
 __all__ = [
     "BenchmarkPrompt",
     "ChoiceTask",
-    "FeatureRecovery",
-    "FeatureTask",
     "Localisation",
     "LocatedTask",
     "SetScore",
-    "features",
     "located",
 ]

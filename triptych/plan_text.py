@@ -141,12 +141,12 @@ def stopping_lines(config: Config) -> list[str]:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
     from analysis.methods.stopping.question import INTERVAL, StopQuestion
-    from analysis.methods.stopping.wording import given_text, question_text
+    from analysis.methods.stopping.wording import question_text
 
     question = StopQuestion.of(config)
-    each, unit = (question.given or len(config.seeds)) * len(config.indicators), question.unit
+    each = len(config.seeds) * len(config.indicators)
     lines = [
-        f"    {effect:g} standard deviations: some {n:,} {unit}s, {n * each:,} images"
+        f"    {effect:g} standard deviations: some {n:,} prompts, {n * each:,} images"
         for effect in EFFECTS
         if (n := expected_prompts(effect, level=question.level)) <= 2 * question.most
     ]
@@ -155,9 +155,8 @@ def stopping_lines(config: Config) -> list[str]:
         printable(
             f"stops when this is answered: {question_text(question, config.reference, question.shown)}"
         ),
-        *([f"  of {given_text(question)} and other seeds"] if question.given else []),
-        f"  asked from {question.fewest} {unit}s on, after each part; at most {question.most:,} {unit}s",
-        f"  answered, in standard deviations between {unit}s, where {off}",
+        f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
+        f"  answered, in standard deviations between prompts, where {off}",
         *lines,
     ]
 

@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes.config.messages import naming
 from probes.config.schema import Config, Trace
@@ -20,8 +20,7 @@ from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
 
-if TYPE_CHECKING:
-    from analysis.methods.stopping.race.looks import RaceEntry
+WINDOWS = 4  # of steps, in the map of one prompt
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,6 @@ class Command:
         List every image in the plan.
     announce : bool
         Print where the report is, at the end.
-    entry : RaceEntry, optional
-        How far a race draws the run, in the place of its own question.
     """
 
     config: str | Config | Mapping[str, Any]
@@ -57,7 +54,6 @@ class Command:
     quiet: bool = False
     samples: bool = False
     announce: bool = True
-    entry: RaceEntry | None = None
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:
@@ -182,11 +178,19 @@ def read_request(command: Command, shard: Shard | None = None, *, finishing: boo
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
     """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
+    if config.trace is not None or stage == "trace":
+        config = config.model_copy(update={"trace": _traced(config, config.trace or Trace())})
     if stage is None:
         return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
-    if stage == "trace" and config.trace is None:
-        config = config.model_copy(update={"trace": Trace()})
     return config, (stage,)
+
+
+def _traced(config: Config, trace: Trace) -> Trace:
+    """The section `trace`; of one prompt, which has no interval, with the windows of its map of places and steps."""
+    one = min(len(config.prompts[: config.limit]), trace.prompts) == 1
+    if not one or "windows" in trace.model_fields_set:
+        return trace
+    return trace.model_copy(update={"windows": min(WINDOWS, config.sampler.steps)})
 
 
 def require_shareable(request: Request) -> None:

@@ -13,7 +13,7 @@ from probes.config.loading import build_config, load_config, load_data
 from probes.config.schema import Config
 from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
-from probes.prompts import of_captions
+from probes.prompts import of_captions, table
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
 from probes.runs.store import Run
 from probes.storage.locations import is_object
@@ -35,7 +35,7 @@ def configuration(
     chosen
         What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
     tell
-        Told in a line what became of captions that were read.
+        Told in lines what became of captions that were read.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def configuration(
             config = load_config(path, chosen, read)
         except NoFileError as error:
             raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
-        if line_on_captions := selection_summary(read):
-            tell(line_on_captions)
+        for line in (*selection_summary(read), *table.notes(source.data.get("prompts"), path.parent)):
+            tell(line)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
     run = Run.open(path)
@@ -95,8 +95,8 @@ def _of_data(
         config = load_data(source, Path(), chosen, read)
     except NoFileError as error:
         raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
-    if line_on_captions := selection_summary(read):
-        tell(line_on_captions)
+    for line in selection_summary(read):
+        tell(line)
     _require_out(config, chosen, "config: out")
     source = replace(
         source, text=yaml_text(data)

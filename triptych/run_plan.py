@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
+from probes.errors import printable
 from probes.prompts import of_captions
 from probes.runs import directory
 from triptych import plan_text
@@ -64,7 +65,7 @@ class RunPlan:
             took = f"takes {stage_estimates.line(stages)}"
             return [str(self.taken), *plan_text.comparison(self.config), took]
         assert self.source is not None
-        from probes.models import estimate
+        from probes.models import estimate, weights
         from probes.prompts.vocabulary import PromptTokens
 
         read = PromptTokens.of_samples(self.samples)
@@ -83,6 +84,7 @@ class RunPlan:
         return [
             *table,
             *plan_text.describe(self.config, read),
+            *filter(None, [printable(weights.unread(self.source))]),
             *plan_text.stopping_lines(self.config),
             f"takes {stage_estimates.line(stages | after)}, on a machine that does nothing else"
             f"{', where it draws all of them' if self.config.stop else ''}",
@@ -121,13 +123,14 @@ def _taken_in(request: Request) -> RunPlan:
 
     taken = stage.plan(request.config, request.yaml_source.name)
     if not request.dry:
-        request.say(taken.line)
+        for line in (taken.line, *taken.notes):
+            request.say(line)
     return RunPlan(request.config, images=taken.images, taken=taken)
 
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import estimate, loading, requirements
+    from probes.models import estimate, loading, requirements, weights
     from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
 
@@ -152,10 +155,23 @@ def _drawn(request: Request) -> RunPlan:
         from probes.stages.trace import requirements as tracing
 
         tracing.check(config, source, result.samples)
+        _check_outcomes(request, config)
     if request.drawing and not request.dry:
         for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
             request.say(warning)
+        if unread := weights.unread(source):
+            request.say(unread)
     return result
+
+
+def _check_outcomes(request: Request, config: Config) -> None:
+    """Refuse an outcome that a trace's images cannot have, before they are drawn; a plan fetches no classifier."""
+    from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
+    from analysis.methods.tracing.outcomes import chosen_outcomes
+
+    names = chosen_outcomes(config.measure.outcomes, config.model)
+    if CLASSIFIER in names and not (request.dry and config.measure.logits.classifier):
+        require_networks([CLASSIFIER], logit_settings(config))
 
 
 def _source(request: Request) -> Source:
@@ -166,6 +182,10 @@ def _source(request: Request) -> Source:
     revision = config.revision or (None if overwrite else directory.pinned(config))
     source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
     requirements.check_before_weights(config, source)
+    if request.includes("trace"):
+        from probes.stages.trace.requirements import trace_plan
+
+        trace_plan(config, source)
     if request.includes("generate", "trace") and not request.dry:
         source = loading.resolve(config.model, revision=revision, variant=config.variant)
     if not overwrite and not request.dry:

@@ -265,30 +265,15 @@ class _Work:
 
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
-            if looks:
-                looks.end()
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def looks(self) -> Looks:
         """Who looks at the run after each part, with its question."""
         from analysis.methods.stopping.looks import Looks, registered
-        from analysis.observe.early import EarlyObserver, required
 
-        config, entry = self.plan.config, self.request.command.entry
         before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        question = registered(before, config, racing=entry is not None)
-        if name := question.observer:
-            required(config, name)
-        early = None
-        if name:
-            sentences = question.seen is not None and question.seen.embeds_sentences
-            early = EarlyObserver(self.run, name, sentences=sentences)
-        if entry is not None:
-            from analysis.methods.stopping.race.looks import EntrantLooks
-
-            return EntrantLooks(self.run, config, question, early, entry=entry)
-        return Looks(self.run, config, question, early)
+        return Looks(self.run, self.plan.config, registered(before, self.plan.config))
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""
@@ -347,7 +332,7 @@ class _Work:
         config = self.plan.config
         _load("report", config, self.team)
         from analysis.export.cards.dataset import write_dataset_card
-        from analysis.report.page import report
+        from analysis.report.page import answers, report
 
         began = monotonic()
         self.request.say("report: drawing figures")
@@ -355,4 +340,6 @@ class _Work:
         if left := write_dataset_card(self.run):
             self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)
+        for line in answers(self.run):
+            self.request.announce(line)
         return f"report: {page}"

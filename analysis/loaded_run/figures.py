@@ -102,7 +102,6 @@ class RunFigures(RunTables):
             steps = draw_steps(self._table("gap"), self._timesteps, [chosen], config.reference, config.unit)
             return self._drawn(steps)
         rows = self.gap(site, metric=metric)
-        rows = rows[rows["metric"] == rows["metric"].iloc[0]]
         return self._drawn(draw_sites(rows, self._timesteps, chosen, config.reference, config.unit))
 
     def plot_forest(self) -> Drawn:

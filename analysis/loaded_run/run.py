@@ -16,6 +16,7 @@ from probes.runs.store import KINDS, Run
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
+    from analysis.report.finding import Finding
 
 SHOWN_TRIPLETS = 3
 
@@ -144,7 +145,7 @@ class LoadedRun(RunImages, RunFigures):
         return rows
 
     def _numbers(self) -> dict[str, Any]:
-        """The headline metrics, the mean of every pair with the reference, and the rows of ``gap`` of each contrast."""
+        """The headline metrics, the mean of every pair with the reference, and the findings of each contrast."""
         metrics = self._metrics()
         return {
             "metrics": metrics,
@@ -153,11 +154,10 @@ class LoadedRun(RunImages, RunFigures):
                 for pair in self._reference_pairs()
             },
             "gaps": {
-                first: [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
+                first: [self._found(metric, f"{first}-{second}") for metric in metrics]
                 for first, second in contrasts(self.run.config)
             },
         }
 
-    def _gap_row(self, metric: Metric, contrast: str) -> dict[str, Any] | None:
-        rows = metric.rows_of(self._table("gap"))
-        return next(iter(rows[rows["contrast"] == contrast].to_dict("records")), None)
+    def _found(self, metric: Metric, contrast: str) -> Finding | None:
+        return next((one for one in self._findings[contrast] if one.metric.key == metric.key), None)

@@ -99,33 +99,12 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         people="analysis.methods.skills.people:CHECK",
     ),
     Method(
-        "templates",
-        measured="analysis.methods.templates.registry:MEASURED",
-        reported="analysis.methods.templates.section:REPORTED",
-    ),
-    Method(
         "decoding",
         command=CommandRow(
             "decode",
             "analysis.methods.decoding.arguments",
             "linear probes: what can be read at which site, and from which step on",
             resumes=True,
-        ),
-    ),
-    Method(
-        "autoencoders",
-        command=CommandRow(
-            "sae",
-            "analysis.methods.autoencoders.arguments",
-            "train a sparse autoencoder on the activations that a run keeps",
-        ),
-    ),
-    Method(
-        "mitigation",
-        command=CommandRow(
-            "mitigate",
-            "analysis.methods.mitigation.arguments",
-            "a model before and after it was mitigated: lean, and what it cost",
         ),
     ),
 )

@@ -132,6 +132,11 @@ class Metric:
         return self.metric.removeprefix("cosine_") if self.space == "prompt" else ""
 
     @property
+    def scale(self) -> str:
+        """What its values are, as a number of it is named."""
+        return "cosine similarity" if "cosine" in self.formula or _COSINE in self.formula else self.symbol
+
+    @property
     def gap_unit(self) -> str:
         """Unit of a difference: percentages differ by points."""
         return "points" if self.unit == "%" else self.unit

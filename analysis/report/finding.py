@@ -25,10 +25,10 @@ class SpecificationRange:
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
-    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over the
-    headline measures where it is ``adjusted``; ``specified``: the range of the gap over specifications; ``remarks`` are
-    further sentences of the card; ``answer`` is the claim in at most thirty words, never a stronger one;
-    ``shares`` the gap as a share of the distance between the sides, where that was read.
+    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over its
+    ``family`` (the headline measures, and the contrasts) where that has a name; ``specified``: the range of the gap
+    over specifications; ``remarks`` are further sentences of the card; ``answer`` is the claim in at most thirty words,
+    never a stronger one; ``shares`` the gap as a share of the distance between the sides, where that was read.
     """
 
     metric: Metric
@@ -39,7 +39,7 @@ class Finding:
     against_words: str
     tag: str
     p_measures: float = math.nan
-    adjusted: bool = False
+    family: str = ""
     specified: SpecificationRange | None = None
     primary: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -84,21 +84,25 @@ class Finding:
     def lines(self) -> list[str]:
         """Return the numbers in a line or two, and the claim."""
         (first, second), prompts = self.contrast, str(self.row.get("unit") or "prompt")
-        own = self._numbers(self.gap, self.interval, self.p, "0")
+        own = self._numbers(self.gap, self.interval)
         lines = [
             f"{self.metric.symbol}, {first} − {second}: {own}, {counted(as_int(self.row['n_prompts']), prompts)}"
         ]
         if self._over_words:
-            over_words = self._numbers(self.word_gap, self.word_interval, self.p_measures, "words")
-            lines.append(f"over all words: {over_words}")
+            tested = f", {p_value(self.p_measures)} {self.against}" if defined(self.p_measures) else ""
+            lines.append(f"over all words: {self._numbers(self.word_gap, self.word_interval)}{tested}")
         return [*lines, self.claim]
 
-    def _numbers(self, gap: float, ends: tuple[float, float], p: float, against: str) -> str:
-        """A gap with its interval and p, as far as there are."""
+    @property
+    def against(self) -> str:
+        """What `p_measures` is of, and over which family it is adjusted."""
+        return "against words" + (f", adjusted over {self.family}" if self.family else "")
+
+    def _numbers(self, gap: float, ends: tuple[float, float]) -> str:
+        """A gap with what it is in, and its interval where there is one."""
         metric, unit = self.metric, f" {self.metric.gap_unit}" if self.metric.unit else ""
         shown = f" {interval(*ends, metric.digits)}" if defined(ends[0]) else ""
-        tested = f", {p_value(p)} against {against}" if defined(p) else ""
-        return f"gap {number(gap, metric.digits, signed=True)}{unit}{shown}{tested}"
+        return f"gap in {metric.scale} {number(gap, metric.digits, signed=True)}{unit}{shown}"
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())

@@ -7,7 +7,8 @@ One measure is primary (``measure.primary``) and is tested first, at the level o
 images, or at the text that made them: over ways to give out the words of the null world one of four unadjusted measures
 is beyond words far oftener than one is. Their p against words is therefore adjusted by Holm among themselves and never
 falls below the primary's (`analysis.stats.multiplicity.gatekept`): all four together claim falsely at the level that
-one claims at, and the primary measure loses no power to the company it keeps.
+one claims at, and the primary measure loses no power to the company it keeps. Contrasts are several questions: where
+there are more than one, these p-values are multiplied by their number (Bonferroni).
 """
 
 from __future__ import annotations
@@ -72,13 +73,15 @@ def summaries(
     primary = measure.primary
     metrics = sorted(metrics, key=lambda metric: metric.key != primary)
     alpha = 1 - measure.level
-    found = []
-    for contrast in contrasts(config):
+    found, pairs = [], contrasts(config)
+    family = "the measures and contrasts" if len(pairs) > 1 else "the measures"
+    for contrast in pairs:
         words = contrast_words(contrast, reference, people)
         here = gap[gap["contrast"] == "-".join(contrast)]
         rows = [(metric, row) for metric in metrics if (row := _row(here, metric)) is not None]
         gate = 0 if rows and rows[0][0].key == primary else None
         p_values = gatekept([float(row.get("p_control", np.nan)) for _, row in rows], gate)
+        p_values = np.minimum(len(pairs) * p_values, 1)
         findings = [
             finding(
                 row,
@@ -88,6 +91,7 @@ def summaries(
                 words=words,
                 alpha=alpha,
                 p_measures=float(p_words),
+                family=family,
                 specified=specified(specifications, metric, contrast),
                 primary=metric.key == primary,
             )
@@ -196,7 +200,7 @@ def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
     top = findings[0]
     if not top.primary:
         return "The primary measure was not captured; the others are below, adjusted for one another."
-    parts = [p_value(top.p_measures) + " against words"] if top.p_measures == top.p_measures else []
+    parts = [f"{p_value(top.p_measures)} {top.against}"] if top.p_measures == top.p_measures else []
     if top.direction and top.specified:
         parts.append(f"{range_of(top)} over {counted(top.specified.count, 'specification')}")
     rest = f" ({'; '.join(parts)})" if parts and top.direction else ""

@@ -40,7 +40,6 @@ SCORES = {
     "bias-scores-implicitly-guided": ("implicitly_guided", "implicitly guided objects"),
     "bias-scores-implicitly-independent": ("implicitly_independent", "implicitly independent objects"),
 }
-OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
 SHOWN = 15  # differing objects in the table of a contrast
 MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
 _OBJECTS = definition("cooccurrence")
@@ -54,8 +53,8 @@ SIMILARITY = {  # the paper's first
     ),
 }
 FILLED_CLAIM = (
-    "the difference is claimed: significant {over}, against the words of each side and behind the detector’s "
-    "known errors (false discovery rate 5 %)"
+    "the difference is claimed of all words of each side (scores and counts are of the first): significant {over}, "
+    "against the words of each side and behind the detector’s known errors (false discovery rate 5 %)"
 )
 TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
 
@@ -265,7 +264,6 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
     chosen = {"first": away, "second": towards}
     claims = objects.rows("object_claims", **chosen)
     found = wording_objects.claimed(claims, HOLDS, HEDGED, HINT, DETECTOR)
-    tests = objects.rows("object_tests", group=ALL, **chosen)[["object", *OF_PAPER]]
     rates = {
         (row["quantity"], row["object"], row["indicator"]): row
         for row in objects.tables["detector_error"].to_dict("records")
@@ -276,7 +274,7 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
             quantity: [rates.get((quantity, row["object"], name)) for name in pair]
             for quantity in ("recall", "precision")
         }
-        for row in found.head(SHOWN).merge(tests, on="object").to_dict("records")
+        for row in found.head(SHOWN).to_dict("records")
     ]
     either = (f"{away}-{towards}", f"{towards}-{away}")
     whole, paper = (

@@ -18,7 +18,15 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report import first_screen, gallery, gallery_files, latex, record, wording_prompts
+from analysis.report import (
+    first_screen,
+    gallery,
+    gallery_files,
+    latex,
+    record,
+    wording_objects,
+    wording_prompts,
+)
 from analysis.report import objects as report_objects
 from analysis.report.disparity import disparity_table, ordered_pairs
 from analysis.report.environment import environment
@@ -29,7 +37,7 @@ from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.not_measured import lacks_some
+from analysis.tables.not_measured import lacks_some, not_measured
 from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
@@ -316,7 +324,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             n_prompts=int(samples["triplet"].nunique()),
             n_seeds=int(samples["seed"].nunique()),
             counts=[one.verdict.counts for summary in content.summaries for one in summary.findings[:1]],
-            absent=table["not_run"],
+            absent=[*table["not_run"], *_not_looked_for(content.meta)],
             closed=config.images is not None,
             detector=None if section is None else bool(section["detector"]),
         ),
@@ -359,6 +367,42 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             **(report_objects.embedded(objects, content.shown, figures) if objects else {}),
         },
     )
+
+
+def _not_looked_for(meta: Mapping[str, Any]) -> list[str]:
+    """Why no objects were looked for, and what would change that; empty where they were."""
+    why = (meta.get("not_observed") or {}).get("objects")
+    return [f"Objects were not looked for: {why.replace('`', '')}"] if why else []
+
+
+def answers(run: Run) -> list[str]:
+    """Return what came out of a reported run, a line each: the first answer, the objects, what was not measured.
+
+    A run that is of one method alone has no lines.
+    """
+    config, methods = run.config, reported_methods()
+    if any(method.alone and method.page and method.alone(config) for method in methods):
+        return []
+    sections = [method.section for method in methods if method.section and method.section.lead]
+    read_sections = [(one, found) for one in sections if (found := one.read(run)) is not None]
+    leads = [lead for one, found in read_sections if one.lead and (lead := one.lead(found, config))]
+    lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
+    reasons = pd.Series(run.meta.get("not_observed") or {}, dtype=str)
+    missing = [
+        f"{', '.join(names)} ({why})" for why, names in reasons.groupby(reasons, sort=False).groups.items()
+    ]
+    pairs = contrasts(config)
+    if not leads and pairs and config.compares:
+        tables = (read_table(run, name) for name in ("gap", "specifications", "agreement"))
+        lines.append(summaries(*tables, config)[0].answer)
+    if pairs and config.compares and (objects := read_objects(run)):
+        towards, away = pairs[0]
+        claims = objects.rows("object_claims", first=away, second=towards)
+        opening = wording_objects.objects_opening(claims, (away, towards), unit=config.unit)
+        lines.append(f"Objects: {'. '.join(opening.split('. ')[:2]).removesuffix('.')}.")
+    absent = not_measured(config)
+    missing += [] if absent is None else list(absent["what"])
+    return [*lines, f"Not measured: {'; '.join(missing) or 'nothing of what was asked for'}."]
 
 
 def _joint_attention(words: pd.DataFrame | None) -> str:

@@ -47,6 +47,7 @@ def finding(
     words: ContrastWords = NO_WORDS,
     alpha: float = 0.05,
     p_measures: float | None = None,
+    family: str = "the measures",
     specified: SpecificationRange | None = None,
     primary: bool = False,
 ) -> Finding:
@@ -67,7 +68,9 @@ def finding(
     alpha : float
         1 less the level of the run.
     p_measures : float, optional
-        p against words, adjusted over the headline measures; without it the row's own.
+        p against words, adjusted over `family`; without it the row's own.
+    family : str
+        Named where that p is shown.
     specified : SpecificationRange, optional
         See `Finding`.
     primary : bool
@@ -77,18 +80,18 @@ def finding(
     if few_prompts(row):
         row |= dict.fromkeys(UNSHOWN, math.nan)
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
-    adjusted = p_measures is not None
-    p_measures = float(p_measures) if adjusted else as_float(row.get("p_control"))
+    family = "" if p_measures is None else family
+    p_measures = as_float(row.get("p_control") if p_measures is None else p_measures)
     return Finding(
         metric=metric,
         contrast=contrast,
         row=row,
         verdict=verdict,
-        claim=_claim(row, verdict, metric, reference, contrast, words, alpha),
-        against_words=_against_words(row, verdict, p_measures, contrast, alpha),
+        claim=_claim(row, verdict, metric, reference, contrast, words, alpha, family),
+        against_words=_against_words(row, verdict, p_measures, contrast, alpha, family),
         tag=_tag(row, verdict, metric, contrast),
         p_measures=p_measures,
-        adjusted=adjusted,
+        family=family,
         specified=specified,
         primary=primary,
         remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
@@ -151,6 +154,7 @@ def _claim(
     contrast: tuple[str, str],
     words: ContrastWords,
     alpha: float,
+    family: str,
 ) -> str:
     gap, state = as_float(row.get("gap")), verdict.state
     first, second = contrast
@@ -198,7 +202,7 @@ def _claim(
             f"makes the words of one side odder than those of the other, point opposite ways."
         )
     if state == "words":
-        adjusted = ", after adjustment over the measures," if as_float(row.get("p_control")) < alpha else ""
+        adjusted = f", after adjustment over {family}," if as_float(row.get("p_control")) < alpha else ""
         return (
             f"Whether {whether} cannot be told: the gap is{adjusted} not more than synonyms differ among "
             f"themselves."
@@ -212,7 +216,7 @@ def _claim(
 
 
 def _against_words(
-    row: dict, verdict: GapVerdict, p_measures: float, contrast: tuple[str, str], alpha: float
+    row: dict, verdict: GapVerdict, p_measures: float, contrast: tuple[str, str], alpha: float, family: str
 ) -> str:
     """Hold a gap against words that mean the same by its test over words, references and prompts."""
     p_control = as_float(row.get("p_control"))
@@ -238,7 +242,7 @@ def _against_words(
     elif defined(p_measures) and p_measures < alpha:
         text = f"Over all words, more than {amid}; but see what is said of the gap above."
     elif p_control < alpha:
-        text = f"More than {amid}, but not after adjustment over the measures."
+        text = f"More than {amid}, but not after adjustment over {family}."
     else:
         few = as_int(row.get("word_df"))
         only = (

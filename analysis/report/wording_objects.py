@@ -87,7 +87,13 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
 
     Examples
     --------
-    >>> row = {"words_first": 3, "words_second": 3, "p_corrected": 0.001, "p_claim_adjusted": 0.01}
+    >>> row = {
+    ...     "words_first": 3,
+    ...     "words_second": 3,
+    ...     "n_differ": 9,
+    ...     "p_corrected": 0.001,
+    ...     "p_claim_adjusted": 0.01,
+    ... }
     >>> tie = row | {
     ...     "object": "tie",
     ...     "difference_words": 0.5,
@@ -98,32 +104,31 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     >>> print(
     ...     objects_opening(pd.DataFrame([tie]), ("feminine", "masculine"))
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    Of 1 object that can be tested, 1 differs (false discovery rate at most 5 %, Benjamini–Hochberg over
-    these objects): over prompts, by more than words of one side differ among themselves (3 and 3 words),
-    and behind the detector’s known errors. In more images generated from masculine prompts: tie.
+    1 of 1 object differs (false discovery rate at most 5 %, Benjamini–Hochberg over the objects tested): over prompts,
+    by more than words of one side differ among themselves (3 and 3 words), and behind the detector’s known errors.
+    In more images generated from masculine prompts: tie.
     """
     first, second = pair
-    n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
+    objects, holding = counted(len(claims), "object"), claimed(claims, HOLDS)
     if len(claims) and (claims["claim_reason"].str.endswith(SHARED_NOISE)).all():
         return (
             f"No object can be tested: {SHARED_NOISE}. Draw each prompt from its own noise "
             "(sampler: {noise: own}) to test what differs."
         )
-    if not claims["p_pooled"].notna().any():
-        return (
-            f"No object can be tested: at every {unit} each is in as many images generated from {first} as from "
-            f"{second} prompts."
-        )
+    untested = _untested(claims, unit)
+    if not claims["p_claim_adjusted"].notna().any():
+        return f"No object can be tested{untested and ': '}{untested}."
     words = tuple(int(claims[f"words_{side}"].max()) for side in ("first", "second"))
-    rate = f"(false discovery rate at most {100 * SIGNIFICANT:g} %, Benjamini–Hochberg over these objects)"
+    rate = (
+        f"(false discovery rate at most {100 * SIGNIFICANT:g} %, Benjamini–Hochberg over the objects tested)"
+    )
     parts = []
     if len(holding):
         verb = "differs" if len(holding) == 1 else "differ"
         checked = ", and behind the detector’s known errors" if holding["p_corrected"].notna().all() else ""
         beyond = f"by more than words of one side differ among themselves ({words[0]} and {words[1]} words)"
         joined = f"{over(unit)}, " if checked else f"{over(unit)} and "
-        of = f"Of {counted(n, 'object')} that can be tested"
-        parts.append(f"{of}, {len(holding)} {verb} {rate}: {joined}{beyond}{checked}.")
+        parts.append(f"{len(holding)} of {objects} {verb} {rate}: {joined}{beyond}{checked}.")
         parts += _sides(holding, pair)
     hedged = claimed(claims, HEDGED)
     if len(hedged):
@@ -135,13 +140,13 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
         # the rate is that of all objects found to differ; among the hedged alone it can be higher
         shared = rate.replace("%,", "% together with those above,") if parts else rate
         parts.append(
-            f"For these words alone {len(hedged)}{' more' if parts else f' of {n}'} "
+            f"For these words alone {len(hedged)}{' more' if parts else f' of {objects}'} "
             f"{'differs' if len(hedged) == 1 else 'differ'} {shared}, {licence}."
         )
         parts += _sides(hedged, pair)
     hints = claimed(claims, HINT)
     if len(hints):
-        parts += _hints(hints, n, rate, words, pair, unit)
+        parts += _hints(hints, objects, rate, words, pair, unit)
     detector = claimed(claims, DETECTOR)
     if len(detector):
         names = [*detector["object"].head(NAMED), *_more(detector)]
@@ -153,16 +158,25 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     if not len(holding) and not len(hedged) and not len(hints):
         these = "these prompts" if unit == "prompt" else "these seeds of one prompt"
         none = (
-            f"Of {counted(n, 'object')} that can be tested none differs between images generated from {first} and from "
+            f"None of {objects} differs between images generated from {first} and from "
             f"{second} prompts {rate}. That does not show that there is no difference: it may be smaller than "
             f"{these} can show."
         )
         parts.insert(0, none)
-    return " ".join(parts)
+    return " ".join([*parts, f"Of the others {untested}."] if untested else parts)
+
+
+def _untested(claims: pd.DataFrame, unit: str) -> str:
+    """How many objects were not tested, and why; empty where all were."""
+    untested = claims[claims["p_claim_adjusted"].isna()]
+    alike = int((untested["n_differ"] == 0).sum())
+    differ = f"too rare: the two sides differ at too few {unit}s for a test"
+    kinds = {differ: len(untested) - alike, f"in as many images of both sides at every {unit}": alike}
+    return "; ".join(f"{n} {'is' if n == 1 else 'are'} {kind}" for kind, n in kinds.items() if n)
 
 
 def _hints(
-    hints: pd.DataFrame, n: int, rate: str, words: tuple[int, int], pair: tuple[str, str], unit: str
+    hints: pd.DataFrame, objects: str, rate: str, words: tuple[int, int], pair: tuple[str, str], unit: str
 ) -> list[str]:
     """Say what differs as detected, and from which errors on a detector that nobody checked would make it."""
     beyond = int((hints["claim_reason"] == NOT_CHECKED).sum())
@@ -175,7 +189,7 @@ def _hints(
     verb = "is" if len(hints) == 1 else "are"
     return [
         f"A hint, no finding, since nobody checked the detector on {'it' if len(hints) == 1 else 'them'}: "
-        f"of {counted(n, 'object')} that can be tested, {len(hints)} {verb} detected at different rates {rate}, "
+        f"{len(hints)} of {objects} {verb} detected at different rates {rate}, "
         f"{over(unit)}; {licence}.",
         *_sides(hints, pair, tipping_point),
         "In brackets is what would explain it without any difference in the images: how many times as often the "

@@ -92,8 +92,32 @@ def absolute_mean(
     )
 
 
+@dataclass(frozen=True)
+class Flips:
+    """Differences under the flips of a test whose p-value is the part of them with a score as large.
+
+    Attributes
+    ----------
+    differences : ndarray of float64, shape (n_flips, n)
+        NaN where a flip leaves one without data.
+    ones : ndarray of float64, shape (n_flips, n)
+        What the same flips make of a difference of 1 that is the same in all data.
+    extra : int
+        1 where flips are drawn, for the one at hand; 0 where all are counted.
+    """
+
+    differences: NDArray[np.float64]
+    ones: NDArray[np.float64]
+    extra: int
+
+
 def inverted_mean(
-    differences: ArrayLike, covariance: ArrayLike, *, freedom: float = np.inf, level: float = 0.95
+    differences: ArrayLike,
+    covariance: ArrayLike,
+    *,
+    freedom: float = np.inf,
+    level: float = 0.95,
+    flips: Flips | None = None,
 ) -> AbsoluteMean:
     r"""Return the mean of the absolute values of some differences, with the scores that a test does not exclude.
 
@@ -106,6 +130,9 @@ def inverted_mean(
     freedom : float
         Degrees of freedom of the covariance.
     level : float
+    flips : Flips, optional
+        Of the test that there is no difference: the lower end is then that test's, and 0 where its p-value is not
+        below 1 - level.
 
     Raises
     ------
@@ -119,6 +146,9 @@ def inverted_mean(
     squares in units of their variances (the restricted maximum likelihood): for a smaller s than the raw one
     :math:`|v|` is shrunk by soft thresholding. Errors are drawn from a fixed seed. The score itself is the one at which
     the estimates, shrunk by one factor, have the raw score as their expected absolute mean (that of folded normals).
+
+    With flips the errors of the lower end are those of the data less the vector of the score, flipped. No score lies
+    below 0, so that all of 1 - level is spent above where s is 0; the half of it is once s is what 0 gives on average.
 
     Examples
     --------
@@ -144,10 +174,29 @@ def inverted_mean(
 
     tail = (1 - level) / 2
     reach = raw + 8 * float(sigma.mean())
-    low = _first(lambda score: (raws(score) >= raw - slack).mean() >= tail, reach)
+    if flips is None:
+        low = _first(lambda score: (raws(score) >= raw - slack).mean() >= tail, reach)
+    else:
+        low = _flipped_low(v, variance, flips, raw - slack, tail)
     high = _first(lambda score: (raws(score) <= raw + slack).mean() < tail, reach)
     factor = _first(lambda c: float((c * size + added_by_errors(c * size, sigma)).mean()) >= raw - slack, 1.0)
     return AbsoluteMean(float(np.clip(factor * raw, low, high)), low, high, raw, len(v))
+
+
+def _flipped_low(
+    v: NDArray[np.float64], variance: NDArray[np.float64], flips: Flips, raw: float, tail: float
+) -> float:
+    """Return the smallest score that the test by flips does not exclude; `tail` is half of what it may err."""
+    size, signs = np.abs(v), np.where(v < 0, -1.0, 1.0)
+    floor = float(np.nanmean(np.abs(flips.differences), axis=1).mean())
+
+    def held(score: float) -> bool:
+        moved = signs * _nearest(size, variance, score)
+        raws = np.nanmean(np.abs(moved + flips.differences - moved * flips.ones), axis=1)
+        reached = (np.count_nonzero(raws >= raw) + flips.extra) / (len(raws) + flips.extra)
+        return reached >= tail * (2 - min(score / floor, 1.0))
+
+    return min(_first(held, raw), raw)
 
 
 def _first(holds: Callable[[float], bool], reach: float) -> float:
@@ -176,7 +225,10 @@ def _nearest(size: NDArray[np.float64], variance: NDArray[np.float64], score: fl
     threshold = kept / weight
     above, left = np.cumsum(kept[::-1])[::-1], np.cumsum(weight[::-1])[::-1]
     sums = above - threshold * left  # of what is left at each threshold
-    target = max(score * len(size) - size[~some].sum(), 0.0)
+    fixed = size[~some].sum()
+    if score * len(size) < fixed:
+        return np.where(some, 0.0, size * (score * len(size) / fixed))
+    target = score * len(size) - fixed
     first = int(np.searchsorted(-sums, -target))
     if first >= len(kept):
         return np.where(some, 0.0, size)

@@ -30,8 +30,24 @@ def majority(answers: ArrayLike) -> NDArray[np.float64]:
     return np.where(share == 0.5, np.nan, np.where(np.isnan(share), np.nan, (share > 0.5).astype(float)))
 
 
-def krippendorff_alpha(answers: ArrayLike) -> float:
-    r"""Return Krippendorff's alpha of nominal answers, 1 less observed over expected disagreement.
+def no_alpha(answers: ArrayLike) -> str:
+    """Return why `krippendorff_alpha` of these answers is NaN; empty where it is not.
+
+    Examples
+    --------
+    >>> no_alpha([[1, np.nan], [np.nan, 0]]), no_alpha([[1, 1], [1, 1]]), no_alpha([[1, 0], [1, 0]])
+    ('nothing has two answers', 'all answers are the same', '')
+    """
+    values = np.asarray(answers, float)
+    known = ~np.isnan(values)
+    twice = values[known & (known.sum(axis=0) >= 2)]
+    return (
+        "nothing has two answers" if not len(twice) else "" if np.ptp(twice) else "all answers are the same"
+    )
+
+
+def krippendorff_alpha(answers: ArrayLike, *, ordinal: bool = False) -> float:
+    r"""Return Krippendorff's alpha of nominal or ordinal answers, 1 less observed over expected disagreement.
 
     1: they agree everywhere; 0: as by chance; below: less than by chance.
 
@@ -40,6 +56,8 @@ def krippendorff_alpha(answers: ArrayLike) -> float:
     answers : array_like of float, shape (n_annotators, n_questions)
         Any numbers as categories; NaN where an annotator did not answer. Questions with fewer than two answers are
         left out.
+    ordinal : bool
+        Whether two answers differ the more, the more answers have their values in between.
 
     Returns
     -------
@@ -54,7 +72,9 @@ def krippendorff_alpha(answers: ArrayLike) -> float:
     Notes
     -----
     With :math:`m_u` answers to a question, every ordered pair of them counts :math:`1 / (m_u - 1)` in the table of
-    coincidences (Krippendorff 2011, *Computing Krippendorff's alpha-reliability*).
+    coincidences; categories c and k of which :math:`n_c` and :math:`n_k` answers are differ by 1, or, ordinal, by
+    :math:`\bigl(\sum_{g=c}^{k} n_g - (n_c + n_k) / 2\bigr)^2` (Krippendorff 2011, *Computing Krippendorff's
+    alpha-reliability*).
 
     Examples
     --------
@@ -66,15 +86,12 @@ def krippendorff_alpha(answers: ArrayLike) -> float:
         raise ValueError(f"answers: expected shape (n_annotators, n_questions), got {values.shape}")
     values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
     categories = np.unique(values[~np.isnan(values)])
-    counts = (
-        np.stack([(values == category).sum(axis=0) for category in categories]) if len(categories) else []
-    )
     if len(categories) < 2:
         return np.nan
-    answered = counts.sum(axis=0)
-    same = (counts * (counts - 1)).sum(axis=0)
-    observed = ((answered * (answered - 1) - same) / (answered - 1)).sum()
+    counts = np.stack([(values == category).sum(axis=0) for category in categories])
     totals = counts.sum(axis=1)
-    n = totals.sum()
-    expected = (n**2 - (totals**2).sum()) / (n - 1)
+    rank = np.cumsum(totals) - totals / 2
+    apart = (rank[:, None] - rank) ** 2 if ordinal else 1.0 - np.eye(len(totals))
+    observed = (apart * ((counts / (counts.sum(axis=0) - 1)) @ counts.T)).sum()
+    expected = (apart * np.outer(totals, totals)).sum() / (totals.sum() - 1)
     return float(1 - observed / expected)

@@ -51,7 +51,7 @@ class CrossedMean:
         Prompts that have a value at every seed.
     n_seeds : int
     reason : ndarray of object (str)
-        Why interval and p-value are NaN; empty where they are not.
+        Why the interval is NaN, and but for one value everywhere the p-value; empty where they are not.
     level : float
     """
 
@@ -125,7 +125,7 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
         mean = exact_sum(over_seeds) / n
     prompts, seeds = crossed_variances(values, n)
     parts = [(prompts, np.maximum(n - 1, 1)), (seeds, max(n_seeds - 1, 1))]
-    reason = np.where(prompts + seeds > 0, "", CONSTANT).astype(object)
+    reason = np.where(prompts + seeds > (1e-12 * mean) ** 2, "", CONSTANT).astype(object)  # rounding
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if n_seeds < FEWEST_SEEDS:
@@ -133,6 +133,10 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     half, narrow = (np.sqrt(crossed_bound(alpha, parts)) for alpha in (1 - level, 2 * (1 - level)))
     p_value = crossed_p_value(mean**2, parts)
     half, narrow, p_value = (np.where(reason == "", column, np.nan) for column in (half, narrow, p_value))
+    flips = (reason == CONSTANT) & (
+        mean != 0
+    )  # of the signs of prompts or of seeds, whichever are fewer: exact
+    p_value = np.where(flips, 0.5 ** (np.minimum(n, n_seeds) - 1), p_value)
     return CrossedMean(
         mean=mean,
         low=mean - half,

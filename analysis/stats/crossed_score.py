@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.stats.absolute_mean import Flips
 from analysis.stats.crossed import crossed_variances
 
 _TOLERANCE = 1e-9
@@ -42,7 +43,7 @@ def crossed_score_test(
     True
     """
     score = float(np.abs(parts.sum(axis=(0, 1))).mean())
-    drawn = np.abs(_flipped(parts, draws, seed)[0]).mean(axis=1)
+    drawn = np.abs(_flipped(parts, draws, seed)[0][0]).mean(axis=1)
     reached = int((drawn >= score * (1 - _TOLERANCE) - 1e-15).sum())
     return float(drawn.mean()), float(drawn.std()), (1 + reached) / (1 + draws)
 
@@ -60,7 +61,7 @@ def crossed_adjusted(parts: NDArray[np.float64], *, draws: int = 10000, seed: in
     ndarray of float64, shape (n_attributes,)
         NaN where every part is 0.
     """
-    drawn, variance = _flipped(parts, draws, seed)
+    (drawn,), variance = _flipped(parts, draws, seed)
     spread = np.sqrt(variance)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = np.abs(parts.sum(axis=(0, 1))) / spread
@@ -69,10 +70,23 @@ def crossed_adjusted(parts: NDArray[np.float64], *, draws: int = 10000, seed: in
     return np.where(variance > 0, (1 + reached) / (1 + draws), np.nan)
 
 
+def crossed_flips(parts: NDArray[np.float64], ones: NDArray[np.float64], *, draws: int, seed: int) -> Flips:
+    """Return the flips of `crossed_score_test`, for `analysis.stats.absolute_mean.inverted_mean`.
+
+    Parameters
+    ----------
+    parts, draws, seed
+        As of `crossed_score_test`.
+    ones : ndarray of float64, shape (n_contexts, n_seeds, n_attributes)
+        What each context and seed adds to a difference of 1 that is the same in all of them.
+    """
+    return Flips(*_flipped(parts, draws, seed, ones)[0], 1)
+
+
 def _flipped(
-    parts: NDArray[np.float64], draws: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Differences under the flips, shape (draws, n_attributes), and the variances that they are scaled to."""
+    parts: NDArray[np.float64], draws: int, seed: int, *others: NDArray[np.float64]
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Differences under the flips, shape (draws, n_attributes), those of `others`, and the variances they have."""
     of_contexts, of_seeds = parts.sum(axis=1), parts.sum(axis=0)
     rng = np.random.default_rng(seed)
     signs = [2.0 * rng.integers(0, 2, (draws, len(side))) - 1 for side in (of_contexts, of_seeds)]
@@ -82,7 +96,8 @@ def _flipped(
     variance = np.maximum.reduce([by_context + by_seed - both, by_context, by_seed])
     held = by_context + by_seed
     scale = np.sqrt(np.divide(variance, held, out=np.ones(len(held)), where=held > 0))
-    return (signs[0] @ of_contexts + signs[1] @ of_seeds) * scale, variance
+    sums = [(one.sum(axis=1), one.sum(axis=0)) for one in (parts, *others)]
+    return [(signs[0] @ first + signs[1] @ second) * scale for first, second in sums], variance
 
 
 def crossed_covariance(parts: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -129,7 +129,7 @@ def equivalence_test(
         options = {"permutations": permutations, "seed": seed}
         above = sign_flip_test(values + delta, alternative="greater", **options).p_value
         below = sign_flip_test(values - delta, alternative="less", **options).p_value
-        p_value = np.fmax(above, below)
+        p_value = np.maximum(above, below)
     else:
         n, mean, sd = moments(values)
         with np.errstate(invalid="ignore", divide="ignore"):

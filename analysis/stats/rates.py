@@ -56,7 +56,7 @@ def detection_rates(
     ----------
     items : DataFrame
         One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
-        ``detected`` (bool); ``weight``, how many each stands for, where they were not chosen alike.
+        ``detected`` (bool).
     indicators : sequence of str
     contrasts : sequence of (str, str)
         Differences to form.
@@ -91,12 +91,9 @@ def detection_rates(
     truth, detected = (items[name].to_numpy(bool) for name in ("truth", "detected"))
     shape = (len(prompts), len(objects), len(indicators) + 1)
 
-    weight = items["weight"].to_numpy(np.float64) if "weight" in items else np.ones(len(items))
-    one = np.ones(len(items))
-
-    def total(chosen: NDArray[np.bool_], weight: NDArray[np.float64] = weight) -> NDArray[np.float64]:
+    def total(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         cells = np.zeros(shape)
-        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), weight[chosen])
+        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), 1.0)
         cells[:, 0] = cells.sum(axis=1)
         cells[:, :, 0] = cells.sum(axis=2)
         return cells
@@ -109,7 +106,7 @@ def detection_rates(
     tables = []
     for quantity, denominator in QUANTITIES.items():
         chosen = truth if denominator == "truth" else detected
-        number = total(chosen, one).sum(axis=0).astype(np.int64)
+        number = total(chosen).sum(axis=0).astype(np.int64)
         rates = _Rates(hits, total(chosen), level, counts, number, undefined=NOTHING_THERE[quantity])
         for label, first, second in compared:
             a = names.index(first)
@@ -151,6 +148,33 @@ def effective(
         edge = (rate == 0) | (rate == 1)
         known = np.where(edge, prompts, np.minimum(rate * (1 - rate) / spread, size))
         return rate, np.where(prompts > 1, known, 0), pull
+
+
+def linearised(totals: NDArray, counts: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means over items, and one value a unit (axis 0) whose mean they are: an interval of these is one of them.
+
+    The mean of units' own means is another quantity, where units have different numbers of items.
+
+    Parameters
+    ----------
+    totals, counts : ndarray, shape (n_units, ...)
+        Sum of the items' values, and number of items, of each unit.
+
+    Returns
+    -------
+    (ndarray of float64, ndarray of float64)
+        Shapes (...) and (n_units, ...); NaN without items, and of a unit without any.
+
+    Examples
+    --------
+    >>> mean, each = linearised(np.array([3.0, 0.0, 0.0]), np.array([3, 1, 0]))
+    >>> float(mean), each.tolist()
+    (0.75, [1.125, 0.375, nan])
+    """
+    with np.errstate(invalid="ignore"):
+        mean = totals.sum(axis=0) / counts.sum(axis=0)
+        each = mean + (totals - mean * counts) * ((counts > 0).sum(axis=0) / counts.sum(axis=0))
+    return mean, np.where(counts > 0, each, np.nan)
 
 
 class _Rates:

@@ -100,7 +100,7 @@ def ratio_sets(
     Returns
     -------
     RatioSets
-        NaN of a column with fewer than two rows or a mean total of 0.
+        NaN of a column without rows or with a mean total of 0; of one row the ratio alone.
 
     Source
     ------
@@ -125,7 +125,7 @@ def ratio_sets(
     width = effects.shape[1]
     low, high, joint_low, joint_high, p_value, p_adjusted = np.full((6, width), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where((n > 1) & (total > 0), effect / total + 0.0, np.nan)  # + 0.0: no -0
+        ratio = np.where(total > 0, effect / total + 0.0, np.nan)  # + 0.0: no -0
         largest = np.nanmax(np.abs(totals), axis=0, initial=0.0)
         apart = effects - ratio * totals
         apart = np.where(np.abs(apart) > ROUNDING * np.fmax(largest, 0.0), apart, 0.0)
@@ -133,7 +133,7 @@ def ratio_sets(
         values = ratio + apart / total
         reach = largest / total if reach is None else np.asarray(reach, np.float64)
     carried = np.full(width, np.nan)
-    known = np.flatnonzero(~np.isnan(ratio))
+    known = np.flatnonzero(~np.isnan(ratio) & (n > 1))
     carried[known] = effective_prompts(values[:, known])
     few = few_carry(carried, n)
     varied = known[~np.isnan(carried[known])]
@@ -183,7 +183,8 @@ def mean_p_values(
 ) -> Floats:
     """Return the two-sided p-value that the mean of each column is 0, by the test that `ratio_sets` inverts.
 
-    It is below a level where the ``envelope`` interval of that level leaves out 0.
+    It is below a level where the ``envelope`` interval of that level leaves out 0. Where all values are the same,
+    and no `reach` is known, it is that of sign flips, :math:`2^{1 - n}`, or 1 of zeros.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def mean_p_values(
         NaN with fewer than two values.
     """
     values = matrix(values)
-    n = moments(values)[0]
+    n, mean, _ = moments(values)
     found, carried = np.full(values.shape[1], np.nan), effective_prompts(values)
     few, known = few_carry(carried, n), n > 1
     varied = np.flatnonzero(known & ~np.isnan(carried))
@@ -207,7 +208,9 @@ def mean_p_values(
         ones = np.where(np.isnan(values[:, varied]), np.nan, 1.0)
         test = _Test.of(values[:, varied], ones, values[:, varied], few[varied], None, 0.5, resamples, seed)
         found[varied] = test.p(np.zeros((1, len(varied))), joint=False)[0]
-    rare = np.flatnonzero(known & (few | np.isnan(carried)))
+    alike = known & np.isnan(carried) & (reach is None)
+    found[alike] = np.where(mean[alike] == 0, 1.0, 2.0 ** (1 - n[alike]))
+    rare = np.flatnonzero(known & (few | np.isnan(carried)) & ~alike)
     if len(rare):
         far = None if reach is None else np.asarray(reach, np.float64)[rare]
         found[rare] = np.fmax(found[rare], _bounded(values[:, rare], far, 0.5, resamples, seed, 1)[0][2])

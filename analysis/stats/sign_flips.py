@@ -162,8 +162,8 @@ def sign_flip_test(
     Returns
     -------
     SignFlips
-        NaN, with the reason, with fewer than two prompts and where all values are equal. Such columns take no
-        part in the family.
+        NaN, with the reason, with fewer than two prompts and where all values are 0. Such columns take no part in
+        the family.
 
     Raises
     ------
@@ -258,6 +258,7 @@ def flip_columns(
     for block in column_blocks(width, chunk, rows=max(rows, BLOCK)):
         chosen = values[:, block]
         n[block], reason[block] = (~np.isnan(chosen)).sum(axis=0), undefined(chosen)
+        reason[block][(n[block] > 1) & np.nan_to_num(chosen).any(axis=0)] = ""
         columns = np.flatnonzero(reason[block] == "")
         if not len(columns):
             continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.stats.absolute_mean import Flips
 from analysis.stats.exact_sums import on_grid
 from analysis.stats.noise_floor_result import ALL_EQUAL, NO_IMAGES
 from analysis.stats.resampling import ONE_PROMPT, sign_blocks
@@ -44,6 +45,8 @@ class WordSwaps:
         Units.
     exact : bool
         Whether every swap was counted rather than drawn.
+    flips : Flips
+        The differences under the swaps, of which `p_value` is counted.
     """
 
     value: float
@@ -59,6 +62,7 @@ class WordSwaps:
     reasons: NDArray[np.object_]
     n: int
     exact: bool
+    flips: Flips
 
 
 def word_swaps(
@@ -120,11 +124,13 @@ def word_swaps(
         )
     exact = not dealt and not apart and n < 63 and 2**n <= permutations
     columns = np.flatnonzero(known)
-    drawn = np.full((2**n if exact else permutations, attributes), np.nan)
+    drawn, ones = np.full((2, 2**n if exact else permutations, attributes), np.nan)
+    first = there * np.array([1.0, 0.0])[:, None]  # a difference of 1 in every unit
     for group in [[column] for column in columns] if apart else [columns] if len(columns) else []:
         stream = [seed, group[0]] if apart else seed
         places = _arrangements(there[:, :, group], dealt, len(drawn), exact, stream)
         drawn[:, group] = _differences(places, values[:, :, group], there[:, :, group])
+        ones[:, group] = _differences(places, first[:, :, group], there[:, :, group])
     size = np.abs(drawn)
     moved = np.nanmax(size[:, known], axis=0, initial=0.0) > _TOLERANCE
     reasons = np.full(attributes, NO_IMAGES, dtype=object)
@@ -145,9 +151,10 @@ def word_swaps(
         p_values[defined] = _share(null >= scaled * (1 - _TOLERANCE) - 1e-15, extra)
         largest = null.max(axis=1)
         p_adjusted[defined] = _share(largest[:, None] >= scaled * (1 - _TOLERANCE) - 1e-15, extra)
+    flips = Flips(drawn, ones, extra)
     if not len(columns):
-        nothing = (np.nan,) * 4
-        return WordSwaps(value, *nothing, np.nan, reason, difference, p_values, p_adjusted, reasons, n, exact)
+        nothing = (np.nan,) * 5
+        return WordSwaps(value, *nothing, reason, difference, p_values, p_adjusted, reasons, n, exact, flips)
     with np.errstate(invalid="ignore"):
         scores = np.nanmean(size[:, columns], axis=1)
     floor = float(scores.mean())
@@ -169,6 +176,7 @@ def word_swaps(
         reasons=reasons,
         n=n,
         exact=exact,
+        flips=flips,
     )
 
 

@@ -1,1 +1,1 @@
-"""Questions across runs and choices: comparisons, sensitivity, people's answers."""
+"""Questions across runs: comparisons, power, people's answers."""

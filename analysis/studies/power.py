@@ -3,11 +3,86 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from analysis.metrics.registry import require_primary
+from analysis.report.format import counted
 from analysis.stats.power import GAP_COLUMNS, PRESENCE_COLUMNS, prompts_for_gap, prompts_for_presence
 from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
+from analysis.study import contrasts, indicators
+from analysis.tables.registry import read
+from analysis.tables.similarities.gap_prompts import gap_prompts
+from analysis.tables.similarities.stored import StoredSimilarities
+from probes.errors import UserError
+from probes.runs.store import Run
+
+
+def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
+    """Return what a run tells of the power of another like it: a line, and options of `triptych power` by name.
+
+    The gap is that of the primary measure and the first contrast, its variance split into that between prompts and that
+    between the seeds of a prompt; with one seed the first holds both. Spreads of words are those of the test against
+    words. The frequency is the median over the objects seen in images of the contrast's second word.
+
+    Raises
+    ------
+    UserError
+        The run is not measured, or has no contrast, fewer than two prompts or not its primary measure.
+    """
+    config = run.config
+    metric = require_primary(config.measure.primary, "measure.primary", opened=config.images is None)
+    pair = next(iter(contrasts(config)), None)
+    table = read(run, "gap") if "gap" in run.tables() and pair else None
+    rows = (
+        [] if table is None else metric.rows_of(table[table["contrast"] == "-".join(pair)]).to_dict("records")
+    )
+    if not rows or config.unit != "prompt" or rows[0]["n_prompts"] < 2:
+        raise UserError(
+            f"{run.path}: expected a measured run of two prompts or more with a gap of {metric.symbol}"
+            " (measure.primary), found none: measure it, or give the numbers (`triptych power --help`)"
+        )
+    row, names = rows[0], [member.name for member in indicators(config)]
+    single = gap_prompts(
+        StoredSimilarities(run),
+        indicators=names,
+        reference=config.reference,
+        contrasts=[pair],
+        prompt_ids={},
+        text_readout=config.measure.text_readout,
+        each_seed=True,
+    )
+    single = single[(single["measure"] == metric.key) & single["gap"].notna()].groupby("triplet")["gap"]
+    seeds = round(single.size().mean())
+    of_seeds = float(single.var().mean()) if seeds > 1 else 0.0
+    of_prompts = max(0.0, float(single.mean().var()) - of_seeds / seeds)
+    spread, sides = np.sqrt(of_prompts + of_seeds / seeds), (row["n_words_first"], row["n_words_second"])
+    variances = {name: row[f"share_{name}"] * row["word_error"] ** 2 for name in ("words", "references")}
+    found = {
+        "gap": [float(value) for value in (row["delta"], spread / 2, spread)],
+        "sd_prompt": float(np.sqrt(of_prompts)),
+        "sd_seed": float(np.sqrt(of_seeds)),
+        "seeds": [seeds],
+        "prompts": int(row["n_prompts"]),
+        "words": [int(min(sides))],
+        "references": [int(row["n_references"])],
+        "sd_word": float(np.sqrt(variances["words"] / sum(1 / n for n in sides))),
+        "sd_reference": float(np.sqrt(variances["references"] * row["n_references"])),
+    }
+    if "cooccurrence" in run.tables():
+        objects = read(run, "cooccurrence")
+        seen = objects[(objects["group"] == "all") & (objects["indicator"] == pair[1]) & ~objects["human"]]
+        seen = seen[seen["images"] > 0]
+        if len(seen):
+            found["frequency"] = float((seen["images"] / seen["n_images"]).median())
+    counts = [counted(found["prompts"], "prompt"), f"{counted(seeds, 'seed')} each"]
+    counts += [
+        f"{counted(int(min(sides)), 'word')} a side",
+        counted(int(row["n_references"]), "reference word"),
+    ]
+    return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", found
 
 
 def word_power_table(options: argparse.Namespace) -> pd.DataFrame:

@@ -61,25 +61,6 @@ def columns_of(table: str) -> list[Column]:
     return [said[table, name] if (table, name) in said else said[_EVERY, name] for name in names]
 
 
-def columns_beside(folder: str, table: str) -> list[Column]:
-    """Return what every column of a table holds that is no run's, as ``columns.csv`` in the folder of a package has it.
-
-    Raises
-    ------
-    KeyError
-        It has no such table.
-
-    Examples
-    --------
-    >>> [column.name for column in columns_beside("analysis.methods.stopping.race", "race")][:2]
-    ['look', 'entrant']
-    """
-    found = [column for (name, _), column in _said(folder).items() if name == table]
-    if not found:
-        raise KeyError(table)
-    return found
-
-
 def _folder(table: str) -> str:
     """The package whose file describes a table: that of its method, or this one."""
     for method in import_module(ROWS).METHODS:

@@ -353,17 +353,6 @@ _CHECKED = (
         stage="",
     ),
     Table(
-        "sensitivity",
-        "choices",
-        "a choice, setting and quantity: what a finding would be with it",
-        (
-            *("choice", "setting", "of_run", "kind", "what", "quantity", "value", "ci_low", "ci_high"),
-            *("p_value", "p_control", "n_prompts", "changes", "reason"),
-        ),
-        "analysis.studies.sensitivity.findings.sensitivity",
-        stage="",
-    ),
-    Table(
         "prompts",
         "levels",
         "a prompt: its text, and in further columns its levels",

@@ -145,9 +145,24 @@ class Batch:
         start = self.branches.index(name) * self.rows
         return values[start : start + self.rows] if len(self.branches) > 1 else values
 
+    def require_images(self, pipe: Any, images: int) -> None:
+        """Raise a HookError if these are not the branches of so many images."""
+        if images != self.rows:
+            got = f"{images} at scheduler.step"
+            raise other_branches(pipe, self.branches, self.rows * len(self.branches), got)
+
     def conditional(self, values: Tensor, address: str) -> Tensor:
         """Rows of the prompts, see :meth:`branch`."""
         return self.branch("conditional", values, address)
+
+
+def other_branches(pipe: Any, branches: Sequence[str], rows: int, got: str) -> HookError:
+    """The error where a batch of so many rows does not hold these branches of guidance."""
+    return HookError(
+        f"{type(pipe).__name__}: expected {len(branches)} rows for each image ({', '.join(branches)}) in the "
+        f"denoiser's batch of {rows}, but got {got}: its guidance runs other branches than diffusers' own pipelines: "
+        "pass guidance_scale=1, or use the pipeline that it derives from"
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hooks.architectures.layout import Layout
 from hooks.architectures.transformer import Transformer
 from hooks.architectures.transformer_rows import ROWS
 from hooks.architectures.unet import UNet
+from hooks.architectures.unread import plain_pipeline, why_unread
 from hooks.errors import HookError
 
 ARCHITECTURES: list[Architecture] = [UNet(), *map(Transformer, ROWS)]
@@ -48,9 +49,14 @@ def architecture_of(pipe: Any) -> Architecture:
     for architecture in ARCHITECTURES:
         if classes & set(architecture.pipelines):
             return architecture
-    got = type(pipe).__name__
+    name = type(pipe).__name__
+    reasons = [why for base in type(pipe).__mro__ if (why := why_unread(base.__name__))]
     if getattr(pipe, "transformer", None) is not None:
-        got += " (its denoiser is a transformer)"
-    elif hasattr(type(pipe), "image_guidance_scale"):
-        got += " (its guidance runs three branches in one batch)"
-    raise HookError(f"pipeline: expected one of {', '.join(supported_pipelines())}, but got {got}")
+        reasons.append("its denoiser is a transformer that is not known")
+    reason = f" ({reasons[0]})" if reasons else ""
+    remedy = "choose one of these"
+    if plain := plain_pipeline(name, supported_pipelines()):
+        remedy = f"use diffusers.{plain}.from_pipe(pipe)"
+    raise HookError(
+        f"pipeline: expected one of hooks.sites.SUPPORTED_PIPELINES, but got {name}{reason}: {remedy}"
+    )

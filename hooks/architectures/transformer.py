@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hooks.architectures import decoder
 from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs
+from hooks.architectures.batch import Batch, Inputs, other_branches
 from hooks.architectures.places import Place
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
@@ -172,9 +172,7 @@ class Transformer(Architecture):
         latent, states = calls.stacked(given["hidden_states"]), calls.stacked(given["encoder_hidden_states"])
         branches = branches or self._branches(pipe)
         if latent.shape[0] % len(branches):
-            raise HookError(
-                f"transformer: expected a multiple of {len(branches)} rows under guidance, but got {latent.shape[0]}"
-            )
+            raise other_branches(pipe, branches, len(latent), "a number that they do not divide")
         rows = latent.shape[0] // len(branches)
         size = self._size(pipe, {**given, "hidden_states": latent})
         batch = Batch(rows, branches, *size, self.patch(pipe), states.shape[1], lengths, row.multiple)

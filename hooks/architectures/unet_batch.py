@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures.batch import Batch
-from hooks.errors import HookError
+from hooks.architectures.batch import Batch, other_branches
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +35,5 @@ def batch_of(pipe: Any, sample: Tensor) -> Batch:
     if getattr(pipe, "do_classifier_free_guidance", False):
         branches = THREE_WAY if three_way(pipe) else GUIDED
     if sample.shape[0] % len(branches):
-        raise HookError(
-            f"UNet: expected a multiple of {len(branches)} rows under guidance, but got {sample.shape[0]} rows"
-        )
+        raise other_branches(pipe, branches, len(sample), "a number that they do not divide")
     return Batch(sample.shape[0] // len(branches), branches, *sample.shape[-2:])

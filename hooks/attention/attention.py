@@ -68,6 +68,7 @@ class AttentionSums:
             raise HookError(f"attention: the denoiser has no {kind}-attention: leave these maps off")
         self.all_layers = layers
         self.planned: int | None = None
+        self._by_step = False
         self._queries: dict[str, Tensor] = {}
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
         self._scratch: tuple[Tensor, Tensor] | None = None
@@ -140,7 +141,7 @@ class AttentionSums:
     def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
         choice = None if self.kept is None else self.kept.choice
         by_step = choice is not None and choice.steps != "sum"
-        by_step = by_step or (
+        self._by_step = by_step = by_step or (
             isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
         )
         if by_step and planned is None:
@@ -171,12 +172,12 @@ class AttentionSums:
 
     def require_complete(self, calls: int) -> None:
         """Raise a HookError that names the first layer which was not read once in each call."""
+        if self._by_step and calls != self.planned:
+            raise HookError(
+                f"steps: expected the {self.planned} calls of the denoiser that were planned, since steps are weighed "
+                f"or kept apart, but got {calls}: let the pipeline end, or choose steps='sum' and a plain definition"
+            )
         for layer in self.layers:
-            if self._seen[layer.address] == 0:
-                raise HookError(
-                    f"{layer.address}: its attention ran without to_q and to_k, so nothing was read: "
-                    "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
-                )
             if self._seen[layer.address] != calls:
                 raise HookError(
                     f"{layer.address}: expected one run in each of {calls} calls, but it ran "

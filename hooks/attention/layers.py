@@ -76,8 +76,7 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     for site, factor in architecture.attentions(pipe, kind):
         module = module_at(pipe, site.module)
         layer = AttentionLayer(site.address, factor, int(module.heads), module)
-        if not architecture.transformer:
-            _require_readable(layer)
+        require_readable(layer, architecture.transformer)
         layers.append(layer)
     return layers
 
@@ -101,16 +100,33 @@ def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> l
     return [layer for layer in layers if layer.address in chosen]
 
 
-def _require_readable(layer: AttentionLayer) -> None:
-    module = layer.module
-    if getattr(module, "norm_q", None) is not None or getattr(module, "norm_k", None) is not None:
+def require_readable(layer: AttentionLayer, transformer: bool) -> None:
+    """Refuse an attention that may do more than a softmax: diffusers' own classes are known, none derived from them.
+
+    A transformer's is read where it takes its softmax, a U-Net's off its projections.
+
+    Raises
+    ------
+    HookError
+    """
+    module, processor = layer.module, type(getattr(layer.module, "processor", None))
+    foreign = [kind for kind in (type(module), processor) if kind.__module__.split(".")[0] != "diffusers"]
+    if transformer and not foreign:
+        return
+    normed = any(getattr(module, name, None) is not None for name in ("norm_q", "norm_k"))
+    if normed and not transformer:
         raise HookError(
             f"{layer.address}: queries and keys are normalised after projection: leave attention maps off"
         )
-    processor = type(getattr(module, "processor", None))
-    if not any(base.__name__ in READABLE_PROCESSORS for base in processor.__mro__):
-        raise HookError(
-            f"{layer.address}: expected one of {', '.join(READABLE_PROCESSORS)}, but got "
-            f"{processor.__name__}, which may not attend by those projections alone: "
-            "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
-        )
+    if not foreign and processor.__name__ in READABLE_PROCESSORS:
+        return
+    remedy = "call pipe.unet.set_attn_processor(AttnProcessor2_0()) of diffusers.models.attention_processor"
+    if transformer:
+        remedy = "load the pipeline again and leave it out"
+    elif "IPAdapter" in processor.__name__:
+        remedy = "call pipe.unload_ip_adapter()"
+    raise HookError(
+        f"{layer.address}: expected an attention of diffusers that is a softmax over queries and keys of the text, but "
+        f"got {(foreign or [processor])[0].__name__}, which may weigh tokens otherwise: {remedy}, or leave attention "
+        "maps off"
+    )

@@ -6,6 +6,8 @@ Some templates hold a system prompt, which says what to make of the prompt; anot
 from __future__ import annotations
 
 import inspect
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,11 +74,20 @@ class PromptTokenizer:
         Most tokens that the pipeline takes, of the whole text.
     layout : Layout, optional
         Of the pipeline.
+    vectors : mapping of str to str, optional
+        What stands for each placeholder of a textual inversion of several vectors, as `vectors_of` gives it.
     """
 
-    def __init__(self, tokenizer: Any, template: Template, length: int, layout: Layout | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        template: Template,
+        length: int,
+        layout: Layout | None = None,
+        vectors: Mapping[str, str] | None = None,
+    ) -> None:
         self._tokenizer, self.template, self.model_max_length = tokenizer, template, length
-        self._layout = layout
+        self._layout, self.vectors = layout, vectors or {}
 
     def with_system_prompt(self, text: str) -> PromptTokenizer:
         """The same with another system prompt.
@@ -91,7 +102,7 @@ class PromptTokenizer:
             raise _without_system_prompt(layout.pipeline if layout else "one without")
         template = SYSTEM_PROMPTS[layout.template](layout, self._tokenizer, text)
         length = self.model_max_length - self.template.spared + template.spared
-        return PromptTokenizer(self._tokenizer, template, length, layout)
+        return PromptTokenizer(self._tokenizer, template, length, layout, self.vectors)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -101,25 +112,57 @@ class PromptTokenizer:
     def __call__(self, texts: Sequence[str], **options: Any) -> Mapping[str, Any]:
         """As the tokenizer itself, of a list of prompts or of one."""
         if isinstance(texts, str):
-            return self._tokenizer(self.template.written(texts)[0], **options)
-        written = [self.template.written(text) for text in texts]
+            return self._tokenizer(self.template.written(self._spelled(texts)[0])[0], **options)
+        spelled = [self._spelled(text) for text in texts]
+        written = [self.template.written(text) for text, _ in spelled]
         encoded = self._tokenizer([text for text, _ in written], **options)
         if "offset_mapping" in encoded:
             encoded["offset_mapping"] = [
-                [self._within(span, origin) for span in spans]
-                for spans, (_, origin) in zip(encoded["offset_mapping"], written)
+                [self._within(span, origin, own) for span in spans]
+                for spans, (_, origin), (_, own) in zip(encoded["offset_mapping"], written, spelled)
             ]
         return encoded
 
-    def _within(self, span: Span, origin: Sequence[int]) -> Span:
+    def _spelled(self, text: str) -> tuple[str, list[Span]]:
+        """A prompt with the vectors of its placeholders, as diffusers spells it, and of each character the prompt's."""
+        spans = [(index, index + 1) for index in range(len(text))]
+        for token, vectors in self.vectors.items():
+            if token in text and token in self._tokenizer.tokenize(text):
+                for match in reversed([*re.finditer(re.escape(token), text)]):
+                    start, end = match.span()
+                    text = text[:start] + vectors + text[end:]
+                    spans[start:end] = [(spans[start][0], spans[end - 1][1])] * len(vectors)
+        return text, spans
+
+    def _within(self, span: Span, origin: Sequence[int], own: Sequence[Span]) -> Span:
         """A span of the whole text as one of the prompt."""
         shift = len(self.template.before)
         start, end = max(span[0] - shift, 0), min(span[1] - shift, len(origin))
-        return (origin[start], origin[end - 1] + 1) if start < end else (0, 0)
+        return (own[origin[start]][0], own[origin[end - 1]][1]) if start < end else (0, 0)
+
+
+def vectors_of(tokenizer: Any) -> dict[str, str]:
+    """Placeholders of textual inversions of several vectors, and the tokens that diffusers puts in their places."""
+    added = getattr(tokenizer, "added_tokens_encoder", {})
+    further = {
+        token: [*itertools.takewhile(added.__contains__, (f"{token}_{k}" for k in itertools.count(1)))]
+        for token in added
+    }
+    return {token: " ".join([token, *rest]) for token, rest in further.items() if rest}
+
+
+def with_vectors(tokenizer: Any) -> Any:
+    """A tokenizer that reads placeholders of several vectors as diffusers spells them; itself where there are none."""
+    vectors = {} if isinstance(tokenizer, PromptTokenizer) else vectors_of(tokenizer)
+    return (
+        PromptTokenizer(tokenizer, Template(), tokenizer.model_max_length, None, vectors)
+        if vectors
+        else tokenizer
+    )
 
 
 def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
-    """The tokenizers of a pipeline as it uses them; those that are given prompts as they are stay themselves.
+    """The tokenizers of a pipeline as it uses them; those that read prompts as they are stay themselves.
 
     Parameters
     ----------
@@ -131,17 +174,26 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
     ------
     HookError
         A tokenizer does not tell the characters of its tokens, or has no template of a conversation where the pipeline
-        needs one.
+        needs one; or of two whose encoders' states lie side by side, one alone has a word of a textual inversion.
     """
+    if not layout.lengths:  # of a U-Net
+        added = [{*one.get_added_vocab()} - {*one.all_special_tokens} for one in tokenizers]
+        if alone := sorted(set.union(*added) - set.intersection(*added)):
+            raise HookError(
+                f"expected the same added words in {' and '.join(one.name for one in layout.tokenizers)}, but got "
+                f"{alone[0]!r:.40} in one alone: load the textual inversion into both"
+            )
     made = []
     for index, tokenizer in enumerate(tokenizers):
         template = _template(layout, tokenizer)
         length = layout.lengths[index] + template.spared if layout.lengths else tokenizer.model_max_length
-        if template == Template() and length >= tokenizer.model_max_length:
+        vectors = vectors_of(tokenizer)
+        vectors = vectors if vectors and hasattr(layout.pipeline_class(), "maybe_convert_prompt") else {}
+        if template == Template() and length >= tokenizer.model_max_length and not vectors:
             made.append(tokenizer)
             continue
         require_fast(tokenizer, layout.tokenizers[index].name)
-        made.append(PromptTokenizer(tokenizer, template, length, layout))
+        made.append(PromptTokenizer(tokenizer, template, length, layout, vectors))
     return made
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hooks.errors import HookError
+from hooks.prompt.given import with_vectors
 from hooks.prompt.spans import encode, split_words, token_positions
 
 WORD, REST = "word", "rest"  # all but the word
@@ -44,7 +45,7 @@ def position_groups(
             f"positions: expected {word!r} at least {occurrence + 1} times in {prompt!r}, but it is there "
             f"{len(spans)} times"
         )
-    ((ids, offsets),) = encode(tokenizer, [prompt], "positions")
+    ((ids, offsets),) = encode(with_vectors(tokenizer), [prompt], "positions")
     length = tokenizer.model_max_length
     if len(ids) > length:
         raise HookError(f"positions: expected at most {length} tokens, but {prompt!r} has {len(ids)}")

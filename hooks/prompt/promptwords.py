@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
+
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
 from hooks.prompt import wordlist
+from hooks.prompt.text import TextReader
 from hooks.prompt.wordlist import Word
+
+# as compel and others write weights: (word)1.5, (word:1.5), word++
+_WEIGHTED = re.compile(r"\)[\d.+-]|:\s*[\d.]+\)|\w\+|\w--")
 
 
 class PromptWords:
@@ -27,28 +36,38 @@ class PromptWords:
         self._ids: dict[str, Any] = {}
         self._places: dict[str, Any] = {}
         self._found: dict[str, list[Word]] | None = None
-        self._rows = 0
+        self._rows, self._count = 0, 1
 
-    def begin(self, runs: Mapping[str, tuple[Any, Any]], rows: int) -> None:
+    def begin(self, runs: Mapping[str, tuple[Any, Any]], rows: int, text: Tensor | None = None) -> None:
         """Take over the ids of the text encoders' runs (`hooks.prompt.text.select_runs`).
+
+        Parameters
+        ----------
+        text : Tensor, shape (rows, positions, width), optional
+            What a U-Net is given, with which prompts are compared where none of the runs gave it.
 
         Raises
         ------
         HookError
             If the rows are no multiple of the prompts given.
         """
-        self._ids = {name: run.ids for name, (_, run) in runs.items() if run is not None}
         self._found = None
-        self._places = {
-            name: run.places.tolist()
-            for name, (_, run) in runs.items()
-            if run is not None and getattr(run, "places", None) is not None
-        }
         self._rows = rows
+        self._last, self._length = (None, 0) if text is None else (text[:, -1].clone(), text.shape[1])
+        read = {name: run for name, (_, run) in runs.items() if run is not None}
+        self._count = len(self._prompts or ()) or max((len(run.ids) for run in read.values()), default=1)
+        self._ids = {name: self._by_row(run.ids) for name, run in read.items()}
+        self._places = {
+            name: self._by_row(run.places) for name, run in read.items() if run.places is not None
+        }
         if self._prompts is not None and (not self._prompts or rows % len(self._prompts)):
             raise HookError(
                 f"prompts: expected as many as the batch has ({rows} rows), but got {len(self._prompts)}"
             )
+
+    def _by_row(self, values: Any) -> list[list[int]]:
+        """Ids or places by row of the batch, of a run that has them once for each prompt."""
+        return values.repeat_interleave(self._rows // len(values), 0).tolist()
 
     def words(self, row: int | None = None) -> list[Word]:
         """All words by encoder, or those of one row's prompt.
@@ -87,13 +106,29 @@ class PromptWords:
         of_row: dict[str, list[Word]] = {}
         for known in self.words(row):
             of_row.setdefault(known.encoder, []).append(known)
-        failed = None
-        for words in of_row.values():  # SDXL may give its second encoder another prompt
+        found, failed = {}, None
+        for encoder, words in of_row.items():  # SDXL may give its second encoder another prompt
             try:
-                return word, wordlist.find(words, word, occurrence)
+                found[encoder] = wordlist.find(words, word, occurrence)
             except HookError as error:
                 failed = failed or error
-        raise failed or HookError(f"word: {word!r} is no word of row {row}, whose prompt has none")
+        if not found:
+            raise failed or HookError(f"word: {word!r} is no word of row {row}, whose prompt has none")
+        self._require_one_place(word, row, found)
+        return word, next(iter(found.values()))
+
+    def _require_one_place(self, word: str, row: int, found: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise where encoders whose states lie side by side have a word at different positions."""
+        first: dict[Any, str] = {}
+        for encoder, positions in found.items():
+            places = self._places.get(encoder)
+            other = first.setdefault(places and tuple(place >= 0 for place in places[row]), encoder)
+            if found[other] != positions:
+                raise HookError(
+                    f"word: {word!r} is at tokens {list(found[other])} of {other} but {list(positions)} of {encoder}, "
+                    "whose states lie side by side: load a textual inversion into both encoders, or give a Word of "
+                    "Probe.words()"
+                )
 
     def columns(self, row: int) -> tuple[int, ...]:
         """Positions of the denoiser's text at which the words of one row's prompt stand, and what is between them.
@@ -105,20 +140,21 @@ class PromptWords:
         HookError
             The text of an encoder is not known.
         """
+        if not self._places:
+            raise HookError(
+                "word_maps: the states that the denoiser is given are those of no text encoder in this block (were "
+                "prompt_embeds made before?), so that no word has a place: call pipe.encode_prompt inside the block, "
+                "or leave word maps off"
+            )
         found: set[int] = set()
         for encoder, words in self._by_place(self.words(row)).items():
             tokens = [position for word in words for position in word.positions]
             if tokens:
                 found |= set(self._at(encoder, row, range(min(tokens), max(tokens) + 1)))
-        if not found and self._prompts is not None and self._places:
+        if not found and self._prompts is not None and self.words(row):
             raise HookError(
                 f"prompts[{self._prompt_of(row)}]: expected a text that was drawn, but its words stand nowhere in what "
                 "the denoiser is given: pass the prompts in the order of the call"
-            )
-        if not found:
-            raise HookError(
-                "word_maps: the states that the denoiser is given are those of no text encoder, so that nobody knows "
-                "where words stand (were prompt_embeds passed in?): pass prompts, or leave word maps off"
             )
         return tuple(sorted(found))
 
@@ -163,14 +199,14 @@ class PromptWords:
         return {name: [word for word in words if word.encoder == name] for name in self._places}
 
     def _at(self, encoder: str, row: int, tokens: Sequence[int]) -> list[int]:
-        places = self._places[encoder][self._prompt_of(row)]
+        self._prompt_of(row)  # refuses a row that is not there
+        places = self._places[encoder][row]
         return [position for position, token in enumerate(places) if token in set(tokens)]
 
     def _prompt_of(self, row: int) -> int:
         if not 0 <= row < self._rows:
             raise HookError(f"row: expected one of the batch's {self._rows} rows, but got {row}")
-        prompts = len(self._prompts) if self._prompts is not None else len(next(iter(self._ids.values())))
-        return row // (self._rows // prompts)
+        return row // (self._rows // self._count)
 
     def _by_encoder(self) -> dict[str, list[Word]]:
         if self._found is None:
@@ -193,8 +229,7 @@ class PromptWords:
         found = {}
         for name in encoders:
             tokenizer = wordlist.tokenizer_of(self._pipe, name)
-            ids = self._ids[name].tolist() if name in self._ids else None
-            found[name] = self._of_encoder(name, tokenizer, ids)
+            found[name] = self._of_encoder(name, tokenizer, self._ids.get(name))
         return found
 
     def _of_encoder(self, name: str, tokenizer: Any, ids: list[list[int]] | None) -> list[Word]:
@@ -214,36 +249,66 @@ class PromptWords:
                     f"prompts[{wrong}]: expected the texts that were drawn, but the text encoder was given "
                     "other tokens: pass the prompts in the order of the call"
                 )
-        for number, row in enumerate(ids):
-            if wordlist.marks_ends(tokenizer, row):
-                words += wordlist.of_tokens(tokenizer, row, number, name)
-            else:
-                words += wordlist.of_ids(tokenizer, row, number, name) or []
+        for number, row in enumerate(ids[:: self._rows // self._count]):
+            words += wordlist.of_ids(tokenizer, row, number, name) or []
         return words
 
     def _within(self, name: str, tokenizer: Any, ids: list[list[int]]) -> list[Word]:
         """Words of the prompts as they stand in what the encoder was given."""
         words: list[Word] = []
-        for number, (prompt, row) in enumerate(zip(self._prompts, ids)):
-            found = wordlist.of_ids(tokenizer, row, number, name, prompt)
+        for row, seen in enumerate(ids):
+            number = self._prompt_of(row)
+            found = wordlist.of_ids(tokenizer, seen, number, name, self._prompts[number])
             if found is None:
                 raise HookError(
                     f"prompts[{number}]: expected a text that was drawn, but the text encoder was given another: pass "
                     "the prompts in the order of the call"
                 )
-            words += found
+            words += found if row % (self._rows // self._count) == 0 else []
         return words
 
     def _first_other(self, name: str, tokenizer: Any, ids: list[list[int]] | None) -> int | None:
         """Number of the first prompt whose tokens are not those seen; None if all are."""
         if ids is None:
-            return None
+            return self._require_states_of_prompts(name, tokenizer)
         limit = wordlist.length_limit(self._pipe, tokenizer, name)
-        if len(ids) != len(self._prompts):
-            return 0
-        for number, prompt in enumerate(self._prompts):
-            text = wordlist.expanded(self._pipe, tokenizer, prompt)
-            own = tokenizer(text, truncation=True, max_length=limit)["input_ids"]
-            if ids[number][: len(own)] != own:
+        own = [tokenizer(one, truncation=True, max_length=limit)["input_ids"] for one in self._prompts]
+        for row, seen in enumerate(ids):
+            number = self._prompt_of(row)
+            if seen[: len(own[number])] != own[number]:
                 return number
         return None
+
+    def _require_states_of_prompts(self, name: str, tokenizer: Any) -> None:
+        """Raise where states that were passed in are not of the prompts, as far as their last position tells."""
+        if self._last is None:
+            return
+        limit = wordlist.length_limit(self._pipe, tokenizer, name)
+        instead = "give token positions in place of words, or pass the pipeline prompts"
+        if self._length != limit:
+            raise HookError(
+                f"prompts: expected prompt_embeds of {limit} positions, as {TEXT_ENCODERS[name]} gives them, but got "
+                f"{self._length}: {instead}"
+            )
+        if getattr(self._pipe, TEXT_ENCODERS[name], None) is None:
+            for number, prompt in enumerate(self._prompts):
+                if _WEIGHTED.search(prompt):
+                    raise HookError(
+                        f"prompts[{number}]: expected a text without weights, but got {prompt!r:.80}: take them out"
+                    )
+            warnings.warn(
+                "prompts: not checked: the pipeline has no text encoder to compare prompt_embeds with",
+                stacklevel=2,
+            )
+            return
+        ids = tokenizer(
+            self._prompts, padding="max_length", max_length=limit, truncation=True, return_tensors="pt"
+        )["input_ids"]
+        reader = TextReader(self._pipe, name, TEXT_ENCODERS[name])
+        for row, alike in enumerate(reader.gives_last(ids, self._last)):
+            if not alike:
+                number = self._prompt_of(row)
+                raise HookError(
+                    f"prompts[{number}]: expected the text that prompt_embeds are of, but {TEXT_ENCODERS[name]} makes "
+                    f"others of it (another order, or weights?): {instead}"
+                )

@@ -3,8 +3,9 @@
 A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative
 prompts; nothing in the encoder tells the two apart. So every run before the first call of the denoiser is held, and
 the one whose states equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if
-prompts and negative prompts are the same). By the same equality each token of the denoiser's text is known to be which
-token of which encoder, whatever templates, selections, padding or other encoders' tokens stand around it.
+prompts and negative prompts are the same); of prompts that were encoded one by one, rows of several runs are joined. By
+the same equality each token of the denoiser's text is known to be which token of which encoder, whatever templates,
+selections, padding or other encoders' tokens stand around it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
+from torch.nn.utils.rnn import pad_sequence
 
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core
 from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
-from hooks.similarity import end_of_text
 
-MAX_RUNS = 8  # held while waiting for the denoiser; a pipeline needs two
+MAX_RUNS = 128  # held while waiting for the denoiser: a pipeline needs two, prompts encoded alone two each
 
 
 @dataclass
@@ -73,6 +75,42 @@ class TextRun:
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
 
+    def rows(self) -> Iterator[TextRun]:
+        """Runs of one prompt each."""
+
+        def of_row(values: Tensor | None) -> Any:
+            return None if values is None else values[row : row + 1]
+
+        for row in range(len(self.states[0])):
+            yield TextRun(
+                of_row(self.ids),
+                of_row(self.mask),
+                [of_row(state) for state in self.states],
+                of_row(self.final),
+                self.normed[:, row : row + 1],
+                of_row(self.pooled),
+                {address: of_row(values) for address, values in self.inside.items()},
+            )
+
+    @classmethod
+    def joined(cls, rows: Sequence[TextRun]) -> TextRun:
+        """One run of several of one prompt each; shorter ones are padded with 0 at their ends."""
+
+        def padded(values: Sequence[Tensor | None]) -> Tensor | None:
+            return None if values[0] is None else pad_sequence([one[0] for one in values], batch_first=True)
+
+        first = rows[0]
+        return cls(
+            padded([row.ids for row in rows]),
+            padded([row.mask for row in rows]),
+            [padded(states) for states in zip(*(row.states for row in rows))],
+            padded([row.final for row in rows]),
+            torch.stack([padded(states) for states in zip(*(row.normed for row in rows))]),
+            padded([row.pooled for row in rows]),
+            {address: padded([row.inside[address] for row in rows]) for address in first.inside},
+            padded([row.places for row in rows]),
+        )
+
 
 class TextReader:
     """Hooks on one text encoder.
@@ -98,6 +136,8 @@ class TextReader:
         )
         self._ends = core.family.ends
         self._before = _width_before(pipe, name)
+        # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
+        self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
         self._current: TextRun | None = None
 
@@ -120,45 +160,98 @@ class TextReader:
         """The first held run that gave `conditional`, or else the pooled vectors; None if there is none.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
-        several may follow one another.
+        several may follow one another. Of prompts that were encoded in several runs, the run that is returned has a row
+        for each image.
 
         Parameters
         ----------
         conditional : Tensor, shape (images, positions, width of the denoiser's text)
         pooled : Tensor, shape (images, width), optional
         """
-        for run in self.runs:
-            prompts, width = run.states[0].shape[0], run.states[0].shape[-1]
-            if conditional.shape[0] % prompts:
-                continue
-            once_each = conditional[:: conditional.shape[0] // prompts]
-            # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of
-            # their own
-            for begin in dict.fromkeys((self._before, 0)):
-                if begin + width <= once_each.shape[-1]:
-                    run.places = run.placed(once_each[..., begin : begin + width])
-                if run.places is not None:
-                    return run
-        for run in self.runs if pooled is not None else ():
-            prompts = run.states[0].shape[0]
-            if pooled.shape[0] % prompts == 0 and run.pools(pooled[:: pooled.shape[0] // prompts]):
-                return run
-        return None
+        run = self._matching(conditional, self._gives)
+        if run is None and pooled is not None:
+            return self._matching(pooled, TextRun.pools)
+        return run
 
-    def end_of_text(self, run: TextRun) -> Tensor:
+    def _matching(self, given: Tensor, gives: Callable[[TextRun, Tensor], bool]) -> TextRun | None:
+        for run in self.runs:
+            prompts = run.states[0].shape[0]
+            if given.shape[0] % prompts == 0:
+                each = given.unflatten(0, (prompts, -1))
+                if torch.equal(each, each[:, :1].expand_as(each)) and gives(run, each[:, 0]):
+                    return run
+        rows, found = deque(row for run in self.runs for row in run.rows()), []
+        for image in given.split(1):
+            number = next((number for number, row in enumerate(rows) if gives(row, image)), None)
+            if number is None:
+                return None
+            found.append(rows[number])
+            rows.rotate(-1 - number)  # the next one was probably encoded next
+        return TextRun.joined(found)
+
+    def _gives(self, run: TextRun, conditional: Tensor) -> bool:
+        """Return whether a run gives the states of prompts; it then knows its places."""
+        for own in self._channels(conditional):
+            run.places = run.placed(own)
+            if run.places is not None:
+                return True
+        return False
+
+    def _channels(self, conditional: Tensor) -> Iterator[Tensor]:
+        """Channels of the denoiser's text that may be this encoder's."""
+        width = text_config(self.encoder).hidden_size
+        # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of their
+        # own
+        for begin in dict.fromkeys((self._before, 0)):
+            if begin + width <= conditional.shape[-1]:
+                yield conditional[..., begin : begin + width]
+
+    def stands_in(self, rest: Tensor) -> bool:
+        """Return whether a run gives some of what others leave of the denoiser's text."""
+        rows = [row for run in self.runs for row in run.rows()]
+        pieces = [piece for own in self._channels(rest) for piece in own.split(1)]
+        return any(row.placed(piece) is not None for row in rows for piece in pieces)
+
+    @torch.no_grad()
+    def gives_last(self, ids: Tensor, last: Tensor) -> list[bool]:
+        """Return by image whether the encoder gives, at some layer, a state of its prompt's last position.
+
+        There stands what was read of the whole prompt, and weights of words leave it as it is; its length does not
+        count.
+
+        Parameters
+        ----------
+        ids : Tensor of int, shape (prompts, tokens)
+        last : Tensor, shape (images, width of the denoiser's text)
+        """
+        device = self._norm.weight.device  # "meta" where layers are brought one by one
+        with contextlib.ExitStack() as stack:
+            self.attach(stack)
+            self.encoder(ids.to(last.device if device.type == "meta" else device))
+        run = self.runs.pop()
+        own = torch.cat([torch.stack(run.states), run.normed])[:, :, -1].to(last.device, torch.float32)
+        given = last[:, self._before : self._before + own.shape[-1]].float()
+        own, given = (
+            normalize(own.repeat_interleave(len(last) // len(ids), 1), dim=-1),
+            normalize(given, dim=-1),
+        )
+        tolerance = max(1e-4, 8 * torch.finfo(last.dtype).eps)
+        return ((own - given).norm(dim=-1).amin(0) <= tolerance).tolist()
+
+    def end_of_text(self, run: TextRun) -> Tensor | None:
         """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
 
-        That is the end-of-text token or, of an encoder that is given a template behind the prompt, the last token.
+        That is the first end-of-text token of the tokenizer or, of an encoder that is given a template behind the
+        prompt, the last token. None without a tokenizer.
         """
-        eos = getattr(text_config(self.encoder), "eos_token_id", None)
-        if self._ends == "eos" and run.mask is None:
-            return end_of_text(run.ids, eos)
         ids = run.ids
         given = torch.ones_like(ids) if run.mask is None else run.mask.to(ids)
         last = (given * torch.arange(1, ids.shape[1] + 1, device=ids.device)).argmax(-1)
-        if self._ends == "last" or not isinstance(eos, int):
+        if self._ends == "last":
             return last
-        is_end = (ids == eos) & given.bool()
+        if self._eos is None:
+            return None
+        is_end = (ids == self._eos) & given.bool()
         return torch.where(is_end.any(-1), is_end.int().argmax(-1), last)
 
     def _begin(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -246,8 +339,21 @@ def select_runs(
         The conditional `encoder_hidden_states`.
     pooled : Tensor, shape (images, width), optional
         The text as one vector, where the denoiser is given one.
+
+    Returns
+    -------
+    dict of str to (TextReader, TextRun or None)
+        None, too, for an encoder that read a prompt in parts: one run is not all of it.
     """
-    return {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
+    found = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
+    places = [run.places for _, run in found.values() if run is not None and run.places is not None]
+    if places:
+        by_image = [(one >= 0).repeat_interleave(len(final) // len(one), 0) for one in places]
+        taken = torch.stack(by_image).any(0)
+        rest = final.masked_fill(taken.to(final.device)[..., None], 0)
+        if bool(rest.any()):
+            return {name: (one, None if one.stands_in(rest) else run) for name, (one, run) in found.items()}
+    return found
 
 
 def conditional_states(
@@ -277,14 +383,14 @@ def conditional_states(
                 encoder = name.replace("text", "text_encoder")
                 raise HookError(
                     f"{layers[0]}: no run of {encoder} in this block gave the denoiser its encoder_hidden_states "
-                    "(were prompt_embeds passed in?): pass prompts, or leave these sites out"
+                    "(were prompt_embeds passed in, or put together?): pass prompts, or leave these sites out"
                 )
             continue
         repeats = final.shape[0] // run.states[0].shape[0]
         ends = reader.end_of_text(run)
         if run.places is not None:
             places[name] = run.places.repeat_interleave(repeats, 0)
-            if ends_of_images is None:
+            if ends_of_images is None and ends is not None:
                 ends_of_images = _placed_ends(run.places, ends).repeat_interleave(repeats)
         streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
         for address, raw, normed in zip(streams, run.states, run.normed):

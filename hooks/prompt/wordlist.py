@@ -15,6 +15,7 @@ from typing import Any
 
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
+from hooks.prompt.given import with_vectors
 from hooks.prompt.spans import encode, require_fast, split_pieces, token_positions
 
 
@@ -84,46 +85,26 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
 
 
 def tokenizer_of(pipe: Any, encoder: str) -> Any:
-    """The tokenizer of a text encoder, or None if the pipeline has no such encoder."""
-    if getattr(pipe, TEXT_ENCODERS[encoder], None) is None:
+    """The tokenizer of a text encoder as the pipeline uses it, or None if the pipeline has others alone."""
+    there = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
+    if there and encoder not in there:
         return None
-    return getattr(pipe, TOKENIZERS[encoder], None)
+    tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
+    return with_vectors(tokenizer) if hasattr(pipe, "maybe_convert_prompt") else tokenizer
 
 
 def of_text(pipe: Any, tokenizer: Any, prompt: str, number: int, encoder: str) -> list[Word]:
     """Words of a prompt by the character offsets of its tokens."""
     require_fast(tokenizer, encoder)  # before it is asked for anything else
-    text = expanded(pipe, tokenizer, prompt)
-    ((_, offsets),) = encode(tokenizer, [text], encoder)
+    ((_, offsets),) = encode(tokenizer, [prompt], encoder)
     limit = length_limit(pipe, tokenizer, encoder) - 1  # the last position is the end-of-text token's
     found = []
-    for begin, stop in split_pieces(text):
+    for begin, stop in split_pieces(prompt):
         tokens = token_positions(offsets, (begin, stop))
         positions = tuple(i for i in tokens if i < limit)
-        word = text[begin:stop]
+        word = prompt[begin:stop]
         cut = len(positions) < len(tokens)
         found.append(Word(word, lower(word), 0, (begin, stop), positions, number, encoder, cut))
-    return _numbered(found)
-
-
-def of_tokens(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) -> list[Word]:
-    """Words of a prompt of which only the token ids are known, by the tokens that end a word.
-
-    The text is put together from them, in lower case, its words parted by blanks; spans count in it.
-    """
-    special = {tokenizer.bos_token_id, tokenizer.eos_token_id}
-    found, text, group = [], "", []
-    for position, token in enumerate(ids):
-        if token in special:
-            if position and group:
-                found, text = _with_group(tokenizer, found, text, group, number, encoder, cut_off=True)
-            if position:
-                break
-            continue
-        group.append((position, token))
-        if str(tokenizer.convert_ids_to_tokens(int(token))).endswith("</w>"):
-            found, text = _with_group(tokenizer, found, text, group, number, encoder, cut_off=False)
-            group = []
     return _numbered(found)
 
 
@@ -146,48 +127,47 @@ def of_ids(
     -------
     list of Word, or None where the prompt does not stand in the text
     """
-    special = set(tokenizer.all_special_ids)
-    text, offsets = "", []
-    for position, token in enumerate(ids):
+    special, added = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder
+    vectors = {one for spelled in getattr(tokenizer, "vectors", {}).values() for one in spelled.split()[1:]}
+    names, clip = tokenizer.convert_ids_to_tokens(list(ids)), marks_ends(tokenizer, ids)
+    text, before, decoded, offsets = "", "", [], []
+    for token, name in zip(ids, names):
         if token in special:
             offsets.append((len(text), len(text)))
             continue
-        whole = tokenizer.decode(
-            [one for one in ids[: position + 1] if one not in special], clean_up_tokenization_spaces=False
-        )
-        offsets.append((len(text), len(whole)))
+        if name in vectors and offsets:  # of the placeholder before it
+            offsets.append(offsets[-1])
+            continue
+        if clip and decoded and text[-1:].isnumeric() and name.removesuffix("</w>").isnumeric():
+            before, decoded = text, []  # CLIP reads digits one by one
+        if token in added:  # decoders part them from no word
+            before, decoded = f"{text} ", []
+        decoded.append(token)
+        whole = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
+        offsets.append((len(text.rstrip("\ufffd")), len(whole)))  # of a character begun by the token before
         text = whole
-    begin, lead, shown = 0, 0, text
-    if prompt is not None:
-        shown = prompt.strip()
-        begin, lead = text.lower().rfind(shown.lower()), len(prompt) - len(prompt.lstrip())
+        if token in added:
+            before, decoded = f"{text} ", []
+    shown, begin = text, 0
+    if prompt is not None:  # blanks are not as they were
+        offsets = [(_blank_free(text, start), _blank_free(text, stop)) for start, stop in offsets]
+        shown, begin = prompt, "".join(text.lower().split()).rfind("".join(prompt.lower().split()))
     if begin < 0:
         return None
     found = []
+    read = [position for position, token in enumerate(ids) if token not in special]
+    ends = not clip or ids[read[-1]] in added or names[read[-1]].endswith("</w>")
     for start, stop in split_pieces(shown):
-        positions = token_positions(offsets, (begin + start, begin + stop))
-        word, span = shown[start:stop], (lead + start, lead + stop)
-        found.append(Word(word, lower(word), 0, span, positions, number, encoder))
+        at = (start, stop) if prompt is None else (_blank_free(prompt, start), _blank_free(prompt, stop))
+        positions = token_positions(offsets, (begin + at[0], begin + at[1]))
+        word, cut = shown[start:stop], not ends and read[-1] in positions
+        found.append(Word(word, lower(word), 0, (start, stop), positions, number, encoder, cut))
     return _numbered(found)
 
 
-def _with_group(
-    tokenizer: Any, found: list[Word], text: str, group: list, number: int, encoder: str, cut_off: bool
-) -> tuple[list[Word], str]:
-    piece = tokenizer.decode([int(token) for _, token in group]).strip()
-    positions = tuple(position for position, _ in group)
-    follows = found and found[-1].positions[-1] == positions[0] - 1
-    if follows and piece.isnumeric() and found[-1].text.isnumeric():  # CLIP reads digits one by one
-        last = found.pop()
-        positions, piece = last.positions + positions, last.text + piece
-        text = text[: last.span[0]]
-    elif text:
-        text += " "
-    for begin, stop in split_pieces(piece):
-        span = (len(text) + begin, len(text) + stop)
-        word = piece[begin:stop]
-        found.append(Word(word, lower(word), 0, span, positions, number, encoder, cut_off))
-    return found, text + piece
+def _blank_free(text: str, stop: int) -> int:
+    """Number of characters before a place of a text that are no blanks."""
+    return len("".join(text[:stop].split()))
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
@@ -214,35 +194,37 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
             f"word: expected letters or digits, but got {wanted!r}: give a token position instead"
         )
     have = [word.lower for word in words]
-    starts = [i for i in range(len(have)) if have[i : i + len(parts)] == parts]
-    if not starts:
+    # a run keeps words such as "non-binary" whole: of which word each piece is
+    pieces = [(i, text[a:b]) for i, text in enumerate(have) for a, b in split_pieces(text)]
+    owners, texts, count = [i for i, _ in pieces], [text for _, text in pieces], len(parts)
+    phrases = [
+        words[owners[k] : owners[k + count - 1] + 1]
+        for k in range(len(texts) - count + 1)
+        if texts[k : k + count] == parts
+        and owners[k] not in owners[:k]
+        and owners[k + count - 1] not in owners[k + count :]
+    ]
+    if not phrases:
         close = difflib.get_close_matches(lower(wanted), have, 1)
         nearest = f": did you mean {close[0]}?" if close else ""
         there = ", ".join(have) or "none"
         raise HookError(f"word: {wanted!r} is no word of this prompt, which has {there}{nearest}")
     if occurrence is not None:
-        if not 0 <= occurrence < len(starts):
+        if not 0 <= occurrence < len(phrases):
             raise HookError(
-                f"occurrence: expected a number below the {len(starts)} of {wanted!r}, but got {occurrence}"
+                f"occurrence: expected a number below the {len(phrases)} of {wanted!r}, but got {occurrence}"
             )
-        starts = [starts[occurrence]]
+        phrases = [phrases[occurrence]]
     positions: set[int] = set()
-    for start in starts:
-        phrase = words[start : start + len(parts)]
+    for phrase in phrases:
         if any(word.cut_off for word in phrase):
-            if occurrence is None and len(starts) > 1:
+            if occurrence is None and len(phrases) > 1:
                 continue
             raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
         positions |= set(range(phrase[0].positions[0], phrase[-1].positions[-1] + 1))
     if not positions:
         raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
     return tuple(sorted(positions))
-
-
-def expanded(pipe: Any, tokenizer: Any, prompt: str) -> str:
-    """The prompt as the pipeline tokenizes it: with the placeholders of textual inversion spelled out."""
-    convert = getattr(pipe, "maybe_convert_prompt", None)
-    return prompt if convert is None else convert(prompt, tokenizer)
 
 
 def length_limit(pipe: Any, tokenizer: Any, encoder: str) -> int:

@@ -16,6 +16,15 @@ from hooks.errors import HookError
 # Colours from low to high, for pictures: dark blue, violet, red, orange, light yellow.
 _COLOURS = np.array([(8, 8, 40), (84, 15, 109), (187, 55, 84), (249, 142, 9), (252, 255, 164)], np.float32)
 _SHOWN = 256  # pixels of the longer side in Jupyter
+_ROUNDED = 0.5  # of 255: mean difference of an image that is another by rounding alone
+
+
+def from_array(pixels: Any) -> Image.Image:
+    """An image of uint8, or of numbers from 0 to 1, shape (height, width, 3)."""
+    pixels = np.asarray(pixels)
+    if pixels.dtype != np.uint8:
+        pixels = (np.clip(pixels, 0, 1) * 255).round().astype(np.uint8)
+    return Image.fromarray(pixels)
 
 
 @dataclass(frozen=True)
@@ -114,27 +123,36 @@ class WordMap:
         Parameters
         ----------
         image : PIL image, or ndarray of shape (height, width, 3), uint8 or float from 0 to 1
-            The image it is of, which a map of a stored run knows.
+            The image it is of, at any size; known where a run stored it or the block decoded it.
         alpha : float
             Weight of the colours.
 
         Raises
         ------
         HookError
-            No image is given, and the map is a probe's, which has none.
+            It is another image, or none is given and none is known.
         """
         image = self._image if image is None else image
         if image is None:
             raise HookError(
                 "image: expected the image that the map is of, got none: pass what the pipeline returned"
             )
-        if not isinstance(image, Image.Image):
-            pixels = np.asarray(image)
-            if pixels.dtype != np.uint8:
-                pixels = (np.clip(pixels, 0, 1) * 255).round().astype(np.uint8)
-            image = Image.fromarray(pixels)
+        image = image if isinstance(image, Image.Image) else from_array(image)
         image = image.convert("RGB")
+        if not self._is_of(image):
+            raise HookError(
+                f"image: expected the one that the map is of, row {self.row}, {self.size[1]}x{self.size[0]} pixels, "
+                f"but got another of {image.width}x{image.height}: pass images[{self.row}] of that call"
+            )
         return Image.blend(image, self.picture((image.height, image.width)), alpha)
+
+    def _is_of(self, image: Image.Image) -> bool:
+        """Return whether the map is of an image, up to its size and rounding; where the own is not known, by size."""
+        if self._image is None:
+            return (image.height, image.width) == tuple(self.size)
+        own = np.asarray(self._image.convert("RGB"), np.float32)
+        other = np.asarray(image.resize(self._image.size, Image.Resampling.BOX), np.float32)
+        return bool(np.abs(own - other).mean() < _ROUNDED)
 
     def picture(self, size: tuple[int, int] | None = None) -> Image.Image:
         """The map in colours, at the image's size by default."""

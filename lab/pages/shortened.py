@@ -1,6 +1,6 @@
 """How tests make the commands of the pages small, and which pages wait for ``-m slow``.
 
-A command of a page is run as it stands there but for what these tables say. `lab.pages.not_run` prints them.
+A command of a page is run as it stands there but for what these tables say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ PROMPTS = [
     )
 ]
 SEEDS = [0]
-STOPPED_SEEDS = [*range(6)]  # of a run of one prompt that stops over them, as few as it may have
 # Published models, and the tiny pipeline of the same classes with random weights that stands for each.
 MODELS = {
     "stable-diffusion-v1-5/stable-diffusion-v1-5": "sd1",
@@ -65,7 +64,6 @@ SLOW = {
     "docs/how_to/decoding.md": "probes of every site and step",
     "docs/how_to/diffusion_transformers.md": "a whole run of a tiny Stable Diffusion 3",
     "docs/how_to/mitigation.md": "two whole runs",
-    "docs/how_to/racing.md": "two races",
     "docs/how_to/shards.md": "several shards of a run",
     "docs/how_to/sparse_autoencoders.md": "a run and a training",
     "docs/how_to/trace.md": "two traces",
@@ -106,7 +104,7 @@ def settings(text: str, models: Mapping[str, str], base: Mapping[str, Any] | Non
     own["model"] = models.get(own.get("model", ""), own.get("model", "toyworld"))
     if isinstance(own["prompts"], list) and len(own["prompts"]) > len(PROMPTS):
         own["prompts"] = PROMPTS
-    own["seeds"] = STOPPED_SEEDS if "stop" in own and len(own["prompts"]) == 1 else SEEDS
+    own["seeds"] = SEEDS
     observe = SETTINGS["observe"] if own["model"].startswith("toyworld") else {"features": []}
     for name, value in {**SETTINGS, "observe": {**observe, **own.get("observe", {})}}.items():
         own[name] = {**value, **own.get(name, {}), **value} if isinstance(value, dict) else value

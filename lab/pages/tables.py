@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from analysis.methods.audit.columns import TABLES as AUDIT
 from analysis.methods.audit.columns import described
-from analysis.tables.columns import Column, columns_beside, columns_of
+from analysis.tables.columns import Column, columns_of
 from analysis.tables.registry import TABLES, needs
 from lab.templates import render
 
@@ -20,7 +20,6 @@ def page() -> str:
             text: [(table, list(_columns(table.name))) for table in TABLES.values() if table.needs == kind]
             for kind, text in needs().items()
         },
-        race=list(_escaped(columns_beside("analysis.methods.stopping.race", "race"))),
         audit=[(name, rows, list(_escaped(described(name)))) for name, rows in AUDIT.items()],
     )
 

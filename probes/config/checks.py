@@ -235,18 +235,10 @@ def check_stop(config: Any) -> None:
         raise fail(
             "expected words that are compared, got no contrast: give three indicators, or leave it out", at=at
         )
-    prompts, seeds = len(config.prompts[: config.limit]), len(config.seeds)
-    if config.stops_over == "seeds":
-        if seeds < FEWEST:
-            raise fail(f"expected at least {FEWEST} seeds, got {seeds}: give more, or leave it out", at=at)
-        return
     if config.sampler.noise == "shared":
         raise fail(
-            "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or `over: seeds`",
+            "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out",
             at=at,
         )
-    if prompts < FEWEST:
-        raise fail(
-            f"expected at least {FEWEST} prompts, got {prompts}: give more, or many seeds and `over: seeds`",
-            at=at,
-        )
+    if (prompts := len(config.prompts[: config.limit])) < FEWEST:
+        raise fail(f"expected at least {FEWEST} prompts, got {prompts}: give more, or leave it out", at=at)

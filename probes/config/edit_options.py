@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.types import CHARACTERS, Positive, Section, Word, fail, one_person, option, shown
+from probes.config.types import CHARACTERS, Section, Word, fail, one_person, option, shown
 
 # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
 CONTEXTS = (
@@ -19,11 +19,9 @@ CONTEXTS = (
 # fields that mean nothing to a kind
 _CLOSED = ("ridge", "keep_weight")
 _UNUSED = {
-    "keys_and_values": ("direction", "amount", "layers"),
-    "project": ("words", "keep", "layers", *_CLOSED),
-    "shift": ("words", "keep", "layers", *_CLOSED),
-    "steer": ("direction", "parts", "positions", "layers", *_CLOSED),
-    "steer_choice": ("direction", "parts", "positions", *_CLOSED),
+    "keys_and_values": ("direction", "amount"),
+    "project": ("words", "keep", *_CLOSED),
+    "shift": ("words", "keep", *_CLOSED),
 }
 
 
@@ -43,21 +41,18 @@ class Edit(Section):
     """
 
     kind: Annotated[
-        Literal["keys_and_values", "project", "shift", "steer", "steer_choice"],
+        Literal["keys_and_values", "project", "shift"],
         option(
             "How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and"
-            " UCE), the text's states with a direction taken out (`project`) or added (`shift`), or outputs of a share"
-            " of the images: of cross-attentions (`steer`; after EquiSteer) or, for what the model chooses where no"
-            " word does, of self-attentions (`steer_choice`; after ICM).",
+            " UCE), or the text's states with a direction taken out (`project`) or added (`shift`).",
             example="project",
         ),
     ] = "keys_and_values"
     words: Annotated[
         dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
         option(
-            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word. With"
-            " `steer` one word, and the share of its images that are drawn as those of each other word; with"
-            " `steer_choice` these are two words. Not with `project` and `shift`.",
+            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not"
+            " with `project` and `shift`.",
             unit="share",
             example={"person": {"woman": 0.25}},
         ),
@@ -82,8 +77,7 @@ class Edit(Section):
     amount: Annotated[
         Amount,
         option(
-            "How much of the direction is taken out (1: all of it) or added; with `steer` and `steer_choice` how far"
-            " towards the other word's mean.",
+            "How much of the direction is taken out (1: all of it) or added.",
             unit="share",
             example=-0.5,
         ),
@@ -100,20 +94,11 @@ class Edit(Section):
         Annotated[list[str], Field(min_length=1)] | None,
         option(
             "Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also"
-            " text.final, text.embeddings and text.layers.N; with `steer_choice` of self-attentions.",
-            null="all cross-attentions; text.final with `project` and `shift`; all self-attentions with `steer_choice`",
+            " text.final, text.embeddings and text.layers.N.",
+            null="all cross-attentions; text.final with `project` and `shift`",
             example=["unet.mid*"],
         ),
     ] = None
-    layers: Annotated[
-        Positive,
-        option(
-            "How many self-attentions `steer_choice` steers: those of `sites` whose probes are right most often in"
-            " contexts that they were not trained on.",
-            unit="self-attentions",
-            example=1,
-        ),
-    ] = 3
     parts: Annotated[
         Annotated[list[Literal["key", "value"]], Field(min_length=1)],
         option("Whether keys, values or both are edited.", example=["value"]),
@@ -152,8 +137,6 @@ class Edit(Section):
             raise fail(
                 "expected words to edit, as {person: {woman: 0.25}}, found none: add them", at=("words",)
             )
-        if self.kind in ("steer", "steer_choice"):
-            self._require_shares()
         if not by_words and self.direction is None:
             raise fail("expected two words, as [woman, man], found none: add them", at=("direction",))
         if self.direction is not None and self.direction[0] == self.direction[1]:
@@ -164,25 +147,6 @@ class Edit(Section):
         if both:
             raise fail(f"expected words that are not edited, got {shown(both[0])}: take it out", at=("keep",))
         return self
-
-    def _require_shares(self) -> None:
-        if len(self.words) != 1:
-            raise fail(
-                f"expected one word with kind {self.kind}, got {shown([*self.words])}: keep one",
-                at=("words",),
-            )
-        ((word, shares),) = self.words.items()
-        if self.kind == "steer_choice" and len(shares) != 2:
-            raise fail(
-                f"expected two words with their shares with kind steer_choice, got {shown([*shares])}: name the two,"
-                " one with a share of 0 if need be",
-                at=("words", word),
-            )
-        if min(shares.values()) < 0 or sum(shares.values()) > 1 + 1e-9:
-            raise fail(
-                f"expected shares of images, from 0 and 1 in all at most, got {shown([*shares.values()])}: change them",
-                at=("words", word),
-            )
 
     def _given(self) -> set[str]:
         """The fields with another value than their default."""
@@ -205,15 +169,9 @@ class Edit(Section):
         'keys_and_values at unet.mid*: person → 0.25 woman; kept: woman'
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'
-        >>> Edit(kind="steer", words={"person": {"woman": 0.25}}).summary
-        'steer at all cross-attentions: person → 0.25 woman'
-        >>> Edit(kind="steer_choice", words={"person": {"woman": 0.5, "man": 0.5}}, layers=1).summary
-        'steer_choice at the best of all self-attentions: person → 0.5 woman + 0.5 man'
         """
-        every = {"steer_choice": "all self-attentions", **dict.fromkeys(_BY_DIRECTION, "text.final")}
-        where = ", ".join(self.sites or [every.get(self.kind, "all cross-attentions")])
-        if self.kind == "steer_choice":
-            where = f"the best {self.layers if self.layers > 1 else ''} of {where}".replace("  ", " ")
+        every = "text.final" if self.kind in _BY_DIRECTION else "all cross-attentions"
+        where = ", ".join(self.sites or [every])
         if self.kind in _BY_DIRECTION:
             return f"{self.kind} at {where}: {self.amount:g} of {' → '.join(self.direction or ())}"
         words = [

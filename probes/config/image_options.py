@@ -29,7 +29,8 @@ class Images(BaseModel):
         PathOrName,
         Field(alias="from", min_length=1),
         option(
-            "A table of the images (CSV, TSV, JSONL, Parquet), or a folder with one, by its path beside triplets.yaml.",
+            "A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside"
+            " triplets.yaml.",
             example="images.csv",
         ),
     ]

@@ -136,7 +136,7 @@ class Measure(Section):
         Literal["lemminflect", "textblob", "nltk"],
         option(
             "Which program finds the nouns of a prompt. `lemminflect` comes with the package; `nltk` is that of Wu et"
-            " al. 2025; `triptych sensitivity` says what hangs on the choice.",
+            " al. 2025.",
             example="nltk",
         ),
     ] = "lemminflect"

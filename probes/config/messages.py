@@ -39,6 +39,13 @@ _EXPECTED = {  # by the type of a fault: what was expected, and a remedy
     "model_type": ("`key: value` lines", "write it so"),
 }
 
+# Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
+_REMOVED = {
+    "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
+    "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
+    "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
+}
+
 
 class _Fault(NamedTuple):
     """One of pydantic's faults: its place in the data, the JSON schema there, and where the union stands it is in."""
@@ -147,6 +154,8 @@ def _text(fault: _Fault, root: Node) -> str:
     match fault.type:
         case "triptych":
             return context["message"]
+        case "extra_forbidden" if removed := _REMOVED.get(".".join(map(str, fault.loc))):
+            return f"expected no such key, which 0.3 removed, got {shown(value)}: {removed}"
         case "extra_forbidden":
             known = [key for kind in _kinds(fault.above, root) for key in kind.get("properties", {})]
             close = difflib.get_close_matches(str(fault.loc[-1]), known, 1)

@@ -349,10 +349,8 @@ class Config(Section):
         paintskills.check(self.prompts, list(self.indicators))
         if self.stop is not None:
             checks.check_stop(self)
-            if self.stops_over == "prompts":
-                own = self.prompts[: self.limit]
-                ordered = [*in_order(own, self.stop), *self.prompts[len(own) :]]
-                object.__setattr__(self, "prompts", ordered)
+            own = self.prompts[: self.limit]
+            object.__setattr__(self, "prompts", [*in_order(own, self.stop), *self.prompts[len(own) :]])
         if self.images is None:  # else they are there already
             checks.check_size(len(self.prompts[: self.limit]), len(self.seeds), len(self.indicators))
         return self
@@ -405,13 +403,6 @@ class Config(Section):
     def unit(self) -> str:
         """Unit of intervals and p-values: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
-
-    @property
-    def stops_over(self) -> str:
-        """What is drawn until a question is answered, ``prompts`` or ``seeds``: the order of the plan."""
-        if self.stop is None:
-            return "prompts"
-        return self.stop.over or f"{self.unit}s"
 
     @property
     def paired(self) -> bool:

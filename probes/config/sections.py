@@ -179,7 +179,7 @@ class Capture(Section):
     keep: Annotated[
         list[str],
         option(
-            "Sites whose activations are stored at every step, for `triptych sae` and analyses of your own. How much of"
+            "Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of"
             " each is said by `keep_places`.",
             example=["unet.mid"],
         ),

@@ -8,70 +8,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from probes.config.checks import FEWEST
-from probes.config.question_options import READERS, Key
-from probes.config.types import Positive, Section, Seed, Word, fail, option
+from probes.config.types import Positive, Section, Seed, option
 
-WITHIN_SHARES = 0.1  # difference of shares or of probabilities that would matter, where none is stated
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
-
-
-class StopOf(Section):
-    """What of single images a run that stops is asked about, in place of its primary measure: one of three things."""
-
-    object: Annotated[
-        Word | None,
-        option(
-            "An object that is looked for in every image. The gap is the share of images of the first side of the first"
-            " contrast in which it is detected, less that of the second.",
-            null="something else is asked about",
-            example="skirt",
-        ),
-    ] = None
-    attribute: Annotated[
-        Word | None,
-        option(
-            "An attribute of an audit by contexts (docs/how_to/gep.md). The gap is the mean probability that the"
-            " audit's classifiers (CLS) give it in images of the first side, less that of the second.",
-            null="something else is asked about",
-            example="suit",
-        ),
-    ] = None
-    question: Annotated[
-        Key | None,
-        option(
-            "A question to the images, by its key (docs/how_to/questions.md): `gender`, an attribute of GEP, or one of"
-            " `observe.questions.ask`. The gap is the share of images of the first side of which it is answered with"
-            " `answer`, less that of the second.",
-            null="something else is asked about",
-            example="suit",
-        ),
-    ] = None
-    answer: Annotated[
-        Word | None,
-        option(
-            "The answer that is counted. All others, and answers that decide nothing, are not.",
-            null="yes",
-            example="female",
-        ),
-    ] = None
-    reader: Annotated[
-        Literal[*READERS] | None,  # type: ignore[valid-type]
-        option("Whose answers are counted.", null="the one reader that is asked", example="blip2"),
-    ] = None
-
-    @model_validator(mode="after")
-    def _one(self) -> StopOf:
-        asked = [name for name in ("object", "attribute", "question") if getattr(self, name) is not None]
-        if len(asked) != 1:
-            got = " and ".join(asked) if asked else "none"
-            raise fail(f"expected one of object, attribute and question, got {got}: name one")
-        for name in ("answer", "reader"):
-            if self.question is None and getattr(self, name) is not None:
-                raise fail(f"expected a question, got {asked[0]}: name one, or take it out", at=(name,))
-        return self
 
 
 class Stop(Section):
@@ -90,44 +32,23 @@ class Stop(Section):
             example="direction",
         ),
     ] = "gap"
-    over: Annotated[
-        Literal["prompts", "seeds"] | None,
-        option(
-            "What is drawn until the question is answered. `prompts`: prompt after prompt, each with all seeds; the"
-            " answer is about other prompts. `seeds`: seed after seed, each under all prompts; the answer is about"
-            " these prompts and other seeds.",
-            null="the seeds of a run of one prompt, else prompts",
-            example="seeds",
-        ),
-    ] = None
-    of: Annotated[
-        StopOf | None,
-        option(
-            "What of the images is asked about, in place of the primary measure.",
-            null="`measure.primary`",
-            example={"object": "skirt"},
-        ),
-    ] = None
     within: Annotated[
         Annotated[float, Field(gt=0)] | None,
         option(
             "The gap that would matter, or half the width of the interval that is wanted.",
-            unit="of the measure, a share, or a probability",
-            null="`measure.equivalence` of the primary measure, else the least gap that matters of it; of shares and"
-            " probabilities 0.1",
+            unit="of the measure",
+            null="`measure.equivalence` of the primary measure, else the least gap that matters of it",
             example=0.05,
         ),
     ] = None
     fewest: Annotated[
         Annotated[int, Field(ge=FEWEST)],
-        option(
-            "Prompts, or seeds, before the first look; all where there are fewer.", unit="prompts", example=24
-        ),
+        option("Prompts before the first look; all where there are fewer.", unit="prompts", example=24),
     ] = 12
     every: Annotated[
         Positive | None,
         option(
-            "Prompts, or seeds, from one look to the next.",
+            "Prompts from one look to the next.",
             unit="prompts",
             null="one part (`generate.part_triplets`)",
             example=24,
@@ -137,8 +58,7 @@ class Stop(Section):
         Literal["random", "listed"],
         option(
             "The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and of"
-            " each level in its proportion; `listed` only where the list is in random order already. Seeds are"
-            " drawn as they are listed.",
+            " each level in its proportion; `listed` only where the list is in random order already.",
             example="listed",
         ),
     ] = "random"

@@ -103,7 +103,7 @@ class Trace(Section):
         Windows,
         option(
             "Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after"
-            " the last.",
+            " the last. Where one prompt is traced, 4 unless another number is given: a map without intervals.",
             unit="windows, or steps",
             example=[[0, 10], [10, 20]],
         ),

@@ -9,7 +9,6 @@ here; for the rest the text that stood in the file is kept beside its value, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,41 +83,6 @@ def yaml_text(data: Any) -> str:
       steps: 4
     """
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-
-
-def without_keys(source: YamlSource, keys: Collection[str]) -> str:
-    """Return the text of a file without some keys of its outermost level, with what else is written, comments included.
-
-    Where a key cannot be cut out alone, as of a mapping in braces, all is written anew, without comments.
-
-    Examples
-    --------
-    >>> text = "model: toyworld  # mine\\ntrace:\\n  windows: 4\\nseeds: [0]\\n"
-    >>> print(without_keys(parse_yaml(text, "triplets.yaml"), ["trace"]), end="")
-    model: toyworld  # mine
-    seeds: [0]
-    """
-    left = {key: value for key, value in source.data.items() if key not in keys}
-    lines, drop = source.text.splitlines(keepends=True), set()
-    for key, value in yaml.compose(source.text, Loader=_Parser).value:
-        if key.value in keys:
-            first = key.start_mark.line
-            drop |= {*range(first, max(first, _last_line(value)) + 1)}
-    text = "".join(line for number, line in enumerate(lines) if number not in drop)
-    try:
-        kept = parse_yaml(text, source.name).data
-    except UserError:
-        kept = None
-    return text if kept == left else yaml_text(left)
-
-
-def _last_line(node: yaml.Node) -> int:
-    """Number of the line that a value ends on, without comments behind it."""
-    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-        last = node.value[-1]
-        node = last[1] if isinstance(last, tuple) else last
-    mark = node.end_mark
-    return mark.line - (mark.column == 0)
 
 
 def read_yaml(path: str | Path) -> YamlSource:

@@ -41,6 +41,8 @@ _LAYERS = ("num_hidden_layers", "num_layers", "num_single_layers", "layers_per_b
 _LAYERS += ("transformer_layers_per_block", "num_attention_heads")
 _DESCRIBING = (".json", ".txt", ".model")
 
+UNQUANTIZED = "give the folder or hub id of the model that it was quantized from"
+
 _REHEARSED: set[str] = set()  # descriptions that have run in this process
 
 
@@ -242,6 +244,10 @@ def _build(source: Source, component: Component, kind: str) -> Any:
     """A component from its configuration, without weights."""
     file = f"{component.name}/config.json"
     config = read_object(source, file)
+    if quantized := config.get("quantization_config"):
+        method = quantized.get("quant_method") if isinstance(quantized, dict) else None
+        got = f"`quantization_config` ({method or 'of no method'!s:.40})"
+        raise fault(source, file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
     _check_size(source, file, config)
     with readable(source, file, f"a description of a {kind}"):
         # pipelines put settings over those of old models

@@ -16,7 +16,6 @@ from probes.prompts import sets
 from probes.toyworld import (
     CHOICES,
     FIGURES,
-    KNOWN_FEATURES,
     LOCATED,
     MODELS,
     STRUCTURES,
@@ -25,7 +24,6 @@ from probes.toyworld import (
     bundled_folder,
 )
 from probes.toyworld.dit.truth import REST, wired_models
-from probes.toyworld.known_features.truth import SITE, THINGS
 from probes.toyworld.located.truth import located_models
 from probes.toyworld.structures.truth import choices, structures
 from probes.toyworld.world import load_world
@@ -69,8 +67,6 @@ def _about(name: str) -> str:
     if name in STRUCTURES:
         structure = structures()[name]
         return f"as {structure.world}; places together: {' and '.join(structure.sites)} ({structure.kind})"
-    if name == KNOWN_FEATURES:
-        return f"no difference between the words; {len(THINGS)} attributes are known directions at {SITE}"
     if name in WIRED:
         wired = wired_models()[name]
         where = f"at {' and '.join(wired.sites)}" if wired.sites else "nowhere"

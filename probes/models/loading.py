@@ -35,7 +35,6 @@ from probes.storage.paths import expand_model
 from probes.toyworld import (
     BENCHMARK_MODELS,
     CHOICES,
-    KNOWN_FEATURES,
     LOCATED,
     MODELS,
     SHARED,
@@ -49,6 +48,7 @@ from probes.toyworld import (
     bundled_folder,
 )
 
+_LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 SCHEDULER = "scheduler/scheduler_config.json"
 # text encoders trained in bfloat16
 _OVERFLOWING = ("T5", "UMT5", "Gemma2", "Qwen2_5_VL", "Qwen3")
@@ -108,6 +108,8 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
+            if any(any(path.glob(pattern)) for pattern in _LORA):
+                raise single_file.lora_error(name)
             raise UserError(
                 f"model {name}: expected a diffusers folder, found no {INDEX}{_inside(path)}: check the path"
             )
@@ -117,7 +119,10 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     if path.is_file():
         if path.suffix not in single_file.ENDINGS:
             endings, got = " or ".join(single_file.ENDINGS), path.suffix or "no ending"
-            raise UserError(f"model {name}: expected {endings}, got {got}: convert it")
+            remedy = "give the whole checkpoint as one of these, or the folder of the pipeline"
+            if path.suffix.lower() == ".gguf":
+                got, remedy = f"{got}, a quantized denoiser alone", description.UNQUANTIZED
+            raise UserError(f"model {name}: expected {endings}, got {got}: {remedy}")
         return single_file.source(name, path)
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
         return hub.fetch(name, revision, variant, weights)
@@ -323,10 +328,6 @@ def load(
         from probes.toyworld.structures.assemble import structure_pipeline
 
         pipe = structure_pipeline(source.name)
-    elif source.name == KNOWN_FEATURES and source.kind == "bundled":
-        from probes.toyworld.known_features.assemble import features_pipeline
-
-        pipe = features_pipeline(source.name, source.path)
     elif source.name in WORKING and source.kind == "bundled":
         from probes.toyworld.work.assemble import work_pipeline
 

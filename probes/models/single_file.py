@@ -50,6 +50,8 @@ def source(name: str, path: Path) -> Source:
     bare = Source(name, "file", path, path.parent)
     expand_model(path.with_suffix(""), "model")
     shapes = _shapes(bare)
+    if shapes and all("lora" in key.lower() for key in shapes):
+        raise lora_error(name)
     found = _recognised(bare, shapes)
     beside = next((at for at in (path.with_suffix(""), path.parent) if (at / INDEX).exists()), None)
     if beside is None:
@@ -61,6 +63,14 @@ def source(name: str, path: Path) -> Source:
             " file beside the description that belongs to it"
         )
     return result
+
+
+def lora_error(name: str) -> UserError:
+    """Return the error for a LoRA in the place of a model."""
+    return UserError(
+        f"model {name}: expected a whole model, got a LoRA, which changes one: put it into its model with diffusers"
+        " (pipe.load_lora_weights, pipe.fuse_lora, pipe.unload_lora_weights, pipe.save_pretrained) and give that folder"
+    )
 
 
 def published() -> list[Source]:

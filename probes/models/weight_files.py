@@ -32,12 +32,13 @@ def names(folder: Path, variant: str | None = None) -> list[str]:
     called = f".{variant}" if variant else ""
     for ending in _ENDINGS:
         for stem in _STEMS:
-            if (folder / f"{stem}{called}{ending}").is_file():
-                return [f"{stem}{called}{ending}"]
-            for index in (f"{stem}{ending}.index{called}.json", f"{stem}{called}{ending}.index.json"):
-                shards = _shards(folder / index)
-                if shards and all((folder / shard).is_file() for shard in shards):
-                    return shards
+            indices = (f"{stem}{ending}.index{called}.json", f"{stem}{called}{ending}.index.json")
+            choices = [_shards(folder / index) for index in indices]
+            # diffusers reads shards where an index names them, transformers the whole file beside them
+            choices.insert(2 if stem == _STEMS[0] else 0, [f"{stem}{called}{ending}"])
+            for files in choices:
+                if files and all((folder / file).is_file() for file in files):
+                    return files
     return []
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
 from probes.models import description, weight_files
 from probes.models.description import IMAGE_READERS, INDEX, Source, readable
 from probes.models.pretrained import from_folder, quiet
+
+_WEIGHTS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
+_NAMED = 4  # files that are not read, in the line about them
 
 
 def modules(pipe: Any) -> dict[str, Any]:
@@ -91,6 +96,33 @@ def _component(source: Source, name: str, library: str, kind: str, dtype: str | 
             got = f"{len(names)} {fault} ({names[0]:.80})"
             raise description.fault(source, name, expected, got, "mend or download it again")
     return module
+
+
+def unread(source: Source) -> str:
+    """Return a line that names the files of weights in a model's folder, or beside its file, that are not read."""
+    if source.kind == "bundled":
+        return ""
+    if source.kind == "file":
+        base, read = source.path.parent, [source.path]
+        files = [*base.glob("*")]
+    else:
+        base, read = source.path, []
+        files = [*base.glob("*"), *base.glob("*/*")]
+        for one in description.read_kind(source)[1].networks:
+            folder = source.component(one.name)
+            chosen = weight_files.choose(folder, source.variant)
+            read += [folder / name for name in weight_files.names(folder, chosen)]
+    read_at: dict[Path, float] = {}
+    for file in read:
+        read_at[file.parent] = max(read_at.get(file.parent, 0), file.stat().st_mtime)
+    left = []
+    for file in sorted({*files} - {*read}):
+        if file.suffix.lower() in _WEIGHTS and file.parent.name not in IMAGE_READERS and file.is_file():
+            newer = file.stat().st_mtime > read_at.get(file.parent, math.inf)
+            left.append(f"{file.relative_to(base)}{' (newer than what is read)' if newer else ''}")
+    left.sort(key=lambda name: not name.endswith(")"))
+    more = f" and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
+    return f"weights in {base} that are not read: {', '.join(left[:_NAMED])}{more}" if left else ""
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:

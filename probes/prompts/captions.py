@@ -72,7 +72,7 @@ class Selection:
         """Return the selection as text: counts, reasons with examples, and Table 4 beside them."""
         lines = [f"{self.source} ({self.form}): {self.read:,} captions, {len(self.kept):,} neutral prompts"]
         for reason, count in self.dropped.most_common():
-            lines.append(f"  {count:>9,}  {reason}" + (_frequent(self.words) if reason == HUMAN else ""))
+            lines.append(f"  {count:>9,}  {reason}{self.frequent(reason)}")
             lines += [f"             {printable(example)}" for example in self.examples[reason]]
         if self.form in TABLE_4:
             name, count = TABLE_4[self.form]
@@ -81,6 +81,11 @@ class Selection:
                 " (the paper does not say of which files, and how duplicates were counted)"
             )
         return "\n".join(lines)
+
+    def frequent(self, reason: str, most: int = 8) -> str:
+        """Return the most frequent words for which captions were left out, where the reason is another such word."""
+        listed = ", ".join(f"{word} {count:,}" for word, count in self.words.most_common(most))
+        return f": {listed}" if reason == HUMAN else ""
 
     def counts(self) -> dict:
         """Return the counts as plain data."""
@@ -95,10 +100,6 @@ class Selection:
             "examples": self.examples,
             "wu2025_table4": table_4,
         }
-
-
-def _frequent(words: Counter[str]) -> str:
-    return ": " + ", ".join(f"{word} {count:,}" for word, count in words.most_common(8))
 
 
 def select(

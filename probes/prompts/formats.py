@@ -9,6 +9,7 @@ from pathlib import Path
 
 from probes.errors import UserError
 from probes.json_text import parse_json
+from probes.prompts.user_tables import plain_name
 from probes.storage.paths import require_regular
 
 FORMATS = {
@@ -23,12 +24,12 @@ FORMATS = {
     "tsv": "a header, then rows, with tabs",
     "json": "a list of captions, or of objects",
     "jsonl": "an object a line",
+    "xlsx": "a header, then rows, in a spreadsheet",
     "parquet": "a column of captions",
 }
 # Looked for in this order where no column is named.
 CAPTION_COLUMNS = (
     *("caption", "captions", "sentence", "sentences", "text", "raw", "caption_str", "comment", "prompt"),
-    *("TEXT", "Caption"),
 )
 _HEAD = 1 << 16  # bytes by which a format is recognised
 _TOKEN = re.compile(r"\S+#\d+\t")
@@ -52,6 +53,8 @@ def recognise(path: Path, column: str | None = None) -> str:
     head = _head(path)
     if head[:4] == b"PAR1":
         return "parquet"
+    if head[:4] == b"PK\3\4" and path.suffix.lower() == ".xlsx":
+        return "xlsx"
     if b"\0" in head or head[:2] == b"\x1f\x8b":
         raise UserError(
             f"{path}: expected captions as text or Parquet, got binary data: unpack it, or name another file"
@@ -116,12 +119,12 @@ def _kind_of_text(path: Path, lines: list[str], column: str | None) -> str:
         return "flickr30k"
     if all(_ADDRESS.match(line) for line in few):
         return "gcc"
-    header = few[0]
+    header = few[1] if few[0].casefold().startswith("sep=") and len(few) > 1 else few[0]
     if "|" in header and "comment" in header:
         return "flickr30k-csv"
-    for form, delimiter in (("tsv", "\t"), ("csv", ",")):
-        names = [name.strip().strip('"') for name in header.split(delimiter)]
-        known = column in names if column else not {*CAPTION_COLUMNS}.isdisjoint(names)
+    for form, delimiter in (("tsv", "\t"), ("csv", ","), ("csv", ";")):
+        names = {plain_name(name.strip().strip('"')) for name in header.split(delimiter)}
+        known = not {*map(plain_name, [column] if column else CAPTION_COLUMNS)}.isdisjoint(names)
         if (known and (len(names) > 1 or path.suffix == f".{form}")) or path.suffix == f".{form}":
             return form
     return "csv" if column else "text"

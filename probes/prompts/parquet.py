@@ -78,15 +78,6 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def is_texts(kind: pa.DataType) -> bool:
-    """Return whether a type is text, or a list of texts."""
-    types = pa.types
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        kind = kind.value_type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-    return is_text(kind)
-
-
 def is_bytes(kind: pa.DataType) -> bool:
     """Return whether a type is bytes, in any of its layouts."""
     types = pa.types

@@ -132,7 +132,7 @@ def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
 def plan(
     config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:
-    """The table of samples, ordered by triplet, seed and indicator; of a run that stops over seeds, by seed first.
+    """The table of samples, ordered by triplet, seed and indicator.
 
     Parameters
     ----------
@@ -205,9 +205,6 @@ def plan(
                 if sampler.noise == "independent":
                     noise = noise_seed(f"{key}\n{name}", seed)
                 samples.append(Sample(f"t{triplet:05d}-s{seed}-{name}", *before, seed, noise, *after))
-    if config.stops_over == "seeds":
-        places = {seed: place for place, seed in enumerate(config.seeds)}
-        samples.sort(key=lambda sample: places[sample.seed])
     return samples
 
 

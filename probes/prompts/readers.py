@@ -6,9 +6,9 @@ are read as a stream; a JSON document is one value and is read whole.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from probes.config.yaml import show
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
+from probes.prompts.user_tables import open_table
 from probes.storage.paths import require_regular
 
 Captions = Iterator[str]
-csv.field_size_limit(1 << 24)
 
 
 def read_captions(path: Path, form: str = "auto", column: str | None = None) -> tuple[str, Captions]:
@@ -206,25 +206,18 @@ def _conceptual(path: Path, column: str | None) -> Captions:
         yield caption
 
 
-def _table(path: Path, column: str | None, delimiter: str) -> Captions:
-    rows = csv.reader((f"{line}\n" for _, line in text_lines(path)), delimiter=delimiter, strict=False)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        name = column or next((name for name in CAPTION_COLUMNS if name in header), None)
-        if name is None or name not in header:
-            raise _no_column(f"{path}: line 1", header, column)
-        if header.count(name) > 1:
-            raise UserError(f"{path}: line 1: expected every column once, got {name!r} twice: rename one")
-        at = header.index(name)
-        for row in rows:
-            if len(row) > at:
-                yield from _cell(row[at], name)
-            elif row:
-                raise UserError(
-                    f"{path}: line {rows.line_num}: expected {len(header)} columns, got {len(row)}: mend that line"
-                )
-    except csv.Error as error:
-        raise UserError(f"{path}: line {rows.line_num}: not valid CSV ({error}): mend that line") from None
+def _table(path: Path, column: str | None, ending: str) -> Captions:
+    """A table with a header, as `probes.prompts.user_tables` reads it; a cell may be a list of captions."""
+    table = open_table(path, [column] if column else CAPTION_COLUMNS, ending)
+    name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
+    if name is None or name not in table.columns:
+        raise _no_column(str(path), list(table.columns), column)
+    for place, values in table.rows([name]):
+        value = values[name]
+        if isinstance(value, str) and value:
+            yield from _cell(value, name)
+        elif value:
+            yield from _values(value, None, f"{path}: {place}: {name}")
 
 
 def _cell(text: str, name: str) -> Captions:
@@ -238,14 +231,6 @@ def _cell(text: str, name: str) -> Captions:
             yield from captions
             return
     yield text
-
-
-def _csv(path: Path, column: str | None) -> Captions:
-    return _table(path, column, ",")
-
-
-def _tsv(path: Path, column: str | None) -> Captions:
-    return _table(path, column, "\t")
 
 
 def _flickr_csv(path: Path, column: str | None) -> Captions:
@@ -263,21 +248,7 @@ def _flickr_csv(path: Path, column: str | None) -> Captions:
         yield fields[2]
 
 
-def _parquet(path: Path, column: str | None) -> Captions:
-    from probes.prompts.parquet import batches, is_texts, open_parquet, require_kind
-
-    file = open_parquet(path)
-    names = file.schema_arrow.names
-    name = column or next((name for name in CAPTION_COLUMNS if name in names), None)
-    if name is None or name not in names:
-        raise _no_column(str(path), names, column)
-    require_kind(path, file.schema_arrow.field(name).type, name, is_texts, "texts, or of lists of them")
-    for start, values in batches(path, file, [name]):
-        for number, value in enumerate(values[name], start):
-            yield from _values(value, None, f"{path}: row {number}: {name}")
-
-
-_WITH_COLUMN = ("csv", "tsv", "json", "jsonl", "parquet")
+_WITH_COLUMN = ("csv", "tsv", "json", "jsonl", "xlsx", "parquet")
 _READERS = {
     "coco": _coco,
     "textcaps": _textcaps,
@@ -286,11 +257,9 @@ _READERS = {
     "flickr30k-csv": _flickr_csv,
     "gcc": _conceptual,
     "text": _lines,
-    "csv": _csv,
-    "tsv": _tsv,
     "json": _json,
     "jsonl": _jsonl,
-    "parquet": _parquet,
+    **{form: partial(_table, ending=f".{form}") for form in ("csv", "tsv", "xlsx", "parquet")},
 }
 
 

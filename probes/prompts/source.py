@@ -26,6 +26,7 @@ from probes.storage.paths import expand
 from probes.toyworld import MODELS
 
 STORED, DATASETS = "triplets", "datasets"
+_REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
 
 
 def _professions(names: list[str]) -> list[str]:
@@ -317,21 +318,32 @@ def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
     return templates.cross_systems(systems, filled, reference) if systems else filled
 
 
-def selection_summary(loaded: Sequence[LoadedPrompts]) -> str:
-    """Return in a line what became of the captions; nothing where none were read.
+def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
+    """Return lines on how many captions became prompts, and why others did not, with an example of each reason.
 
     Examples
     --------
-    >>> selection_summary([LoadedPrompts([], captions.select(["A person in a hat", "A hat"]))])
-    'prompts: 1 of 2 captions of captions is neutral (1 no person or people)'
+    >>> said = captions.select(["A person in a hat", "A nurse", "A dog", "The boy of two people"])
+    >>> print(*selection_summary([LoadedPrompts([], said)]), sep="\\n")
+    prompts: 1 of 4 captions of captions is neutral, 3 are left out
+      2 no person or people, such as “A nurse”
+      1 another word for a human (Table 2): boy 1, such as “The boy of two people”
     """
-    chosen = [one.selection for one in loaded if one.selection]
-    if not chosen:
-        return ""
-    selection = chosen[0]
-    count = len(selection.kept)
-    why = "; ".join(f"{number:,} {reason}" for reason, number in selection.dropped.most_common())
-    are = "is" if count == 1 else "are"
-    return f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {are} neutral" + (
-        f" ({why})" if why else ""
-    )
+    lines = []
+    for selection in [one.selection for one in loaded if one.selection][:1]:
+        count, out = len(selection.kept), selection.dropped.total()
+        lines.append(
+            f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {_are(count)} neutral"
+            + (f", {out:,} {_are(out)} left out" if out else "")
+        )
+        reasons = selection.dropped.most_common()
+        for reason, number in reasons[:_REASONS]:
+            example = selection.examples[reason][0][:_SHOWN]
+            lines.append(f"  {number:,} {reason}{selection.frequent(reason, 3)}, such as “{example}”")
+        if rest := sum(number for _, number in reasons[_REASONS:]):
+            lines[-1] += f"; {rest:,} for other reasons"
+    return lines
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from probes.config.image_options import LEVELS
 from probes.config.messages import first_fault
 from probes.config.types import TEXT, fail, option, shown
 from probes.errors import UserError
-from probes.prompts import parquet
-from probes.prompts.rows import text_rows
+from probes.prompts.user_tables import UserTable, open_table
 from probes.storage.paths import expand
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 TEXT_COLUMNS = ("text", "prompt")
 ID = "id"
 Column = Annotated[str, Field(min_length=1)]
@@ -30,8 +29,8 @@ class PromptTable(BaseModel):
         str,
         Field(pattern=TEXT),
         option(
-            "A CSV, TSV, JSONL or Parquet file with a prompt in every row, by its path beside triplets.yaml. A column"
-            " `id` names the prompts.",
+            "A CSV, TSV, JSONL, XLSX or Parquet file with a prompt in every row, by its path beside triplets.yaml. A"
+            " column `id` names the prompts.",
             example="prompts.csv",
         ),
     ]
@@ -76,26 +75,10 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
     except ValidationError as error:
         loc, text, _ = first_fault(error, PromptTable)
         raise fail(text, at=(*at, *loc)) from None
-    path = expand(source.table, "prompts.table", folder)
-    if path.suffix.lower() not in ENDINGS or not path.is_file():
-        found = "none there" if path.suffix.lower() in ENDINGS else f"the ending {path.suffix or '(none)'}"
-        raise UserError(
-            f"prompts.table: expected a table ({', '.join(ENDINGS)}), found {found} at {path}: check the path"
-        )
-    columns, rows = (_parquet if path.suffix.lower() == ".parquet" else text_rows)(path)
-    column = source.text or next((name for name in TEXT_COLUMNS if name in columns), TEXT_COLUMNS[0])
-    levels = (
-        [name for name in columns if name not in (column, ID)] if source.levels is None else source.levels
-    )
-    for name in (column, *levels):
-        if name not in columns:
-            field = "text" if name == column else "levels"
-            listed = ", ".join(columns)[:120] or "none"
-            raise UserError(f"{path}: expected a column `{name}`, found {listed}: name it in prompts.{field}")
-    wanted = list(dict.fromkeys([column, *([ID] if ID in columns else []), *levels]))
+    table, column, levels, used = _opened(source, folder)
     made, first = [], {}
-    for at_row, values in rows(dict.fromkeys(wanted)):
-        place = f"{path.name}: {at_row}"
+    for at_row, values in table.rows(used):
+        place = f"{table.path.name}: {at_row}"
         prompt = _prompt(values, column, levels, place)
         key = repr((" ".join(prompt["text"].casefold().split()), prompt.get("levels")))
         if key in first:
@@ -103,8 +86,30 @@ def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[d
         first[key] = at_row
         made.append(prompt)
     if not made:
-        raise UserError(f"{path}: expected prompts, found none: write one in each row")
+        raise UserError(f"{table.path}: expected prompts, found none: write one in each row")
     return made
+
+
+def notes(written: Any, folder: Path) -> list[str]:
+    """Return lines on columns of a table, of ``prompts`` as they are written, that are taken for ours or not used."""
+    written = written.get("texts", written) if isinstance(written, Mapping) else written
+    if not isinstance(written, Mapping) or "table" not in written:
+        return []
+    table, *_, used = _opened(PromptTable.model_validate(dict(written)), folder)
+    return table.notes(used)
+
+
+def _opened(source: PromptTable, folder: Path) -> tuple[UserTable, str, list[str], list[str]]:
+    """The table, its columns of texts and of levels, and all that are used."""
+    named = [name for name in (source.text, *(source.levels or ())) if name]
+    table = open_table(expand(source.table, "prompts.table", folder), (*named, *TEXT_COLUMNS, ID, *LEVELS))
+    column = source.text or next((name for name in TEXT_COLUMNS if name in table.columns), TEXT_COLUMNS[0])
+    levels = source.levels
+    if levels is None:
+        levels = [name for name in table.columns if name not in (column, ID)]
+    for name in (column, *levels):
+        table.require(name, f"name it in prompts.{'text' if name == column else 'levels'}")
+    return table, column, levels, list(dict.fromkeys([column, *({ID} & {*table.columns}), *levels]))
 
 
 def _prompt(values: Mapping[str, Any], column: str, levels: Sequence[str], place: str) -> dict[str, Any]:
@@ -120,20 +125,6 @@ def _prompt(values: Mapping[str, Any], column: str, levels: Sequence[str], place
 
 def _cell(value: Any, column: str, place: str) -> str:
     """A cell as text; empty where it holds nothing."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+    if value is not None and not isinstance(value, str):
         raise UserError(f"{place}: expected a text or a number in `{column}`, got {shown(value)}: write one")
-    return str(value).strip()
-
-
-def _parquet(path: Path) -> tuple[list[str], Any]:
-    """The columns of a Parquet file, and what iterates over its rows."""
-    file = parquet.open_parquet(path)
-
-    def rows(names: Mapping[str, Any]) -> Any:
-        for start, values in parquet.batches(path, file, list(names)):
-            for number, row in enumerate(zip(*(values[name] for name in names)), start):
-                yield f"row {number}", dict(zip(names, row))
-
-    return list(file.schema_arrow.names), rows
+    return (value or "").strip()

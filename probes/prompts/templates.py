@@ -2,7 +2,7 @@
 
 ``prompts: {template: ["a photo of {}", "a painting of {}"], texts: [...]}`` puts every text into every template; under
 ``system`` each of these is drawn with every system prompt. A prompt keeps them as its levels ``template``, ``system``
-and ``text``, beside those of the text: so it can be said what is due to the wording (`analysis.methods.templates`).
+and ``text``, beside those of the text.
 """
 
 from __future__ import annotations

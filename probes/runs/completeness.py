@@ -147,8 +147,7 @@ def planned_triplets(run: Run) -> int:
     """Return how many triplets a run is to have."""
     config = run.config
     if isinstance(stop := run.meta.get(STOPPED), Mapping):
-        drawn, prompts = int(stop["images"]) // len(config.indicators), len(config.prompts[: config.limit])
-        return min(drawn, prompts) if config.stops_over == "seeds" else drawn // len(config.seeds)
+        return int(stop["images"]) // len(config.indicators) // len(config.seeds)
     if config.images is not None:
         return int((run.meta.get("taken_in") or {}).get("triplets", len(config.prompts)))
     return min(len(config.prompts), config.limit or len(config.prompts))

@@ -23,7 +23,7 @@ SHARDS = "shards"  # records of processes that share a run, see `probes.executio
 FOLDERS = (*_PARTS, SHARDS, "tables", "figures", "gallery")
 # tables that commands beside the stages write
 _LATER = (
-    *("human_check", "human_nouns", "human_counts", "skills_people", "sensitivity"),
+    *("human_check", "human_nouns", "human_counts", "skills_people"),
     *("gep_labels", "question_labels"),
 )
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))

@@ -105,21 +105,10 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in fields.items() if not name.startswith(("edit.", "stop."))}
     # as a whole: without one, and with one, are two models, or two audits
     fields |= {name: config.get(name) for name in ("edit", "stop")}
-    if isinstance(stop := fields["stop"], Mapping):  # earlier versions did not know all that may be left open
-        fields["stop"] = _stated(stop)
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") in ("own", "independent")):
         fields.pop("reference", None)
     return fields
-
-
-def _stated(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A section, and those in it, without what is left open."""
-    return {
-        name: _stated(value) if isinstance(value, Mapping) else value
-        for name, value in section.items()
-        if value is not None
-    }
 
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:

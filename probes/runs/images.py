@@ -18,9 +18,11 @@ from probes.runs.image_faults import PIXELS
 from probes.runs.parts import read_part
 from probes.runs.remembered_columns import Stamp, stamp
 from probes.storage import locations
+from probes.storage.paths import require_regular
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
+KINDS = ("PNG", "JPEG", "WebP", "GIF", "BMP", "TIFF", "AVIF")  # the usual ones, as messages name them
 _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera was held
 
 
@@ -47,7 +49,30 @@ def read_image(data: bytes | None) -> Image.Image:
         return image.convert("RGB")
 
 
-def read_header(data: bytes) -> tuple[str, tuple[int, int] | None]:
+def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files below a folder that are images by their content, whatever their endings, and the others.
+
+    Both are sorted; hidden files are in neither.
+    """
+    files = sorted(
+        file
+        for file in folder.rglob("[!.]*")
+        if not require_regular(file).is_dir()
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+    images = {file for file in files if read_header(file)[0]}
+    return [file for file in files if file in images], [file for file in files if file not in images]
+
+
+def unread_note(folder: Path, files: Sequence[Path]) -> str:
+    """Return the line on files of a folder that are no images; empty where there are none."""
+    shown = ", ".join(file.relative_to(folder).as_posix() for file in files[:5])
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    what = f"no {', '.join(KINDS[:-1])} or {KINDS[-1]} image by content"
+    return f"{folder}: {len(files)} not read, {what}: {shown}{more}" if files else ""
+
+
+def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
     """Return format and size, width and height as `read_image` gives them, of an image by its first bytes.
 
     Nothing of what is no image.
@@ -65,14 +90,15 @@ def read_header(data: bytes) -> tuple[str, tuple[int, int] | None]:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes | None, most: int | None = PIXELS) -> Iterator[Image.Image]:
+def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Image.Image]:
     """An image of one of `FORMATS`; whatever Pillow says of it is one kind of error, and no warning."""
     if not data:
         raise ValueError("no bytes are stored")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=_formats()) as image:
+            file = io.BytesIO(data) if isinstance(data, bytes) else data
+            with Image.open(file, formats=_formats()) as image:
                 if most and image.width * image.height > most:
                     raise ValueError(f"expected at most {most:,} pixels, got {image.width} x {image.height}")
                 yield image

@@ -21,7 +21,6 @@ STRUCTURES = (  # several places decide together, and it is known how (probes.to
     "toyworld-handover",
 )
 CHOICES = ("toyworld-choice",)  # what the neutral word shows is chosen in a self-attention (likewise)
-KNOWN_FEATURES = "toyworld-features"  # each attribute is a known direction (probes.toyworld.known_features)
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
 WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
 WORKING = (WORK, WORK_NULL)
@@ -45,7 +44,6 @@ FIGURES = (  # draw figures
     *LOCATED,
     *STRUCTURES,
     *CHOICES,
-    KNOWN_FEATURES,
     *WORKING,
     *TRANSFORMERS,
     *WIRED,

@@ -11,6 +11,7 @@ from analysis.report import page
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.errors import UserError
+from tests.analysis import synthetic_run
 from tests.analysis.synthetic_run import configure, write_run
 
 
@@ -103,7 +104,10 @@ def test_a_finding_has_its_numbers(loaded):
     found = analysis.finding(row, headline_metrics()[2], "neutral", ("masculine", "feminine"))
     assert found.interval == (row["ci_low"], row["ci_high"]) and found.p == 1e-4
     assert (found.word_gap, found.word_interval) == (row["word_gap"], (row["word_low"], row["word_high"]))
-    assert "p < 0.001 against 0, 24 prompts" in repr(found) and "p = 0.020 against words" in repr(found)
+    assert "gap in SSIM " in repr(found) and "p = 0.020 against words" in repr(found)
+    assert "against 0" not in repr(
+        found
+    )  # whose family is that of the sites: beside the interval it says nothing more
     single = analysis.finding(
         row | {"p_control": np.nan}, headline_metrics()[2], "neutral", ("masculine", "feminine")
     )
@@ -149,6 +153,22 @@ def test_a_map_of_a_phrase_is_the_mean_over_its_tokens(loaded):
     found = loaded.word_map(row["sample_id"], f"{words[first]} {words[first + 1].upper()}")
     np.testing.assert_allclose(found.values.ravel(), expected, rtol=1e-6)
     assert found.overlay().size == loaded.image(row["sample_id"]).size
+
+
+def test_words_that_punctuation_is_part_of(tmp_path, monkeypatch):
+    """A run keeps such words whole; they are found as they are written, not by their parts."""
+    text = "a {person} in a non-binary person's t-shirt, 1girl"
+    monkeypatch.setattr(synthetic_run, "_template", lambda triplet: text)
+    loaded = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=3))
+    row = loaded.samples.iloc[0]
+    stored = loaded.words[loaded.words["sample_id"] == row["sample_id"]].set_index("word_index")
+    for word in ("non-binary", "person's", "t-shirt", "1girl"):
+        found = loaded.word_map(row["sample_id"], word.upper())
+        expected = stored.loc[list(row["words"]).index(word), "heat"]
+        np.testing.assert_allclose(found.values.ravel(), np.array(expected, float), rtol=1e-6)
+        assert len(loaded.gallery(1, word=word)) == 1
+    with pytest.raises(UserError, match="expected a word, got 'binary': did you mean non-binary"):
+        loaded.word_map(row["sample_id"], "binary")
 
 
 def test_an_image_is_named_by_its_triplet_too(loaded):

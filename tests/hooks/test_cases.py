@@ -22,8 +22,10 @@ from diffusers import (
     StableDiffusionXLInpaintPipeline,
     UniPCMultistepScheduler,
 )
+from diffusers.models.attention_processor import Attention, AttnProcessor2_0
 
-from hooks import HookError, MapChoice, Probe
+from hooks import HookError, Intervention, MapChoice, Patch, Probe
+from hooks.sites import cross_attentions, module_at
 from tests.hooks.conftest import PROMPTS, draw
 from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
@@ -277,20 +279,114 @@ def test_tokens_masked_in_attention_are_refused(toy):
         )
 
 
-def test_attention_that_is_not_read_is_an_error():
-    """A processor that projects elsewhere: nothing is seen, and nothing is not a result."""
+class WithoutItsBeginning(AttnProcessor2_0):
+    """A processor of one's own, derived from diffusers': the first word is looked at by nobody."""
+
+    def __call__(self, attn, hidden_states, encoder_hidden_states=None, **kwargs):
+        return super().__call__(attn, hidden_states, encoder_hidden_states[:, 2:], **kwargs)
+
+
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_only_diffusers_own_attention_passes(kind):
+    pipe = tiny_pipeline(kind)
+    blocks = pipe.unet.mid_block.attentions[0].transformer_blocks
+    blocks[0].attn2.processor = WithoutItsBeginning()
+    message = (
+        r"unet\.mid\.attn\.0\.cross(\.0)?: .* got WithoutItsBeginning, which may weigh tokens otherwise: call"
+    )
+    with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
+        draw(pipe)
+    pipe.unet.set_attn_processor(AttnProcessor2_0())  # the remedy
+    check(pipe)
+    blocks[0].attn2.__class__ = type("Mine", (Attention,), {"__module__": "mine"})
+    with pytest.raises(HookError, match="got Mine, which may"), Probe(pipe, word_maps=True):
+        draw(pipe)
+
+
+def test_an_ip_adapter_is_unloaded():
+    """One picture, embedded in 6 numbers, read as 4 tokens by every cross-attention."""
+    pipe = tiny_pipeline("sd1")
+    without, width = draw(pipe), pipe.unet.config.cross_attention_dim
+    projection = {
+        "proj.weight": torch.ones(4 * width, 6),
+        "proj.bias": torch.zeros(4 * width),
+        "norm.weight": torch.ones(width),
+        "norm.bias": torch.zeros(width),
+    }
+    names = [name for name in pipe.unet.attn_processors if "attn2" in name]
+    widths = [module_at(pipe.unet, name.removesuffix(".processor")).inner_dim for name in names]
+    keys = {
+        f"{2 * number + 1}.to_{part}_ip.weight": torch.ones(inner, width)
+        for number, inner in enumerate(widths)
+        for part in "kv"
+    }
+    pipe.unet._load_ip_adapter_weights([{"image_proj": projection, "ip_adapter": keys}])
+    pipe.image_encoder = None
+    message = r"IPAdapterAttnProcessor2_0, which .*: call pipe\.unload_ip_adapter\(\)"
+    with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
+        draw(pipe)
+    pipe.unload_ip_adapter()
+    check(pipe)
+    assert np.array_equal(draw(pipe), without)
+
+
+class Wrapped(torch.nn.Module):
+    """What peft puts in the place of a layer when a LoRA is loaded."""
+
+    def __init__(self, base_layer):
+        super().__init__()
+        self.base_layer = base_layer
+
+    def forward(self, x):
+        return self.base_layer(x) + 1
+
+
+def with_lora(pipe):
+    for _, path in cross_attentions(pipe):
+        module_at(pipe, path).to_q = Wrapped(module_at(pipe, path).to_q)
+
+
+CHANGES = {
+    r"unet\.\S*\.to_q to stay what it was .* do that before the block": with_lora,
+    r"unet\.\S*\.processor to stay": lambda pipe: pipe.unet.set_attn_processor(WithoutItsBeginning()),
+    r"unet\.\S*\.processor to stay what": lambda pipe: pipe.enable_attention_slicing(),
+    r"scheduler to stay": lambda pipe: setattr(
+        pipe, "scheduler", EulerDiscreteScheduler.from_config(pipe.scheduler.config)
+    ),
+    r"unet: .* got a compiled one": lambda pipe: setattr(
+        pipe, "unet", torch.compile(pipe.unet, backend="eager")
+    ),
+}
+
+
+@pytest.mark.parametrize("message", CHANGES)
+def test_what_is_changed_inside_the_block_is_not_read_as_it_was(message):
     pipe = tiny_pipeline("toy")
-    attention = pipe.unet.up_blocks[1].attentions[0].transformer_blocks[0].attn2
+    with pytest.raises(HookError, match=message), Probe(pipe, keep="unet.mid", word_maps=True):
+        CHANGES[message](pipe)
+        draw(pipe, num_inference_steps=1)
 
-    class AttnProcessor:
-        def __call__(self, attn, hidden_states, **kwargs):
-            return hidden_states
 
-    attention.processor = AttnProcessor()
+def test_a_lora_loaded_before_the_block_is_read():
+    pipe = tiny_pipeline("toy")
+    with_lora(pipe)
+    address = "unet.mid.attn.0.cross"
+    with Probe(pipe, keep=f"{address}.query", word_maps=EVERYTHING) as probe:
+        draw(pipe)
+    attention = module_at(pipe, "unet.mid_block.attentions.0.transformer_blocks.0.attn2")
+    assert isinstance(attention.to_q, Wrapped)
+    check(pipe)
+    assert probe.kept[f"{address}.query"].values.shape[0] == 3
+
+
+def test_a_write_into_a_module_that_was_exchanged_is_refused():
+    pipe = tiny_pipeline("toy")
+    patch = Patch("unet.mid.attn.0.cross.query", source=1, into=0)
     with (
-        pytest.raises(HookError, match=r"unet\.up\.1\.attn\.0\.cross: its attention ran without to_q"),
-        Probe(pipe, word_maps=True),
+        pytest.raises(HookError, match=r"Intervention: expected .*to_q to stay"),
+        Intervention(pipe, [patch]),
     ):
+        with_lora(pipe)
         draw(pipe, num_inference_steps=1)
 
 

@@ -1,12 +1,20 @@
 """The probe leaves no trace, attaches all or nothing, and tells one call of the pipeline from another."""
 
+import contextlib
+import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
-from diffusers import PNDMScheduler
+from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
-from hooks import HookError, Probe
+from hooks import HookError, Intervention, MapChoice, Patch, Probe
 from hooks import probe as probe_module
+from hooks.attention import definitions
+from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline
 
@@ -173,10 +181,209 @@ def test_an_interrupted_call_leaves_what_it_did(toy):
 
 
 def test_nothing_called_is_told(toy):
-    with Probe(toy, pairs=PAIRS) as probe:
+    with (
+        pytest.raises(HookError, match="inside the block, but got none: call the very"),
+        Probe(toy, pairs=PAIRS),
+    ):
         pass
-    with pytest.raises(HookError, match="not called inside the block"):
-        _ = probe.similarity
+
+
+@pytest.mark.parametrize("shared", ["scheduler and all", "all but the scheduler"])
+def test_another_pipeline_of_the_same_parts_is_not_read(shared):
+    """Which guides, as its own attributes say, and not as those of the pipeline that the probe was given."""
+    pipe = tiny_pipeline("toy")
+    other = StableDiffusionImg2ImgPipeline.from_pipe(pipe)
+    if shared == "all but the scheduler":
+        other.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)
+    message = {"scheduler and all": "but got 3 at scheduler.step", "all but the scheduler": "but got none"}
+    with pytest.raises(HookError, match=message[shared]), Probe(pipe, keep="latent", word_maps=True):
+        draw(other, image=torch.zeros(3, 3, 64, 64), strength=0.5, num_inference_steps=2)
+
+
+def test_a_call_that_broke_off_is_told(toy):
+    def stop(pipe, step, timestep, kwargs):
+        raise StopIteration
+
+    with (
+        pytest.raises(
+            HookError, match=r"expected 3 calls of the denoiser, as .* plans, but got 1: let exceptions"
+        ),
+        Probe(toy, sites="latent", word_maps=True),
+        contextlib.suppress(StopIteration),
+    ):
+        draw(toy, callback_on_step_end=stop)
+
+
+def test_a_second_call_of_given_states_after_an_interrupted_one_is_refused(toy):
+    """No text encoder runs again, and both calls together are fewer than one plans."""
+    embeds = toy.encode_prompt(PROMPTS, "cpu", 1, False)[0]
+
+    def interrupt(pipe, step, timestep, kwargs):
+        pipe._interrupt = True
+        return kwargs
+
+    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, word_maps=True):
+        for _ in range(2):
+            draw(toy, None, prompt_embeds=embeds, guidance_scale=1.0, callback_on_step_end=interrupt)
+
+
+@pytest.mark.parametrize("maps", [MapChoice(steps=2), definitions.variant("daam", "late", steps=(0.0, 1.0))])
+def test_steps_that_an_interrupted_call_never_made_have_no_map(toy, maps):
+    def interrupt(pipe, step, timestep, kwargs):
+        pipe._interrupt = True
+        return kwargs
+
+    message = "expected the 4 calls of the denoiser that were planned, .* but got 1"
+    with pytest.raises(HookError, match=message), Probe(toy, sites="latent", word_maps=maps):
+        draw(toy, num_inference_steps=4, callback_on_step_end=interrupt)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"keep": "noise_pred.unconditional"},
+            r"noise_pred\.unconditional: .* turn that branch of guidance on",
+        ),
+        (
+            {"sites": "image"},
+            "image: expected a site that runs in this call, but it never ran: decode the whole",
+        ),
+        ({"pool": ["unet.mid", "vae.*"]}, r"vae\.post_quant: .* never ran: decode the whole batch"),
+        ({"keep": "unet.mid.*"}, r"unet\.mid\.attn\.0\.cross: .* turn off what skips its module"),
+        ({"keep": "unet.mid.attn.0.cross.query"}, r"query: .* never ran: turn off what skips its module"),
+        ({"word_maps": MapChoice()}, r"unet\.mid\.attn\.0\.cross: expected one run in each of 3"),
+    ],
+)
+def test_a_site_that_was_asked_for_and_never_ran_is_an_error(toy, monkeypatch, asked, message):
+    """Without guidance, without an image, and with a transformer block that is passed by."""
+    block = toy.unet.mid_block.attentions[0].transformer_blocks[0]
+    monkeypatch.setattr(block, "forward", lambda states, **more: states)
+    settings = {"pairs": PAIRS[:1], "sites": "latent", **asked}
+    with pytest.raises(HookError, match=message), Probe(toy, **settings):
+        draw(toy, guidance_scale=1.0, output_type="latent")
+
+
+def test_a_glob_may_match_what_a_call_has_not(toy):
+    with Probe(toy, pairs=PAIRS, keep=["noise_pred.*", "latent*"]) as probe:
+        draw(toy, guidance_scale=1.0, output_type="latent")
+    assert "text.final:cosine_eos" in probe.similarity
+    assert "text.final:cosine_words" not in probe.similarity
+    for key in ("noise_pred.unconditional:cosine", "image:cosine", "latent.final:cosine"):
+        assert probe.similarity[key].values.shape == (0, 3), key
+    assert len(probe.kept["noise_pred.unconditional"].call) == len(probe.kept["latent.final"].call) == 0
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("kind", ["toy", "flux-schnell"])
+def test_probes_are_left_in_any_order(pipelines, dit, kind, inside):
+    """The second sees all steps, whether the first is left after the drawing or before it."""
+    pipe = pipelines(kind) if kind == "toy" else dit(kind)
+
+    def images():
+        return draw(pipe) if kind == "toy" else transformers.draw(pipe, kind, num_inference_steps=3)
+
+    without, before = images(), all_hooks(pipe)
+    first, second = (Probe(pipe, keep=["latent", "noise_pred.guided"]) for _ in range(2))
+    first.__enter__()
+    second.__enter__()
+    if inside:
+        drawn = images()
+        first.__exit__(None, None, None)
+    else:
+        first.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+        drawn = images()
+    second.__exit__(None, None, None)
+    assert np.array_equal(drawn, without) and all_hooks(pipe) == before
+    assert "step" not in vars(pipe.scheduler)
+    assert second.kept["noise_pred.guided"].call.tolist() == [0, 1, 2]
+
+
+def test_a_copy_of_the_scheduler_steps_by_itself(dit):
+    pipe = dit("flux-schnell")  # whose scheduler counts its steps
+
+    def ahead(pipe, step, timestep, kwargs):
+        if step == 0:
+            copied, latents = copy.deepcopy(pipe.scheduler), kwargs["latents"]
+            copied.step(torch.ones_like(latents), pipe.scheduler.timesteps[1], latents)
+        return kwargs
+
+    with Probe(pipe, keep="latent") as probe:
+        images = transformers.draw(pipe, "flux-schnell", callback_on_step_end=ahead)
+    assert np.array_equal(images, transformers.draw(pipe, "flux-schnell"))
+    assert len(probe.kept["latent"].call) == transformers.STEPS
+
+
+class ThreeBranches(StableDiffusionPipeline):
+    """Guidance over a text, over another and over neither, as pipelines of one's own have it."""
+
+    @torch.no_grad()
+    def __call__(self, prompt, generator, num_inference_steps, guidance_scale, output_type):
+        self._guidance_scale, rows = guidance_scale, len(prompt)
+        texts = list(dict.fromkeys(prompt))
+        states, empty = self.encode_prompt(texts, "cpu", rows // len(texts), guidance_scale > 1)
+        self.scheduler.set_timesteps(num_inference_steps)
+        self._num_timesteps = num_inference_steps
+        latents = torch.cat([torch.randn(1, 4, 16, 16, generator=one) for one in generator])
+        text = torch.cat([empty, states, states.flip(0)]) if guidance_scale > 1 else states
+        for time in self.scheduler.timesteps:
+            found = self.unet(latents.repeat(len(text) // rows, 1, 1, 1), time, text).sample
+            found = found.unflatten(0, (-1, rows)).mean(0)
+            latents = self.scheduler.step(found, time, latents).prev_sample
+        return SimpleNamespace(images=latents.numpy())
+
+
+@pytest.mark.parametrize(
+    ("prompts", "got"),
+    [
+        (PROMPTS[:2], "texts of 2 prompts"),
+        (PROMPTS, "a number that they do not divide"),
+        (PROMPTS[:1] * 2, "2 at scheduler.step"),  # of one text both images, which the texts do not tell
+    ],
+)
+def test_guidance_of_three_branches_is_not_read_as_two(prompts, got):
+    pipe, rows = tiny_pipeline("toy", pipeline_class=ThreeBranches), len(prompts)
+    message = (
+        f"ThreeBranches: expected 2 rows for each image .* batch of {3 * rows}, but got {got}: its guidance"
+    )
+    with pytest.raises(HookError, match=message), Probe(pipe, sites="latent", word_maps=True):
+        draw(pipe, prompts)
+    with (
+        pytest.raises(HookError, match="its guidance"),
+        Intervention(pipe, [Patch("unet.mid", source=1, into=0)]),
+    ):
+        draw(pipe, prompts)
+    with Probe(pipe, sites="latent", word_maps=True) as probe:  # the remedy
+        images = draw(pipe, prompts, guidance_scale=1.0)
+    assert np.array_equal(images, draw(pipe, prompts, guidance_scale=1.0))
+    assert len(probe.maps.values) == rows
+
+
+def test_a_pipeline_is_of_one_thread(toy):
+    """While a block is open, another thread that enters or only draws is refused; in turns, each draws."""
+    message = "expected a pipeline that one thread runs, but another thread runs it"
+
+    def entering():
+        with Probe(toy, keep="latent"):
+            draw(toy)
+
+    with ThreadPoolExecutor(1) as other, Probe(toy, keep="latent") as probe:
+        before = all_hooks(toy)
+        for refused in (entering, lambda: draw(toy)):
+            with pytest.raises(HookError, match=message):
+                other.submit(refused).result()
+        assert all_hooks(toy) == before
+        draw(toy)
+    lock = threading.Lock()
+
+    def in_turn(_):
+        with lock, Probe(toy, keep="latent") as mine:
+            draw(toy)
+        return mine.kept["latent"].values
+
+    with ThreadPoolExecutor(2) as both:
+        for values in both.map(in_turn, range(2)):
+            assert torch.equal(values, probe.kept["latent"].values)
 
 
 def test_maps_not_asked_for_are_told(toy):
@@ -200,19 +407,6 @@ def test_pndm_repeats_a_timestep_and_overwrites_nothing(pipelines):
     text = probe.similarity["text.final:cosine_sequence"]
     assert text.call.tolist() == [0]
     assert np.isnan(text.timestep).all()
-
-
-def test_every_requested_key_is_there(toy):
-    with Probe(toy, pairs=PAIRS) as probe:
-        draw(toy, guidance_scale=1.0, output_type="latent")
-    assert "text.final:cosine_eos" in probe.similarity
-    assert "text.final:cosine_words" not in probe.similarity
-    for key in ("noise_pred.unconditional:cosine", "image:cosine", "latent.final:cosine"):
-        assert probe.similarity[key].values.shape == (0, 3), key
-    with Probe(toy, keep="image") as probe:
-        draw(toy, output_type="latent")
-    assert probe.similarity == {}
-    assert len(probe.kept["image"].call) == 0
 
 
 def test_guidance_switched_off_on_the_way(toy):
@@ -278,7 +472,7 @@ def test_previews_without_a_decode_at_the_end_do_not_count(toy):
             pipe.vae.decode(torch.zeros_like(kwargs["latents"]))
         return kwargs
 
-    with Probe(toy, sites="image", pairs=PAIRS, keep="vae.*") as probe:
+    with Probe(toy, pairs=PAIRS, keep=["latent", "*mid*"]) as probe:
         draw(toy, output_type="latent", callback_on_step_end=preview)
     assert len(probe.similarity["image:cosine"].call) == 0
     assert len(probe.kept["vae.decoder.mid"].call) == 0
@@ -303,6 +497,3 @@ def test_a_probe_says_what_it_is_in_every_phase(toy):
     with pytest.raises(RuntimeError), Probe(toy) as failed:
         raise RuntimeError
     assert "nothing was recorded" in repr(failed)
-    with Probe(toy) as idle:
-        pass
-    assert "the pipeline was not called" in repr(idle)

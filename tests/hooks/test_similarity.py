@@ -6,7 +6,7 @@ import torch
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError, similarity
-from hooks.similarity import SharedPositions, cosine, cosine_at, end_of_text, gram, group_size
+from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))
@@ -137,14 +137,6 @@ def test_shared_positions_beyond_the_prompt():
     shared = SharedPositions([([6], [0])], 1)
     with pytest.raises(HookError, match="below the 6 of the prompt, but got 6"):
         shared.cosine(rows(2, 6, 5), torch.tensor([0]), torch.tensor([1]))
-
-
-def test_end_of_text_as_clip_finds_it():
-    ids = torch.tensor([[8, 3, 9, 9], [8, 9, 9, 9], [8, 1, 3, 9]])
-    assert end_of_text(ids, 9).tolist() == [2, 1, 3]
-    assert end_of_text(ids, 2).tolist() == [2, 1, 3], "old configurations: the highest id"
-    padded_with_zero = torch.tensor([[8, 3, 9, 0, 0]])
-    assert end_of_text(padded_with_zero, 9).tolist() == [2]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

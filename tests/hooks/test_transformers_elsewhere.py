@@ -1,6 +1,7 @@
 """Probes beside what moves, rounds and repeats: offloading, bfloat16, several images a prompt, on every layout."""
 
 import accelerate.hooks
+import diffusers
 import numpy as np
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from hooks import HookError, Probe
 from tests.hooks.attention.test_final import expected_maps
 from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, heard
+from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
@@ -80,3 +82,77 @@ def test_a_pipeline_that_gives_images_the_masks_of_other_prompts_is_refused(dit)
     with Probe(pipe, word_maps=True, prompts=[PROMPTS[0], PROMPTS[2]]) as probe:
         draw(pipe, "lumina2", [PROMPTS[0], PROMPTS[2]], **call)
     assert probe.word_map("umbrella", row=3).values.sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "call"), [("sd3", 3, {"guidance_scale": 1.0}), ("flux-schnell", 2, {})]
+)
+def test_texts_are_encoded_inside_the_block(dit, kind, texts, call):
+    pipe, message = dit(kind), "call pipe.encode_prompt inside the block, or leave word maps off"
+    with Probe(pipe, word_maps=True) as plain:
+        draw(pipe, kind, **call)
+
+    def encoded():
+        states = pipe.encode_prompt(*[PROMPTS] * texts)
+        return {"prompt_embeds": states[0], "pooled_prompt_embeds": states[2 if kind == "sd3" else 1], **call}
+
+    given = encoded()
+    for prompts in (None, PROMPTS):
+        with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True, prompts=prompts):
+            draw(pipe, kind, None, **given)
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, kind, None, **encoded())
+    expected = plain.word_map("park", row=1).values
+    np.testing.assert_allclose(probe.word_map("park", row=1).values, expected, rtol=1e-5)
+
+
+def test_a_prompt_without_words_has_no_map(dit):
+    with Probe(dit("sd3"), word_maps=True) as probe:
+        draw(dit("sd3"), "sd3", ["", PROMPTS[0]])
+    assert probe.maps.columns[0] == () and probe.word_map("umbrella", row=1).values.sum() > 0
+
+
+@pytest.mark.parametrize("beside", ["Img2Img", "Inpaint"])
+@pytest.mark.parametrize("kind", ["sd3", "flux-schnell"])
+def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
+    plain = type(dit(kind)).__name__
+    pipe = getattr(diffusers, plain.replace("Pipeline", f"{beside}Pipeline")).from_pipe(dit(kind))
+    message = rf"{beside}Pipeline \(it starts from pictures.*\): use diffusers\.{plain}\.from_pipe\(pipe\)"
+    with pytest.raises(HookError, match=message), Probe(pipe):
+        pass
+    remedy = getattr(diffusers, plain).from_pipe(pipe)
+    remedy.set_progress_bar_config(disable=True)
+    with Probe(remedy, word_maps=True) as probe:
+        images = draw(remedy, kind)
+    assert np.array_equal(images, draw(dit(kind), kind)) and probe.word_map("park", row=1).peak > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("Flux2Pipeline", "is not taken apart yet"), ("HiDreamImagePipeline", "no row of")]
+)
+def test_pipelines_that_are_known_and_not_read_say_why(name, reason):
+    pipe = object.__new__(getattr(diffusers, name))
+    with pytest.raises(HookError, match=rf"got {name} \(.*{reason}.*\): choose one") as refused, Probe(pipe):
+        pass
+    assert len(str(refused.value)) <= 400
+
+
+def test_a_latent_consistency_model_is_read_by_the_pipeline_of_its_parts():
+    pipe = tiny_pipeline(
+        "toy",
+        pipeline_class=diffusers.LatentConsistencyModelPipeline,
+        unet={"time_cond_proj_dim": 8},
+        scheduler=diffusers.LCMScheduler,
+        prediction_type="epsilon",
+    )
+    message = (
+        r"LatentConsistencyModelPipeline \(.*\): use diffusers\.StableDiffusionPipeline\.from_pipe\(pipe\)"
+    )
+    with pytest.raises(HookError, match=message), Probe(pipe):
+        pass
+    call = {"prompt": PROMPTS, "num_inference_steps": 2, "guidance_scale": 4.0, "output_type": "np"}
+    expected = pipe(**call, generator=torch.Generator().manual_seed(0)).images
+    remedy = diffusers.StableDiffusionPipeline.from_pipe(pipe)
+    with Probe(remedy, word_maps=True) as probe:
+        images = remedy(**call, generator=torch.Generator().manual_seed(0)).images
+    assert np.array_equal(images, expected) and len(probe.maps.values) == 3

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probes.csv_text import csv_bytes, csv_rows, neutral, read_sheet, restored
-from probes.errors import UserError
+from probes.csv_text import csv_bytes, csv_rows, neutral, restored
 
 ROOT = Path(__file__).parents[2]
 FORMULAS = [
@@ -114,30 +113,3 @@ def test_the_labelling_sheet_neutralises_in_the_browser():
     line = f"{script}\nconsole.log(JSON.stringify({json.dumps(texts)}.map(safe)))"
     done = subprocess.run([node, "-e", line], capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout) == [neutral(text) for text in texts]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b\n1\n", "line 2: expected 2 fields, got 1"),
-        ("a,a\n1,2\n", "line 1: expected every column once, got a, a"),
-        ("b\n1\n", "expected the columns a, annotator, found none called a"),
-        ("", "expected the columns a, annotator, found none called a"),
-        ('a,b\n"1,2\n', "expected a CSV file, got a damaged one"),
-        ("a\n\xff\n", "expected UTF-8 text"),
-    ],
-)
-def test_a_sheet_that_is_none_is_refused_in_a_line(text, said, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(UserError, match=said) as caught:
-        read_sheet(path, ("a", "annotator"))
-    assert str(caught.value).startswith(str(path))
-
-
-def test_the_index_of_a_sheet_are_its_lines(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b'\xef\xbb\xbfa\r\n"two\r\nlines"\r\n\r\n\'=1\r\n')
-    sheet = read_sheet(path, ("a", "annotator"))
-    assert sheet["a"].tolist() == ["two\r\nlines", "=1"] and list(sheet.index) == [3, 5]
-    assert sheet["annotator"].tolist() == ["", ""]

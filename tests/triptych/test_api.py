@@ -130,7 +130,7 @@ def test_two_runs_are_compared(tmp_path):
     for run in runs:
         triptych.run(run, stage="measure", progress=False)
     comparison = triptych.compare(*runs, resamples=50, permutations=50)
-    assert "b − a, masculine-feminine, z₀: " in repr(comparison) and "<svg" in comparison._repr_html_()
+    assert "masculine-feminine, z₀: the gap" in repr(comparison) and "<svg" in comparison._repr_html_()
     row = comparison.differences.query("kind == 'gap' and site == 'latent.final' and step == -1").iloc[0]
     gaps = [run.gap("z0")["gap"].iloc[0] for run in runs]
     assert row["difference"] == pytest.approx(gaps[1] - gaps[0], abs=1e-9)

@@ -85,3 +85,14 @@ def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, message, 
 def test_what_a_run_directory_is_refused_for_keeps_its_kind(file):
     with pytest.raises(HeldError, match=r"^runs/a: in use"), command(file).naming():
         raise HeldError("runs/a: in use")
+
+
+def test_columns_of_a_table_of_prompts_are_said(tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("Prompt,profession,rating\na nurse,nurse,5\na pilot,pilot,4\n")
+    path = tmp_path / "t.yaml"
+    path.write_text("prompts: {table: p.csv, levels: [profession]}\n")
+    assert command(str(path)).config.prompts[0] == {"plain": "a nurse", "levels": {"profession": "nurse"}}
+    assert (
+        capsys.readouterr().err
+        == "p.csv: columns taken: 'Prompt' as prompt\np.csv: columns not used: rating\n"
+    )

@@ -1,8 +1,9 @@
 """Compare two or more runs on the same prompts: ``triptych compare RUN RUN [RUN ...]``.
 
 Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
-of every run), ``depth.csv`` (the gap by depth in the denoiser and by noise, also across architectures) and figures of
-them as PDF and PNG. The statistics: `analysis.studies.compare.differences`.
+of every run), ``depth.csv`` (the gap by depth in the denoiser and by noise, also across architectures), figures of
+them as PDF and PNG, and ``comparison.html`` with a sentence on every quantity.
+The statistics: `analysis.studies.compare.differences`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych compare",
         description="Compare two or more runs on the same prompts, paired by prompt: differences of every quantity with"
-        " intervals and tests, as tables and figures.",
+        " intervals and tests, as tables, figures and a page.",
         examples={"triptych compare runs/first-light runs/null": "do the gaps of two models differ?"},
     )
     main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
@@ -33,7 +34,7 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from analysis.studies.compare.summary import compared
+    from analysis.studies.compare.summary import PAGE, compared
     from analysis.studies.opening import opened
 
     options = vars(arguments)
@@ -46,4 +47,4 @@ def work(arguments: argparse.Namespace) -> None:
     comparison = compared(runs, **options)
     comparison.write(out)
     print(repr(comparison))
-    print(f"tables and figures: {out}")
+    print(f"tables and figures: {out}; page: {out / PAGE}")

@@ -2,8 +2,7 @@
 
 Of a run whose prompts ask for skills they check what the skill is: the object, its number, the relation.
 
-``sample`` writes a page that opens in any browser, without network; its button exports a CSV file. With ``--after`` the
-page follows from the labels so far.
+``sample`` writes a page that opens in any browser, without network; its button exports a CSV file.
 ``agreement`` reads one or more of these back and says how far the detector saw what people see, for each indicator.
 """
 
@@ -13,7 +12,6 @@ import argparse
 from pathlib import Path
 
 from probes import command_line
-from probes.errors import UserError
 
 
 def parser() -> command_line.Parser:
@@ -29,7 +27,6 @@ def parser() -> command_line.Parser:
     text = "write a page on which people say which objects they see in images of a run"
     examples = {
         "triptych human-check sample runs/first-light --out sheet": "sheet/sheet.html opens in any browser",
-        "triptych human-check sample runs/first-light --after labels.csv --out next": "what to label next",
     }
     sheet = which.add_parser("sample", help=text, description=f"{text.capitalize()}.", examples=examples)
     sheet.add_run("directory of a measured run")
@@ -48,22 +45,6 @@ def parser() -> command_line.Parser:
         " where it asks for a skill (default: 8 objects, 3 statements)",
     )
     sheet.add_seed("the choice of images and objects")
-    sheet.add_argument(
-        "--after",
-        nargs="+",
-        type=Path,
-        default=[],
-        metavar="LABELS",
-        help="CSV files with all labels so far: other images, and the questions about them that narrow the intervals"
-        " most (default: a first sheet)",
-    )
-    sheet.add_argument(
-        "--width",
-        type=command_line.number(0, 1, ends=False),
-        metavar="W",
-        help="with --after: write no sheet where the intervals of recall and precision of all objects, or of their"
-        " differences, are narrower than this already (default: always write one)",
-    )
     sheet.add_out(what="folder for sheet.html", required=True)
     text = "compare people's answers with the detector's, and store them in the run"
     examples = {
@@ -85,7 +66,6 @@ def work(options: argparse.Namespace) -> None:
         SheetOptions,
         check,
         sample,
-        sample_next,
         summary,
     )
     from analysis.studies.human_check.method import people_check
@@ -93,26 +73,14 @@ def work(options: argparse.Namespace) -> None:
     from analysis.studies.opening import opened
 
     if options.command == "sample":
-        if options.width is not None and not options.after:
-            raise UserError("--width: expected the labels so far beside it, got none: name them by --after")
         command_line.writable(options.out, folder=True)
         run = opened(options.run)
         of_method = people_check(run.config)
-        if of_method and options.after:
-            raise UserError(
-                f"--after: expected a run whose objects are checked, got one of skills in {run.path}:"
-                " sample with another --seed"
-            )
         if of_method:
             print(of_method.sample(run, options.out, options.images, options.objects, options.seed))
             return
         extra = EXTRA if options.objects is None else options.objects
-        sheet = SheetOptions(options.images, extra, options.seed)
-        if options.after:
-            for line in sample_next(run, options.out, options.after, sheet, width=options.width):
-                print(line)
-            return
-        print(sample(run, options.out, sheet))
+        print(sample(run, options.out, SheetOptions(options.images, extra, options.seed)))
         return
     run = opened(options.run)
     if of_method := people_check(run.config):

@@ -33,29 +33,15 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
             "trace", "triptych.cli.trace", "activation patching: which site makes the difference", **_STAGED
         ),
         CommandRow("report", "triptych.cli.report", "the report of a measured run anew", **_STAGED),
-        CommandRow(
-            "race",
-            "triptych.cli.race",
-            "which of several models leans most, or least: those behind are drawn no further",
-            **_STAGED,
-        ),
         CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
     ),
     "of measured runs": (
         CommandRow(
             "compare", "triptych.cli.compare", "compare runs on the same prompts: do their gaps differ?"
         ),
-        CommandRow(
-            "sensitivity",
-            "triptych.cli.sensitivity",
-            "say which findings depend on choices made in measuring",
-        ),
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
         CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
         CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
-        CommandRow(
-            "edit", "triptych.cli.edit", "the smallest edit that a trace suggests, as a configuration"
-        ),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
     "for others": (
@@ -78,6 +64,16 @@ EXAMPLES = {
     "triptych init": "writes triplets.yaml, for the model that comes with the package",
     "triptych run triplets.yaml": "`triptych triplets.yaml` is the same; ends with where the report is",
     "triptych compare --help": "each command has a help of its own",
+}
+
+# Commands that version 0.3 removed, and what to do instead; to go with the next release.
+REMOVED = {
+    "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
+    "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
+    "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
+    "sensitivity": "removed in 0.3; the report's specification curve varies words, seeds and readouts; for sigma, theta"
+    " and the like set `measure:` and run `--stage measure` again",
+    "sae": "removed in 0.3; train with SAELens, and load the folder with `triptych.load_autoencoder`",
 }
 
 
@@ -128,8 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in COMMANDS:
         return command(arguments[0])(arguments[1:])
     close = difflib.get_close_matches(arguments[0], COMMANDS, 1)
-    if close and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
-        line = f"command line: expected a command or a configuration, got {arguments[0]!r}: did you mean {close[0]}?"
+    remedy = REMOVED.get(arguments[0]) or (f"did you mean {close[0]}?" if close else "")
+    if remedy and not Path(arguments[0]).suffix and not Path(arguments[0]).exists():
+        line = f"command line: expected a command or a configuration, got {arguments[0]!r}: {remedy}"
         print(one_line(line), file=sys.stderr)
         return 2
     return command("run")(arguments)

@@ -1,4 +1,4 @@
-"""``triptych power [--out power.csv]``: how many prompts, seeds and words a difference takes."""
+"""``triptych power [RUN] [--out power.csv]``: how many prompts, seeds and words a difference takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ import argparse
 from typing import Any
 
 from probes import command_line
-from probes.errors import UserError
+from probes.errors import UserError, printable
+
+OF_RUN = {  # what a run tells, and what is taken without one
+    "--gap": [0.2, 0.5, 1.0],
+    "--sd-prompt": 1.0,
+    "--sd-seed": 1.0,
+    "--words": [2, 3],
+    "--references": [1, 3],
+    "--sd-word": 0.2,
+    "--sd-reference": 0.2,
+    "--prompts": 24,
+    "--frequency": 0.2,
+    "--seeds": [1, 2, 4],
+}
 
 
 def parser() -> command_line.Parser:
@@ -14,33 +27,43 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych power",
         description="Say how many prompts, seeds and words it takes to find a difference of a given size, for every"
-        " combination of the values given.",
+        " combination of the values given, or those of a run.",
         examples={
-            "triptych power --gap 0.1 0.2 --seeds 1 4 --words 3": "prompts that find a gap of 0.1 or 0.2"
+            "triptych power runs/first-light": "what another run like this one would find",
+            "triptych power --gap 0.1 0.2 --seeds 1 4 --words 3": "prompts that find a gap of 0.1 or 0.2",
         },
+    )
+    main.add_run(
+        "directory of a measured run, whose primary measure and first contrast tell the spread, the numbers of prompts,"
+        " seeds and words, and the gaps: the smallest that matters, half and all of the spread (default: none)",
+        nargs="?",
     )
     number, whole, probability = command_line.number, command_line.whole, command_line.probability
 
     def add(title: str, *rows: tuple[str, Any, Any, str, str]) -> None:
         group = main.add_argument_group(title)
         for flag, kind, default, metavar, text in rows:
-            several = "+" if isinstance(default, list) else None
+            usual = OF_RUN.get(flag, default)
+            if flag in OF_RUN:
+                listed = " ".join(map(str, usual)) if isinstance(usual, list) else usual
+                text += f" (default: {listed}, or that of RUN)"
+            several = "+" if isinstance(usual, list) else None
             group.add_argument(flag, type=kind, nargs=several, default=default, metavar=metavar, help=text)
 
     add(
         "the gap between two words",
-        ("--gap", number(), [0.2, 0.5, 1.0], "X", "mean gaps, in the unit of the standard deviations"),
-        ("--sd-prompt", number(0), 1.0, "X", "standard deviation of the gap between prompts"),
-        ("--sd-seed", number(0), 1.0, "X", "standard deviation of the gap between seeds of a prompt"),
-        ("--words", whole(1, 100), [2, 3], "N", "synonyms on each side, the indicator's word included"),
-        ("--references", whole(1, 100), [1, 3], "N", "synonyms of the reference, its own word included"),
-        ("--sd-word", number(0), 0.2, "X", "standard deviation between the synonyms of a side"),
-        ("--sd-reference", number(0), 0.2, "X", "standard deviation of the gap between reference words"),
-        ("--prompts", whole(2, 1_000_000), 24, "N", "prompts at which to give the power against words"),
+        ("--gap", number(), None, "X", "mean gaps, in the unit of the standard deviations"),
+        ("--sd-prompt", number(0), None, "X", "standard deviation of the gap between prompts"),
+        ("--sd-seed", number(0), None, "X", "standard deviation of the gap between seeds of a prompt"),
+        ("--words", whole(1, 100), None, "N", "synonyms on each side, the indicator's word included"),
+        ("--references", whole(1, 100), None, "N", "synonyms of the reference, its own word included"),
+        ("--sd-word", number(0), None, "X", "standard deviation between the synonyms of a side"),
+        ("--sd-reference", number(0), None, "X", "standard deviation of the gap between reference words"),
+        ("--prompts", whole(2, 1_000_000), None, "N", "prompts at which to give the power against words"),
     )
     add(
         "the presence of an object",
-        ("--frequency", probability, 0.2, "P", "share of the images of one word that show the object"),
+        ("--frequency", probability, None, "P", "share of the images of one word that show the object"),
         (
             "--difference",
             number(-1, 1, ends=False),
@@ -59,7 +82,7 @@ def parser() -> command_line.Parser:
     )
     add(
         "the test",
-        ("--seeds", whole(1, 10_000), [1, 2, 4], "N", "seeds of each prompt"),
+        ("--seeds", whole(1, 10_000), None, "N", "seeds of each prompt"),
         ("--power", probability, 0.8, "P", "probability of finding the difference"),
         ("--alpha", probability, 0.05, "P", "level of significance of the tests together"),
         ("--family", command_line.count, 1, "N", "number of tests, by which alpha is divided (Bonferroni)"),
@@ -71,6 +94,24 @@ def parser() -> command_line.Parser:
 
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
+    usual = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
+    if options.run:
+        from analysis.studies.opening import opened
+        from analysis.studies.power import run_inputs
+
+        line, found = run_inputs(opened(options.run))
+        print(printable(line))
+        for name in ("words", "references"):
+            spread = f"sd_{name.removesuffix('s')}"
+            if found[name] == [1] < (getattr(options, name) or [1]) and getattr(options, spread) is None:
+                raise UserError(
+                    f"--{spread.replace('_', '-')}: expected a number, since {options.run} has one word there and"
+                    " does not tell how far synonyms differ, got none: give it"
+                )
+        usual |= found
+    for name, value in usual.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     for difference in options.difference:
         if not 0 < options.frequency + difference < 1:
             raise UserError(

@@ -139,7 +139,7 @@ class Facts:
         Nothing but the state is there where so few prompts were drawn that there is no interval.
         """
         row, metric = finding.row, finding.metric
-        unit = f" {metric.gap_unit}" if metric.unit else ""
+        unit = f" {metric.gap_unit}" if metric.unit else f" in {metric.scale}"
         percent = f"{100 * self.level:g} % interval"
         found = {}
         if has_interval(finding):
@@ -155,7 +155,7 @@ class Facts:
                 f"{interval(row['word_low'], row['word_high'], metric.digits)}; {one} against "
                 f"{counted(two, 'word')}, {counted(references, 'reference word')}; {p_value(finding.p_measures)} "
                 "against words of the same meaning"
-                + (", adjusted over the measures" if finding.adjusted else "")
+                + (f", adjusted over {finding.family}" if finding.family else "")
             )
         found["Noise floor"] = (
             f"{number(row['control_gap'], metric.digits)}{unit}, the largest gap between two words of the same meaning"
@@ -194,7 +194,7 @@ def row_of(finding: Finding) -> list[str]:
         return f"{number(row[value], metric.digits, bool(ends))}{span}"
 
     return [
-        metric.symbol + (f" ({metric.gap_unit})" if metric.unit else ""),
+        f"{metric.symbol} ({metric.gap_unit or metric.scale})",
         cell("gap", "ci_low", "ci_high"),
         cell("word_gap", "word_low", "word_high"),
         cell("control_gap"),

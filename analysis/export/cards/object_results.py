@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.report.format import number, p_value, with_interval
+from analysis.report.format import number, p_value
 from analysis.report.objects import Objects
 from analysis.report.result import Result
 from analysis.report.verdict import defined
@@ -16,7 +16,7 @@ SECTION = "Objects"
 
 
 def object_results(objects: Objects, config: Config, error: Sequence[str]) -> list[Result]:
-    """Return the difference of every object that a claim could be made of, with its bias score.
+    """Return the difference of every object that a claim could be made of.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def object_results(objects: Objects, config: Config, error: Sequence[str]) -> li
     """
     reader = str(objects.observer.get("engine", "unknown"))
     return [
-        _result(row, _bias_score(objects, row), _floor(objects, first, second), reader, " ".join(error))
+        _result(row, _floor(objects, first, second), reader, " ".join(error))
         for second, first in contrasts(config)
         for row in objects.rows("object_claims", first=first, second=second).to_dict("records")
         if defined(row["p_claim_adjusted"]) and _ends(row) is not None
@@ -44,18 +44,6 @@ def _ends(row: Mapping[str, Any]) -> tuple[str, float, float, float] | None:
     return None
 
 
-def _bias_score(objects: Objects, row: Mapping[str, Any]) -> str:
-    """The bias score with its interval, over the main words; empty where there is none."""
-    own = objects.rows(
-        "object_tests", group="all", first=row["first"], second=row["second"], object=row["object"]
-    )
-    for one in own.to_dict("records"):
-        if all(defined(one[name]) for name in ("bias_score", "bias_score_low", "bias_score_high")):
-            shown = with_interval(one["bias_score"], one["bias_score_low"], one["bias_score_high"], 2)
-            return f"bias score {shown} (1: {row['second']} alone, 0: {row['first']} alone); "
-    return ""
-
-
 def _floor(objects: Objects, first: str, second: str) -> str:
     """How far all objects together are from the same, beside what chance gives."""
     rows = [
@@ -68,12 +56,12 @@ def _floor(objects: Objects, first: str, second: str) -> str:
         return ""
     one = rows[0]
     return (
-        f"; all objects together: Cramér’s V {number(one['cramers_v'], 2)}, by chance "
+        f"; all objects together, of the first word of each side: Cramér’s V {number(one['cramers_v'], 2)}, by chance "
         f"{number(one['cramers_v_floor'], 2)} ({p_value(one['p_value'])})"
     )
 
 
-def _result(row: Mapping[str, Any], score: str, floor: str, reader: str, error: str) -> Result:
+def _result(row: Mapping[str, Any], floor: str, reader: str, error: str) -> Result:
     name, value, low, high = _ends(row) or ("", 0.0, 0.0, 0.0)
     corrected = ", behind the detector’s known errors" if name == "difference_corrected" else ""
     words = f"{row['words_first']} and {row['words_second']} words"
@@ -92,7 +80,7 @@ def _result(row: Mapping[str, Any], score: str, floor: str, reader: str, error: 
         method=f"over prompts and words ({words})",
         most=1.0,
         n=int(row["n_prompts"]),
-        floor=f"{score}{p_value(row['p_claim_adjusted'])} adjusted over the objects (Benjamini–Hochberg){floor}",
+        floor=f"{p_value(row['p_claim_adjusted'])} adjusted over the objects (Benjamini–Hochberg){floor}",
         verdict=str(row["claim"]) + (f": {row['claim_reason']}" if row["claim_reason"] else ""),
         reader=reader,
         error=error,

@@ -264,7 +264,7 @@ def _gap(facts: Facts, score: AbsoluteGap) -> dict[str, Any]:
             "metric_id": f"triptych.absolute_gap.{metric.key}",
             "metric_name": f"|gap| in {metric.symbol}",
             "metric_kind": "absolute_difference",
-            "metric_unit": metric.gap_unit or "similarity",
+            "metric_unit": metric.gap_unit or metric.scale,
             "metric_parameters": parameters,
             "lower_is_better": True,
             "score_type": "continuous",

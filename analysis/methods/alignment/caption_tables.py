@@ -100,8 +100,10 @@ def _other_rows(
             rows.append({"metric": name, "value": np.nan, "package": score.package, "reason": score.reason})
             continue
         each = pd.Series(score.each[own.index.to_numpy()])
-        low, high, reason = interval(each.groupby(own["unit"].to_numpy()).mean(), run, (0.0, largest))
-        value = score.value if len(own) == whole else each.mean()
-        scaled = {"value": SCALE * value, "low": SCALE * low, "high": SCALE * high}
+        mean, low, high, reason = interval(each, own["unit"], run, (0.0, largest))
+        value = score.value if len(own) == whole else mean
+        # METEOR of all captions is not the mean of theirs, and has their error over prompts
+        ends = np.clip(np.array([low, high]) + (value - mean), 0.0, largest)
+        scaled = dict(zip(("value", "low", "high"), SCALE * np.array([value, *ends])))
         rows.append({"metric": name, **scaled, "package": score.package, "reason": reason})
     return rows

@@ -5,6 +5,7 @@ Both by the network, and the very weights, that looked at the run's images.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -20,12 +21,11 @@ from analysis.observe.features.observer import FeatureObserver, feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import TEXTS, text_vectors
 from analysis.observe.features.weights import identity
-from probes.errors import UserError
+from probes.errors import UserError, printable
 from probes.models.devices import pick_device
 from probes.runs import parts
-from probes.runs.images import read_image
+from probes.runs.images import find_images, read_image, unread_note
 from probes.runs.store import Run
-from probes.stages.external_images.table import PICTURES
 from probes.storage.paths import require_regular
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
@@ -136,7 +136,9 @@ def _read(folder: Path) -> list[NDArray[np.uint8]]:
             f"--reference: {folder}: expected a folder of images or {RENDERINGS}, found no folder:"
             " correct the path, or make the folder"
         )
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
+    files, others = find_images(folder)
+    if line := unread_note(folder, others):
+        print(printable(f"--reference: {line}"), file=sys.stderr)
     if len(files) < 2:
         raise UserError(
             f"--reference: {folder}: expected at least two images, found {len(files)}: name another"

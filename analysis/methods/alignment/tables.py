@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.methods.alignment import quality
 from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
+from analysis.stats.rates import linearised
 from analysis.study import indicators
 from probes.errors import UserError
 from probes.runs.store import Run
@@ -152,11 +153,11 @@ def by_indicator(table: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.DataFr
 def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     """The numbers of a row: means over images, and the interval over prompts."""
     measure, seen = run.config.measure, own[own["hit"].notna()]
-    low, high, reason = interval(seen.groupby("unit")["hit"].mean(), run)
+    value, low, high, reason = interval(seen["hit"], seen["unit"], run)
     if seen.empty:
         reason = "no observed image, or a single caption"
     return {
-        "r_precision": seen["hit"].mean(),
+        "r_precision": value,
         "low": low,
         "high": high,
         "expected": seen["expected"].mean(),
@@ -173,20 +174,25 @@ def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     }
 
 
-def interval(values: pd.Series, run: Run, ends: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float, str]:
-    """Return the bootstrap interval of a mean over prompts, or why there is none.
+def interval(
+    values: pd.Series, units: pd.Series, run: Run, ends: tuple[float, float] = (0.0, 1.0)
+) -> tuple[float, float, float, str]:
+    """Return the mean over images with its bootstrap interval over prompts, or why there is none.
 
     Parameters
     ----------
-    values : Series of float
-        Of each prompt.
+    values, units : Series
+        Value and prompt of each image.
+    run : Run
     ends : tuple of float
         The least and the largest value that there can be; the interval ends there.
     """
-    if len(values) < 2:
-        return float("nan"), float("nan"), "fewer than two prompts"
-    _, low, high = bounded_interval(values.to_numpy(float)[:, None], ends, run.config.measure)
-    return float(low[0]), float(high[0]), ""
+    sums = values.astype(float).groupby(units.to_numpy()).agg(["sum", "size"])
+    mean, each = linearised(*sums.to_numpy().T)
+    if len(each) < 2:
+        return float(mean), float("nan"), float("nan"), "fewer than two prompts"
+    _, low, high = bounded_interval(each[:, None], ends, run.config.measure)
+    return float(mean), float(low[0]), float(high[0]), ""
 
 
 def quality_tables(

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING
-from analysis.stats.annotators import krippendorff_alpha
+from analysis.stats.annotators import krippendorff_alpha, no_alpha
 from analysis.stats.resampling import resample_counts
 
 ALL = "all"
@@ -33,7 +33,7 @@ def agreement_table(
         Columns `COLUMNS`; no rows where there is one annotator. ``pictures``: those with two answers or more;
         ``same``: share of these on which all answers are equal.
     """
-    if rows["annotator"].nunique() < 2:
+    if rows.loc[rows["answer"] != MISSING, "annotator"].nunique() < 2:
         return pd.DataFrame(columns=list(COLUMNS))
     models = rows["model"].drop_duplicates()
     chosen = {ALL: rows} | ({name: rows[rows["model"] == name] for name in models} if len(models) > 1 else {})
@@ -49,7 +49,6 @@ def _agreement(rows: pd.DataFrame, level: float, resamples: int, seed: int) -> d
     alpha = krippendorff_alpha(twice) if twice.size else np.nan
     low, high = _ends(twice, level, resamples, seed) if np.isfinite(alpha) else (np.nan, np.nan)
     equal = [len({*one[~np.isnan(one)]}) == 1 for one in twice.T]
-    defined = np.isfinite(alpha)
     return {
         "alpha": alpha,
         "low": low,
@@ -57,7 +56,7 @@ def _agreement(rows: pd.DataFrame, level: float, resamples: int, seed: int) -> d
         "pictures": twice.shape[1],
         "annotators": given["annotator"].nunique(),
         "same": float(np.mean(equal)) if equal else np.nan,
-        "reason": "" if defined else "all answers are the same" if equal else "no picture with two answers",
+        "reason": no_alpha(twice) if equal else "no picture has two answers",
     }
 
 

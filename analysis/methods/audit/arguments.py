@@ -26,8 +26,8 @@ def parser() -> command_line.Parser:
         type=Path,
         required=True,
         metavar="TABLE",
-        help="CSV, XLSX or Parquet: a row for each label, with the columns file, a label, profession and, where there"
-        " are any, model, setting, prompt, annotator",
+        help="CSV, TSV, JSONL, XLSX or Parquet: a row for each label, with the columns file, a label, profession and,"
+        " where there are any, model, setting, prompt, annotator",
     )
     add("--label", metavar="COLUMN", help="column of labels (default: label, answer or read_as)")
     add("--answer", help="answer whose share is asked (default: of two the first in the alphabet)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,10 @@ def share_p_value(cell: AuditCell, reference: float) -> float:
     if (cell.of <= 1).all():
         return float(stats.binomtest(cell.count, cell.decided, reference).pvalue) if cell.decided else np.nan
     size = effective_size(cell)
-    if size <= 0 or not 0 < reference < 1:
+    if size <= 0:
         return np.nan
+    if reference in (0, 1):
+        return float(cell.share == reference)
     return float(2 * stats.norm.sf(abs(cell.share - reference) / np.sqrt(reference * (1 - reference) / size)))
 
 
@@ -35,6 +37,33 @@ def paired_values(first: AuditCell, second: AuditCell, about: float | None = Non
     both = (first.of > 0) & (second.of > 0)
     a, b = (one.hits[both] / one.of[both] for one in (first, second))
     return b - a if about is None else (b - about) + (a - about)
+
+
+def mean_rates(cells: Sequence[AuditCell]) -> NDArray[np.float64]:
+    """Return the mean share of the cells in each noise; NaN where none has a decided picture."""
+    of = np.array([cell.of for cell in cells])
+    rates = np.ma.masked_array([cell.hits for cell in cells], of == 0) / of
+    return rates.mean(axis=0).filled(np.nan)
+
+
+def two_sample_p_value(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return the p-value that the noises of two models have the same share, NaN left out: Welch's t-test.
+
+    Where no noise of either differs from another, or one model has a single noise, the noises are permuted between the
+    models: Fisher's exact test where all of each are alike.
+    """
+    sides = [side[~np.isnan(side)] for side in (first, second)]
+    sizes = [len(side) for side in sides]
+    if not min(sizes):
+        return np.nan
+    if max(map(np.ptp, sides)) < 1e-12:
+        same = abs(sides[0][0] - sides[1][0]) < 1e-12
+        return 1.0 if same else float(stats.fisher_exact([[sizes[0], 0], [0, sizes[1]]]).pvalue)
+    if min(sizes) < 2:
+        pooled = np.concatenate(sides if sizes[0] == 1 else sides[::-1])
+        apart = np.abs(pooled - pooled.mean())
+        return float((apart >= apart[0] - 1e-12).mean())
+    return float(stats.ttest_ind(sides[1], sides[0], equal_var=False).pvalue)
 
 
 def flip_p_value(values: NDArray[np.float64], seed: int) -> float:
@@ -82,10 +111,13 @@ def jackknife(units: int, statistic: Callable[[NDArray[np.bool_]], float]) -> tu
         Given which noises are in.
     """
     everyone = np.ones(units, bool)
+    if units < 2:
+        return statistic(everyone), np.nan
     without = []
     for place in range(units):
         left = everyone.copy()
         left[place] = False
         without.append(statistic(left))
-    spread = np.array(without) - np.mean(without) if units > 1 else np.full(1, np.nan)
-    return statistic(everyone), float((units - 1) / units * (spread**2).sum()) if units > 1 else np.nan
+    spread = np.array(without) - np.mean(without)
+    spread[np.abs(spread) < 1e-12] = 0.0  # rounding
+    return statistic(everyone), float((units - 1) / units * (spread**2).sum())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from analysis.methods.audit.labelled_audit import audit, require_new
-from analysis.methods.audit.tables import merges_of
+from analysis.methods.audit.spellings import merges_of
 from probes import command_line
 
 

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING, TIE
-from analysis.methods.audit.tables import name_of, read_texts
 from probes.errors import UserError, nearest
 from probes.prompts.grammar.plurals import plural
+from probes.prompts.user_tables import numbers, open_table
 
 ALL = "all"
 WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
@@ -181,10 +181,14 @@ def read_reference(
     UserError
         A column or a level is missing, a level stands twice, or a share is none.
     """
-    path, table = name_of(table), read_texts(table)
+    opened = open_table(table, (by, *WORLD))
+    path = opened.path
     for name in (by, WORLD[0]):
-        if name not in table:
-            raise UserError(f"{path}: {nearest('column', name, table.columns)}")
+        if name not in opened.columns:
+            raise UserError(f"{path}: {nearest('column', name, opened.columns)}")
+    there = [name for name in (by, *WORLD) if name in opened.columns]
+    opened.say(there)
+    table = opened.frame(there)
     table[by] = table[by].str.strip()
     own = table[table[by].isin(levels)]
     missing = next((name for name in levels if name not in set(own[by])), None)
@@ -195,24 +199,22 @@ def read_reference(
         raise UserError(
             f"{path}: {place}: expected every {by} once, got {own[by][place]!r} twice: leave one out"
         )
-    shares, sizes = {}, {}
-    for place, row in own.iterrows():
-        shares[row[by]] = _number(row[WORLD[0]], path, place, "a share from 0 to 1", 1.0)
-        if row.get(WORLD[1], ""):
-            sizes[row[by]] = round(
-                _number(row[WORLD[1]], path, place, "a whole number of at least 1", np.inf, 1.0)
-            )
-    return shares, sizes
+    shares = dict(zip(own[by], _numbers(own[WORLD[0]], path, "a share from 0 to 1", 0, 1)))
+    if WORLD[1] in own:
+        own = own[own[WORLD[1]].str.strip() != ""]
+        sizes = _numbers(own[WORLD[1]], path, "a whole number of at least 1", 1, np.inf)
+        return shares, dict(zip(own[by], map(round, sizes)))
+    return shares, {}
 
 
-def _number(text: str, path: Path, place: object, what: str, most: float, least: float = 0.0) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if not least <= value <= most:
-        raise UserError(f"{path}: {place}: expected {what}, got {text!r}: mend it")
-    return value
+def _numbers(texts: pd.Series, path: Path, what: str, least: float, most: float) -> list[float]:
+    values = numbers(texts, path)
+    wrong = ~values.between(least, most)
+    if wrong.any():
+        raise UserError(
+            f"{path}: {texts.index[wrong][0]}: expected {what}, got {texts[wrong].iloc[0]!r}: mend it"
+        )
+    return values.tolist()
 
 
 def require_comparable(
@@ -232,7 +234,7 @@ def require_comparable(
     models = list(dict.fromkeys(readings["model"]))
     keys = [*factors, "prompt"]
     asked = {name: {*own[keys].itertuples(index=False, name=None)} for name, own in readings.groupby("model")}
-    readers = {name: {*own["annotator"]} for name, own in rows.groupby("model")}
+    readers = {name: {*own["annotator"]} - {""} for name, own in rows.groupby("model")}
     for option, found, what in (
         ("prompts", asked, "the same prompts of"),
         ("readers", readers, "the same annotators of"),

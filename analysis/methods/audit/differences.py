@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.methods.audit import clusters
 from analysis.methods.audit.design import AuditCell, Design
-from analysis.methods.audit.shares import NO_PICTURE, cell_size
+from analysis.methods.audit.shares import NO_PICTURE, ONE_NOISE, cell_size
 from analysis.stats.effects import wilson_interval
 from analysis.stats.proportions import (
     newcombe_interval,
@@ -72,9 +72,10 @@ def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
     -------
     dict
         `NUMBERS` and ``reason``. The difference has Newcombe's interval, and Fisher's test; of the same noises the
-        interval for pairs, and sign flips (McNemar). Distances are absolute differences from the reference; the
-        interval of their difference joins those of the shares, and ``p_distance`` is the larger p-value of
-        two tests: that the shares are equal, and that they lie on both sides of the reference, equally far.
+        interval for pairs, and sign flips (McNemar); of two models' noises Welch's test. Distances are absolute
+        differences from the reference; the interval of their difference joins those of the shares, and ``p_distance``
+        is the larger p-value of two tests: that the shares are equal, and that they lie on both sides of the
+        reference, equally far.
     """
     if not pair.defined:
         return dict.fromkeys(NUMBERS, np.nan) | _counts([pair]) | {"reason": NO_PICTURE}
@@ -88,7 +89,7 @@ def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
         p_mirrored = clusters.flip_p_value(clusters.paired_values(a, b, r), design.seed)
     else:
         ends = newcombe_interval(b.share, sizes[1], a.share, sizes[0], design.level)
-        p_value = _welch(a, b)
+        p_value = clusters.two_sample_p_value(*(clusters.mean_rates([cell]) for cell in (a, b)))
         p_mirrored = _equally_far((a.share, b.share), sizes, r)
     return _counts([pair]) | _said((a.share, b.share), sizes, r, design.level, ends, (p_value, p_mirrored))
 
@@ -128,8 +129,8 @@ def _said(
         "distance_difference": second[0] - first[0],
         "distance_low": float(low),
         "distance_high": float(high),
-        "p_distance": float(np.fmax(*p_values)),
-        "reason": "",
+        "p_distance": float(np.maximum(*p_values)),
+        "reason": "" if min(sizes) > 0 else ONE_NOISE,
     }
 
 
@@ -142,7 +143,8 @@ def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dic
         `NUMBERS` and ``reason``. Shares are means over the pairs; the interval joins those of the pairs by the
         square-and-add rule, and the test is exact, stratified by pair. Distances are root mean squares over the pairs,
         without what chance adds (`analysis.stats.proportions.squared_distance`); their test is of the mean squares.
-        Where pictures share noises all are over the noises (jackknife, Student's t).
+        Where pictures share noises all are over the noises (jackknife, Student's t); where no noise differs from
+        another the shares have Newcombe's interval, of as many pictures as noises, and an exact test.
     """
     known = [pair for pair in pairs if pair.defined]
     if not known:
@@ -163,7 +165,11 @@ def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dic
         "distance_difference": distances[1][0] - distances[0][0],
         "distance_low": float(low),
         "distance_high": float(high),
-        "reason": "" if len(known) == len(pairs) else f"over {len(known)} of {len(pairs)}",
+        "reason": ONE_NOISE
+        if np.isnan(found["low"])
+        else ""
+        if len(known) == len(pairs)
+        else f"over {len(known)} of {len(pairs)}",
     }
 
 
@@ -195,10 +201,18 @@ def farthest(references: Sequence[float]) -> float:
 
 
 def mean_square(group: Sequence[tuple[AuditCell, float]], design: Design) -> tuple[float, float]:
-    """Return the mean squared distance of cells from their references without what chance adds, and its variance."""
+    """Return the mean squared distance of cells from their references without what chance adds, and its variance.
+
+    Where pictures share noises it is the jackknife's; where that is 0, of as many pictures as noises, the same in all
+    professions.
+    """
     if design.clustered:
-        units = len(group[0][0].of)
-        return clusters.jackknife(units, lambda chosen: _square(group, chosen))
+        square, variance = clusters.jackknife(len(group[0][0].of), lambda chosen: _square(group, chosen))
+        if variance > 0:
+            return square, variance
+        sizes = [np.count_nonzero(cell.of) for cell, _ in group]
+        counts = [cell.share * n for (cell, _), n in zip(group, sizes)]
+        return square, float(np.sqrt(squared_distance(counts, sizes, [r for _, r in group])[1]).mean() ** 2)
     columns = [[cell.count for cell, _ in group], [cell.decided for cell, _ in group], [r for _, r in group]]
     values, variances = squared_distance(*columns)
     known = ~np.isnan(values)
@@ -240,19 +254,32 @@ def _clustered(pairs: Sequence[Pair], design: Design, paired: bool) -> dict:
         with np.errstate(invalid="ignore"):
             return float(np.nanmean([cell.hits[chosen].sum() / cell.of[chosen].sum() for cell, _ in group]))
 
+    units = min(sizes)
+    apart = sides[1][0] - sides[0][0], sides[0][1] + sides[1][1]
     if paired:
-        units = sizes[0]
         value, variance = clusters.jackknife(units, lambda c: mean(groups[1], c) - mean(groups[0], c))
-        apart = clusters.jackknife(units, lambda c: _square(groups[1], c) - _square(groups[0], c))
+        together = clusters.jackknife(units, lambda c: _square(groups[1], c) - _square(groups[0], c))
+        apart = together if together[1] > 0 else apart
     else:
         means = [clusters.jackknife(n, lambda c, g=group: mean(g, c)) for n, group in zip(sizes, groups)]
         value, variance = means[1][0] - means[0][0], means[0][1] + means[1][1]
-        apart, units = (sides[1][0] - sides[0][0], sides[0][1] + sides[1][1]), min(sizes)
-    edge = stats.t.ppf((1 + design.level) / 2, units - 1) * np.sqrt(variance) if units > 1 else np.nan
+    if variance > 0:
+        edge = stats.t.ppf((1 + design.level) / 2, units - 1) * np.sqrt(variance)
+        low, high = max(-1.0, value - edge), min(1.0, value + edge)
+        p_value = _t_p_value(value, variance, units)
+    else:
+        first, second = (clusters.mean_rates([cell for cell, _ in group]) for group in groups)
+        if paired:
+            p_value = clusters.flip_p_value((second - first)[~np.isnan(second - first)], design.seed)
+        else:
+            p_value = clusters.two_sample_p_value(first, second)
+        worth = [np.count_nonzero(~np.isnan(rates)) * (n > 1) for rates, n in zip((first, second), sizes)]
+        means_of = [float(np.mean([cell.share for cell, _ in group])) for group in groups]
+        low, high = newcombe_interval(means_of[1], worth[1], means_of[0], worth[0], design.level)
     return {
-        "low": float(value - edge),
-        "high": float(value + edge),
-        "p_value": _t_p_value(value, variance, units),
+        "low": float(low),
+        "high": float(high),
+        "p_value": p_value,
         "p_distance": _t_p_value(*apart, units),
         "squares": [side[0] for side in sides],
         "variances": [side[1] for side in sides],
@@ -260,7 +287,7 @@ def _clustered(pairs: Sequence[Pair], design: Design, paired: bool) -> dict:
 
 
 def _t_p_value(value: float, variance: float, units: int) -> float:
-    if units < 2 or not variance > 0:
+    if units < 2:
         return np.nan
     return float(2 * stats.t.sf(abs(value) / np.sqrt(variance), units - 1))
 
@@ -291,14 +318,8 @@ def _distance_ends(share: float, size: float, reference: float, level: float) ->
 
 def _equally_far(shares: tuple[float, float], sizes: tuple[float, float], reference: float) -> float:
     """The p-value that two shares lie on both sides of the reference, equally far; variances at (x + 1) / (n + 2)."""
+    if not min(sizes) > 0:
+        return np.nan
     near = [(share * size + 1) / (size + 2) for share, size in zip(shares, sizes)]
     variance = sum(share * (1 - share) / size for share, size in zip(near, sizes))
     return float(normal_p(sum(shares) - 2 * reference, variance))
-
-
-def _welch(first: AuditCell, second: AuditCell) -> float:
-    """Welch's t-test of the shares of two models' noises."""
-    rates = [cell.hits[cell.of > 0] / cell.of[cell.of > 0] for cell in (first, second)]
-    if min(map(len, rates)) < 2 or not sum(np.ptp(rate) for rate in rates):
-        return np.nan
-    return float(stats.ttest_ind(rates[1], rates[0], equal_var=False).pvalue)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pandas as pd
 
 from analysis.methods.audit.design import WORLD, read_reference
 from probes.errors import UserError, nearest
+from probes.prompts.user_tables import Source
 
-Table = str | os.PathLike[str] | pd.DataFrame
-Reference = float | Mapping[str, float] | Table
+Reference = float | Mapping[str, float] | Source
 
 
 def order_levels(

@@ -16,16 +16,23 @@ from analysis.methods.audit.claims import adjust_page, possible, sentences
 from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.methods.audit.comparisons import contrast_table, model_table, rank_table
 from analysis.methods.audit.design import Design, cells, choose_answer, require_comparable, require_reader
-from analysis.methods.audit.inputs import Reference, Table, order_levels, reference_of
-from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
+from analysis.methods.audit.inputs import Reference, order_levels, reference_of
+from analysis.methods.audit.labels import (
+    MISSING,
+    UNDECIDED,
+    find_columns,
+    join_answers,
+    open_labels,
+    read_labels,
+)
 from analysis.methods.audit.reader import confusion_table, corrected_table, remarks
 from analysis.methods.audit.shares import Cells, between_table, share_table
-from analysis.methods.audit.tables import name_of, read_texts
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
 from analysis.report.listed_texts import ListedTexts
 from probes.csv_text import csv_bytes
 from probes.errors import UserError, nearest
+from probes.prompts.user_tables import Source
 from probes.runs.parts import write_bytes
 
 PAGE = "audit.html"
@@ -62,6 +69,8 @@ class LabelledAudit:
         What a machine reads in pictures of each label, by model and level; without rows where none reads.
     corrected : DataFrame
         Shares by the machine's readings of all pictures, set right by the labels of some, with intervals.
+    notes : tuple of str
+        Lines on files and columns that were not read or were taken for others, and on what was left out.
     """
 
     folder: Path
@@ -75,6 +84,7 @@ class LabelledAudit:
     agreement: pd.DataFrame
     confusions: pd.DataFrame
     corrected: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -119,7 +129,9 @@ class LabelledAudit:
         from analysis.methods.audit.page import render
 
         name = self.folder.absolute().name
-        return render(self.tables, self.design, self.folder, thumbnails=thumbnails, name=name)
+        return render(
+            self.tables, self.design, self.folder, thumbnails=thumbnails, name=name, notes=self.notes
+        )
 
     def write(
         self, out: str | os.PathLike[str] = "audit", *, thumbnails: int = 20, overwrite: bool = False
@@ -160,12 +172,14 @@ class LabelledAudit:
             f" share of {design.answer} among {listed(design.answers)}, against {design.against}"
         )
         agreed = [
-            f"annotators: Krippendorff's alpha {row.alpha:.3f} [{row.low:.3f}, {row.high:.3f}] over {row.pictures}"
-            " pictures"
+            f"annotators: no Krippendorff's alpha over {counted(row.pictures, 'picture')}: {row.reason}"
+            if row.reason
+            else f"annotators: Krippendorff's alpha {row.alpha:.3f} [{row.low:.3f}, {row.high:.3f}] over"
+            f" {row.pictures} pictures"
             for row in self.agreement.head(1).itertuples()
         ]
         said = self.findings["sentence"], remarks(self.confusions, self.corrected, design)
-        return "\n".join([head, *agreed, *said[0], possible(self.tables, design), *said[1]])
+        return "\n".join([*self.notes, head, *agreed, *said[0], possible(self.tables, design), *said[1]])
 
     def _repr_html_(self) -> str:
         said = f"<pre style='white-space: pre-wrap'>{html.escape(repr(self))}</pre>"
@@ -180,7 +194,7 @@ def require_new(out: Path, overwrite: bool) -> None:
 
 def audit(
     pictures: str | os.PathLike[str],
-    labels: Table,
+    labels: Source,
     *,
     label: str | None = None,
     answer: str | None = None,
@@ -208,7 +222,7 @@ def audit(
     labels : path or DataFrame
         A row for each label, with columns ``file`` (the picture, from the folder), ``label``, ``answer`` or
         ``read_as``, ``profession`` and, where there are any, ``model``, ``setting``, ``template``, ``prompt``,
-        ``annotator``. CSV, XLSX or Parquet.
+        ``annotator``. CSV, TSV, JSONL, XLSX or Parquet.
     label : str, optional
         Column of labels, where it has another name.
     answer : str, optional
@@ -262,9 +276,10 @@ def audit(
     folder = Path(pictures)
     if not folder.is_dir():
         raise UserError(f"{folder}: expected a folder of pictures, found none: check the path")
-    path, texts = name_of(labels), read_texts(labels)
-    columns = find_columns(texts, path, label=label, factors=factors, unit=unit, reader=reader)
-    rows = read_labels(path, folder, columns, texts, merges=merge, partial=partial)
+    table = open_labels(labels, [name for name in (label, *factors, unit, reader) if name])
+    path, notes = table.path, list[str]()
+    columns = find_columns(table, path, label=label, factors=factors, unit=unit, reader=reader)
+    rows = read_labels(path, folder, columns, table, merges=merge, partial=partial, say=notes.append)
     readings = join_answers(rows)
     undecided = tuple(undecided or UNDECIDED)
     answer, answers = choose_answer(readings, path, answer, undecided)
@@ -283,7 +298,8 @@ def audit(
     )
     if columns.reader:
         require_reader(readings, path, design)
-    return LabelledAudit(folder, design, **measure(rows, readings, design, resamples=resamples))
+    tables = measure(rows, readings, design, resamples=resamples)
+    return LabelledAudit(folder, design, **tables, notes=tuple(notes))
 
 
 def measure(

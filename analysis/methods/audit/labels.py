@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.methods.audit.tables import read_texts, require_spellings
+from analysis.methods.audit.spellings import require_spellings
+from analysis.report.format import counted
 from probes.errors import UserError, nearest
-from probes.stages.external_images.table import IMAGE_COLUMNS, PICTURES
+from probes.prompts.user_tables import Source, UserTable, find_file, open_table, require_named
+from probes.runs.images import KINDS, find_images, unread_note
+from probes.stages.external_images.table import IMAGE_COLUMNS
 
 LABELS = ("label", "answer", "read_as")  # columns looked for in this order where none is named
 FACTORS = ("profession", "setting", "template")  # likewise, all that are there
 UNDECIDED = ("both", "cannot tell", "can't tell", "unclear", "undecided", "unknown", "unsure")
+OTHERS = ("model", "annotator", "prompt")
 MISSING, TIE = "", "no majority"
 
 
@@ -41,9 +45,20 @@ class LabelColumns:
     unit: str = ""
     reader: str = ""
 
+    @property
+    def used(self) -> list[str]:
+        """The columns that are there, each once."""
+        there = (self.image, self.label, *self.factors, self.model, self.annotator, self.prompt, self.unit)
+        return list(dict.fromkeys(filter(None, (*there, self.reader))))
+
+
+def open_labels(source: Source, named: Sequence[str] = ()) -> UserTable:
+    """Return a table of labels, its columns by our names, or as the `named` ones are spelled."""
+    return open_table(source, (*named, *IMAGE_COLUMNS, *LABELS, *FACTORS, *OTHERS))
+
 
 def find_columns(
-    table: pd.DataFrame,
+    table: UserTable,
     path: Path,
     *,
     label: str | None = None,
@@ -84,7 +99,7 @@ def find_columns(
         raise UserError(
             f"{path}: --factors: expected other columns than {said!r}, each once, got {chosen}: mend it"
         )
-    given = {name: name if name in names else "" for name in ("model", "annotator", "prompt")}
+    given = {name: name if name in names else "" for name in OTHERS}
     return LabelColumns(image, said, chosen, unit=unit or "", reader=reader or "", **given)
 
 
@@ -92,10 +107,11 @@ def read_labels(
     path: Path,
     pictures: Path,
     columns: LabelColumns,
-    table: pd.DataFrame | None = None,
+    table: UserTable,
     *,
     merges: Mapping[str, str] | None = None,
     partial: bool = False,
+    say: Callable[[str], object] = lambda line: None,
 ) -> pd.DataFrame:
     """Return one row per picture and annotator.
 
@@ -106,12 +122,14 @@ def read_labels(
     pictures : pathlib.Path
         Folder of pictures; without a column ``model`` its folders are the models.
     columns : LabelColumns
-    table : DataFrame, optional
-        What `analysis.methods.audit.tables.read_texts` reads there.
+    table : UserTable
+        Of `open_labels`.
     merges : mapping of str to str, optional
         Spellings of labels, models and levels, and what each is taken for.
     partial : bool
         Leave out labels of pictures that are not there; pictures without a row are left out as well.
+    say : callable
+        Takes a line on what was not read, or read as something else.
 
     Returns
     -------
@@ -125,13 +143,16 @@ def read_labels(
         Labels and pictures are not of each other, an annotator labelled a picture twice, two rows of a picture say
         different things of it, a level is empty, or a spelling is likely a slip.
     """
-    table, merges = read_texts(path) if table is None else table, merges or {}
+    for line in table.notes(columns.used):
+        say(line)
+    table, merges = table.frame(columns.used), merges or {}
+    if table.empty:
+        raise UserError(f"{path}: expected a row for each label, found none: write them")
     images = table[columns.image].map(lambda text: _place(text, pictures, path.parent))
-    there = {
-        file.relative_to(pictures).as_posix()
-        for file in pictures.rglob("*")
-        if file.suffix.lower() in PICTURES
-    }
+    files, others = find_images(pictures)
+    if line := unread_note(pictures, [file for file in others if file.resolve() != path.resolve()]):
+        say(line)
+    there = {file.relative_to(pictures).as_posix() for file in files}
     rows = pd.DataFrame({"image": images}, index=table.index)
     rows["model"] = (
         table[columns.model] if columns.model else images.map(lambda name: _folder(name, pictures))
@@ -155,7 +176,10 @@ def read_labels(
     unused = [old for old in merges if not any((table[name] == old).any() for name in table)]
     if unused:
         raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
-    rows = _require_pictures(rows, there, path, pictures, partial=partial)
+    require_spellings(rows["annotator"], "annotator", path, merges, near=False)
+    rows["annotator"] = rows["annotator"].map(lambda text: merges.get(text, text)).str.strip()
+    require_named(rows["annotator"], path, rows["answer"] != MISSING)
+    rows = _require_pictures(rows, there, path, pictures, partial=partial, say=say)
     _require_levels(rows, columns, path)
     _require_one_answer(rows, columns, path)
     return rows
@@ -164,13 +188,10 @@ def read_labels(
 def _place(text: str, pictures: Path, folder: Path) -> str:
     """The path of a picture in its folder; as it is written where nothing is there."""
     for start in (pictures, folder):
-        try:
-            file = (start / text).resolve()
-            if text and file.is_file():
-                return file.relative_to(pictures.resolve()).as_posix()
-        except (OSError, ValueError):
-            continue
-    return text
+        file = find_file(text, "--labels", start)
+        if file and file.resolve().is_relative_to(pictures.resolve()):
+            return file.resolve().relative_to(pictures.resolve()).as_posix()
+    return text.replace("\\", "/")
 
 
 def _folder(name: str, pictures: Path) -> str:
@@ -178,16 +199,23 @@ def _folder(name: str, pictures: Path) -> str:
 
 
 def _require_pictures(
-    rows: pd.DataFrame, there: set[str], path: Path, pictures: Path, *, partial: bool
+    rows: pd.DataFrame,
+    there: set[str],
+    path: Path,
+    pictures: Path,
+    *,
+    partial: bool,
+    say: Callable[[str], object],
 ) -> pd.DataFrame:
     """Labels of pictures that are there, and of all of them."""
     if not there:
-        raise UserError(f"{pictures}: expected pictures ({', '.join(PICTURES)}), found none: check the path")
+        raise UserError(f"{pictures}: expected pictures ({', '.join(KINDS)}), found none: check the path")
     gone = ~rows["image"].isin(there)
     if gone.any() and not partial:
         at, name = rows.index[gone][0], rows["image"][gone].iloc[0]
+        found = "no image in it" if (pictures / name).is_file() else "none"
         raise UserError(
-            f"{path}: {at}: expected a picture {name!r} in {pictures}, found none"
+            f"{path}: {at}: expected a picture {name!r} in {pictures}, found {found}"
             f" ({gone.sum()} such rows): mend the path, or leave them out with --partial"
         )
     kept = rows[~gone]
@@ -197,6 +225,9 @@ def _require_pictures(
             f"{pictures}: expected a label for every picture, found none for {bare[0]} ({len(bare)} such pictures):"
             f" label them in {path.name}, or leave them out with --partial"
         )
+    if partial and (gone.any() or bare):
+        labels = f"{counted(int(gone.sum()), 'label')} without a picture"
+        say(f"left out: {labels}, {counted(len(bare), 'picture')} without a label")
     for name in rows.columns.drop(["image", "prompt", "unit", "annotator", "answer", "reading"]):
         lost = sorted({*rows[name]} - {*kept[name]})
         if lost:

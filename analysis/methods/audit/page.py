@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from PIL import Image
 
 from analysis.methods.audit.claims import QUESTIONS, possible, sentences
 from analysis.methods.audit.design import ALL, Design
 from analysis.methods.audit.reader import UNDECIDED, remarks
 from analysis.report.environment import environment
 from probes.errors import UserError
+from probes.runs.images import read_image
 
 THUMBNAIL = 96  # pixels of the longer side
 TITLES = {
@@ -36,6 +36,7 @@ def render(
     *,
     thumbnails: int = 20,
     name: str = "",
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the page as HTML, in one file.
 
@@ -50,6 +51,8 @@ def render(
         Pictures of each cell that the page holds.
     name : str
         Of the audit.
+    notes : sequence of str
+        What was not read, or read as something else.
     """
     said = sentences(tables, design)
     read = tables["pictures"]
@@ -61,6 +64,7 @@ def render(
         .get_template("analysis.methods.audit/page.html.j2")
         .render(
             name=name or "labels",
+            notes=notes,
             design=design,
             pictures=len(read),
             undecided=int((~read["decided"]).sum()) - (unread if design.reader else 0),
@@ -144,12 +148,10 @@ def thumbnail(path: Path) -> str:
         It cannot be read.
     """
     try:
-        with Image.open(path) as opened:
-            opened.draft("RGB", (THUMBNAIL, THUMBNAIL))
-            image = opened.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        image = read_image(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: expected a picture, got what cannot be read ({type(error).__name__}): mend it, or --thumbnails 0"
+            f"{path}: expected a picture, got what cannot be read ({error}): mend it, or --thumbnails 0"
         ) from None
     image.thumbnail((THUMBNAIL, THUMBNAIL))
     buffer = io.BytesIO()

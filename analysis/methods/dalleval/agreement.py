@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.methods.dalleval.scores import TONE, Reading, averages
 from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.annotators import krippendorff_alpha
+from analysis.stats.rates import linearised
 from analysis.stats.reader_correction import NO_IMAGES
 from probes.config.schema import Measure
 
@@ -20,6 +21,7 @@ AGREEMENT_COLUMNS = (
     *("within_1", "within_2", "within_3", "correlation"),
     *("images", "only_first", "only_second", "neither", "professions", "level", "reason"),
 )
+ALL_ALIKE = "alpha: all answers are the same"
 
 
 def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFrame:
@@ -29,10 +31,10 @@ def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFra
     -------
     DataFrame
         ``same``: share of the images that both decided, with its interval over prompts; ``alpha``: Krippendorff's,
-        nominal; of tones also the mean distance in tones, and ``within_1`` to ``within_3``: the share at most so many
-        tones apart (the paper's precision@K, Table 18, where the second are people). ``correlation``: Pearson's of the
-        averages of the prompts. ``only_first``, ``only_second`` and ``neither``: images that one or both did not
-        decide.
+        nominal, of tones ordinal; of tones also the mean distance in tones, and ``within_1`` to ``within_3``: the share
+        at most so many tones apart (the paper's precision@K, Table 18, where the second are people). ``correlation``:
+        Pearson's of the averages of the prompts. ``only_first``, ``only_second`` and ``neither``: images that one or
+        both did not decide.
     """
     rows = []
     for question in dict.fromkeys(one.question for one in readings):
@@ -45,20 +47,23 @@ def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, o
     planned = first.status != ""
     known = [~np.isnan(one.values) for one in (first, second)]
     both = known[0] & known[1]
-    same = np.where(both, first.values == second.values, np.nan)
+    same = both & (first.values == second.values)
     images = int(both.sum())
-    by_prompt = _by_prompt(same)
-    _, low, high = bounded_interval(by_prompt[:, None], (0.0, 1.0), measure)
+    share, each = linearised(same.sum(axis=(1, 2)), both.sum(axis=(1, 2)))
+    _, low, high = bounded_interval(each[:, None], (0.0, 1.0), measure)
+    alpha = krippendorff_alpha(
+        np.stack([first.values[both], second.values[both]]), ordinal=first.question == TONE
+    )
     apart = np.abs(first.values - second.values)[both]
     of_tones = images > 0 and first.question == TONE
     return {
         "question": first.question,
         "first": first.source,
         "second": second.source,
-        "same": float(same[both].mean()) if images else np.nan,
+        "same": share,
         "low": low[0],
         "high": high[0],
-        "alpha": krippendorff_alpha(np.stack([first.values[both], second.values[both]])),
+        "alpha": alpha,
         "mean_abs_difference": float(apart.mean()) if of_tones else np.nan,
         **{f"within_{k}": float((apart <= k).mean()) if of_tones else np.nan for k in (1, 2, 3)},
         "correlation": _correlation(averages(first), averages(second)),
@@ -66,18 +71,10 @@ def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, o
         "only_first": int((known[0] & ~known[1]).sum()),
         "only_second": int((known[1] & ~known[0]).sum()),
         "neither": int((planned & ~known[0] & ~known[1]).sum()),
-        "professions": int((~np.isnan(by_prompt)).sum()),
+        "professions": int((~np.isnan(each)).sum()),
         "level": measure.level,
-        "reason": "" if images else NO_IMAGES,
+        "reason": NO_IMAGES if not images else ALL_ALIKE if np.isnan(alpha) else "",
     }
-
-
-def _by_prompt(same: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of each profession's images, all words together."""
-    flat = same.reshape(len(same), -1)
-    known = ~np.isnan(flat)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, flat, 0.0).sum(axis=1) / known.sum(axis=1)
 
 
 def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

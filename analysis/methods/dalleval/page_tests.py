@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis.methods.dalleval.names import attributes, first_source
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
 
@@ -104,6 +105,12 @@ def uneven(row: Mapping[str, Any]) -> bool:
 def page_p_value(row: Mapping[str, Any]) -> float:
     """Return the p-value adjusted over the page; of a row that the page does not speak of its own."""
     return float(row["p_value"] if np.isnan(row["p_page"]) else row["p_page"])
+
+
+def page_p_text(row: Mapping[str, Any]) -> str:
+    """The p-value of `page_p_value` with the family over which it is adjusted."""
+    family = "unadjusted" if np.isnan(row["p_page"]) else "adjusted over this section’s tests"
+    return f"{p_value(page_p_value(row))}, {family}"
 
 
 def even_refuted(mad: pd.DataFrame, reference: str) -> bool:

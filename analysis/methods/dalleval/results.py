@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, named
-from analysis.methods.dalleval.page_tests import page_p_value, uneven
+from analysis.methods.dalleval.page_tests import page_p_text, uneven
 from analysis.methods.dalleval.scores import GENDER
-from analysis.report.format import counted, number, p_value, with_interval
+from analysis.report.format import counted, number, with_interval
 from analysis.report.result import Result
 from analysis.report.verdict import defined
 from analysis.tables.registry import read
@@ -27,7 +27,7 @@ def results(run: Run) -> list[Result]:
     mad = read(run, "dalleval_mad")
     own = mad[(mad["question"] == GENDER) & (mad["source"] == first_source(mad, GENDER))]
     agreement = read(run, "dalleval_agreement") if "dalleval_agreement" in tables else pd.DataFrame()
-    wanted = ("mad", "low", "high", "floor", "p_value")
+    wanted = ("debiased", "images_low", "images_high", "floor", "p_value")
     return [
         _result(row, _error(agreement, row["source"]))
         for row in own.to_dict("records")
@@ -39,19 +39,23 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
     return Result(
         section=SECTION,
         key=f"dalleval_mad.gender.{row['indicator']}.{row['source']}",
-        name=f"Mean absolute deviation from half and half, {row['indicator']} prompts",
+        name=f"Mean absolute deviation from half and half, debiased, {row['indicator']} prompts",
         description=(
             f"How far the share of images read as female deviates from half, mean over "
-            f"{counted(row['professions'], 'profession')}; of images generated from {row['indicator']} prompts."
+            f"{counted(row['professions'], 'profession')}, less what the errors of the shares add to it; of images "
+            f"generated from {row['indicator']} prompts."
         ),
         contrast=f"{row['indicator']} against half and half",
-        value=float(row["mad"]),
-        low=float(row["low"]),
-        high=float(row["high"]),
-        method="over professions and images",
+        value=float(row["debiased"]),
+        low=float(row["images_low"]),
+        high=float(row["images_high"]),
+        method="over the images of these professions",
         most=0.5,
         n=int(row["professions"]),
-        floor=f"chance alone gives {number(row['floor'])} ({p_value(page_p_value(row))})",
+        floor=(
+            f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
+            f"({page_p_text(row)})"
+        ),
         verdict=f"{'more' if uneven(row) else 'not more'} than chance",
         reader=named(row["source"]),
         error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",

@@ -21,7 +21,7 @@ from analysis.methods.dalleval.names import first_source, named, profession
 from analysis.methods.dalleval.page_tests import (
     attributes_differ,
     even_refuted,
-    page_p_value,
+    page_p_text,
     said_attributes,
     said_between,
     said_mads,
@@ -163,7 +163,7 @@ def _sentences(professions: Professions, reference: str) -> list[str]:
         differ = f"{names} can be told to differ" if names else "none can be told to differ"
         sentences.append(
             f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
-            " between professions (adjusted over attributes, words and this page’s tests)."
+            " between professions (adjusted over attributes, words and this section’s tests)."
         )
     return sentences
 
@@ -180,8 +180,9 @@ def lead(professions: Professions, config: Config) -> Lead:
     row = rows.iloc[0].to_dict()
     more = "more" if uneven(row) else "not more"
     answer = (
-        f"By {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone gives "
-        f"({p_value(page_p_value(row))}), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
+        f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone "
+        f"gives ({page_p_text(row).partition(' over ')[0]}), as {named(row['source'])} reads "
+        f"{counted(row['professions'], 'profession')}."
     )
     examples = professions.lead_examples
     return Lead(question, answer, figures, examples, *captions(config.reference, row["source"]))
@@ -196,8 +197,8 @@ def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
 
 
 def _mads(mad: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows of MADs: of tones no p-value; single professions only where the page says that they differ at all."""
-    rows = mad.assign(p_value=mad["p_value"].mask(mad["question"] == TONE)).to_dict("records")
+    """Return rows of MADs: single professions only where the page says that they differ at all."""
+    rows = mad.to_dict("records")
     for row in rows:
         tested = said_between(between, row)["p_page"] if row["question"] == TONE else pd.Series(row["p_page"])
         if row["question"] in (GENDER, TONE) and (tested >= LEVEL).any():
@@ -216,7 +217,7 @@ def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
     differ = one["p_page"] < LEVEL
     return (
         f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
-        f" ({p_value(one['p_page'])}, adjusted over words and this page’s tests;"
+        f" ({p_value(one['p_page'])}, adjusted over words and this section’s tests;"
         f" {100 * one['explained']:.0f} % of the variance lies between them, by chance alone"
         f" {100 * one['floor']:.0f} %); of {counted(one['tested'], 'profession')}"
         f" {_some(one['different'] if differ else 0)} from all together after adjustment."
@@ -255,7 +256,7 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
         f" {'more' if uneven(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
-        f" ({p_value(page_p_value(row))}, adjusted over this page’s tests); of"
+        f" ({page_p_text(row)}); of"
         f" {counted(row['tested'], 'profession')} {_some(row['different'] if uneven(row) else 0)} from {even} after"
         " adjustment."
     )

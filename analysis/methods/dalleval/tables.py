@@ -221,8 +221,10 @@ def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> 
         return (2 * low - 1, 2 * high - 1) if reading.question == GENDER else (low, high)
     draws = _of_draws(reading)
     rows = draws.reshape(-1, draws.shape[2]).T  # draws by (profession, word)
-    low, high = bounded_interval(rows, (1.0, 10.0), measure)[1:]
-    return low.reshape(draws.shape[:2]), high.reshape(draws.shape[:2])
+    mean, low, high = bounded_interval(rows, (1.0, 10.0), measure)
+    # the average is over images: where draws lack some, it is not the mean of the draws', and has their error
+    apart = averages(reading).ravel() - mean
+    return tuple(np.clip(end + apart, 1.0, 10.0).reshape(draws.shape[:2]) for end in (low, high))
 
 
 def bounded_interval(

@@ -168,9 +168,9 @@ def _overall(
     mean, low, high = bounded_interval(each / reach, (-1.0, 1.0), measure)
     if shared:
         noises = np.stack([_of_noises(one, first, second) for one in kept], axis=1)
-        _, *of_noises = bounded_interval(noises / reach, (-1.0, 1.0), measure)
+        centre, *of_noises = bounded_interval(noises / reach, (-1.0, 1.0), measure)
         low, high = (
-            np.clip(mean + side * np.hypot(mean - one, mean - other), -1.0, 1.0)
+            np.clip(mean + side * np.hypot(mean - one, centre - other), -1.0, 1.0)
             for side, one, other in zip((-1, 1), (low, high), of_noises)
         )
     n = (~np.isnan(each)).sum(axis=0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep import estimates
 from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.rates import linearised
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import audit
@@ -74,13 +75,18 @@ def clip_score(run: Run) -> pd.DataFrame:
     table["value"] = 100 * (both[0] * both[1]).sum(axis=1)
     measure, rows = run.config.measure, []
     for (setting, indicator), own in table.groupby(["setting", "indicator"], sort=False):
-        contexts = own.groupby("context", sort=False)["value"].mean().to_numpy()[:, None]
+        units = own.groupby("context", sort=False)["value"].agg(["sum", "size"])
+        value, contexts = linearised(*units.to_numpy().T)
         interval = bootstrap_interval(
-            contexts, method="envelope", level=measure.level, resamples=measure.bootstrap, seed=measure.seed
+            contexts[:, None],
+            method="envelope",
+            level=measure.level,
+            resamples=measure.bootstrap,
+            seed=measure.seed,
         )
         ends = interval.low[0], interval.high[0]
         about = (len(own), len(contexts), measure.level, interval.reason[0])
-        rows.append((setting, indicator, own["value"].mean(), *ends, *about))
+        rows.append((setting, indicator, value, *ends, *about))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
@@ -134,21 +140,6 @@ def estimated(
         ]
         made["CLS"] = np.column_stack([one.probabilities(images) for one in trained])
     return made
-
-
-def classifiers(run: Run, name: str) -> estimates.Classifiers:
-    """Return the classifiers (CLS) of one attribute, trained on the sentences that a run holds and on no image of it.
-
-    Raises
-    ------
-    UserError
-        The sentences were not embedded.
-    """
-    asked, place = audit.sentences(run.config), list(audit.attributes(run.config)).index(name)
-    assert asked is not None and asked.positive
-    text = _texts(run, (*asked.positive[place], *asked.negative))
-    sides = [np.stack([text[one] for one in side]) for side in (asked.positive[place], asked.negative)]
-    return estimates.train(*sides, seeds=range(run.config.gep.ensemble))
 
 
 def _images(run: Run) -> pd.DataFrame:

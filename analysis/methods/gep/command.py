@@ -33,6 +33,7 @@ from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.prompts.audit import places
+from probes.prompts.user_tables import require_annotators
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
@@ -62,11 +63,13 @@ def label(path: Path, labels: Sequence[Path], *, replace: bool = False) -> str:
         )
     if LABELS in run.tables():
         table = _added(run.table(LABELS), table, labels[-1], replace=replace)
+    require_annotators(table["annotator"], labels[-1])
     write(run, LABELS, table)
     measure_gep(run, checker_readings(run, None))
-    said, alpha = joined(table)
+    said, alpha, reason = joined(table)
     people = table["annotator"].nunique()
-    agreed = f", Krippendorff's alpha {number(alpha)}" if people > 1 else ""
+    known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"
+    agreed = f", {known}" if people > 1 else ""
     undecided = int(said["value"].isna().sum())
     ties = f"; {undecided} undecided" if undecided else ""
     return (

@@ -70,24 +70,6 @@ class Examples:
         return {"tau": tau, **signs, "pearson": _pearson(times @ self._sums), **taus}
 
 
-def pair_types(table: pd.DataFrame) -> pd.Series:
-    """Return Kendall's tau-b over pairs of examples of one type each (appendix D.3, Table 21).
-
-    Parameters
-    ----------
-    table : DataFrame
-        As for `Examples`.
-
-    Returns
-    -------
-    Series
-        By ``SA_SM`` (same attribute, same model), ``DA_SM``, ``SA_DM``, ``DA_DM``; NaN where there is no such pair or
-        all of them are tied.
-    """
-    measures = Examples(table).measures()
-    return pd.Series({name: float(measures[name][0]) for name in TYPES})
-
-
 def _blocks(
     columns: list[NDArray[np.float64]], member: NDArray[np.float64], models: NDArray[np.intp]
 ) -> Mapping[str, tuple[NDArray[np.float64], ...]]:

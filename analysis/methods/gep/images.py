@@ -21,9 +21,11 @@ from probes.config.schema import Config
 from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
 from probes.prompts.audit import clip_name
+from probes.prompts.user_tables import ENDINGS
+from probes.runs.images import read_header
 from probes.runs.store import Run
 from probes.stages.external_images.audits import placed
-from probes.stages.external_images.table import PICTURES, TABLES, find, read_rows
+from probes.stages.external_images.table import find, read_rows
 
 DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
 AUDIT = {
@@ -92,9 +94,9 @@ def _names(options: argparse.Namespace) -> str | None:
     folder = options.folder
     if options.names or not folder.is_dir():
         return options.names
-    if any(file.suffix.lower() in TABLES for file in folder.iterdir()):
+    if any(file.suffix.lower() in ENDINGS for file in folder.iterdir()):
         return None
-    inside = any(file.suffix.lower() in PICTURES for file in folder.glob("*/*"))
+    inside = any(file.is_file() and read_header(file)[0] for file in folder.glob("*/*"))
     return "{prompt}/{number}" if inside else "{prompt}_{number}"
 
 

@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from analysis.methods.gep.scores import Audit, place
 from analysis.stats.absolute_mean import AbsoluteMean, inverted_mean
 from analysis.stats.crossed import FEW_SEEDS, FEWEST_SEEDS, crossed_mean
-from analysis.stats.crossed_score import crossed_adjusted, crossed_covariance, crossed_score_test
+from analysis.stats.crossed_score import (
+    crossed_adjusted,
+    crossed_covariance,
+    crossed_flips,
+    crossed_score_test,
+)
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.word_swaps import word_swaps
 from probes.config.schema import Measure
@@ -152,11 +157,13 @@ def _by_units(
     )
     spread = np.nan_to_num(each[:, known]) * np.sqrt(units[known] / (units[known] - 1))
     freedom = int(units[known].min()) - 1 if known.any() else 1
-    score = inverted_mean(test.difference[known], spread.T @ spread, freedom=freedom, level=measure.level)
     held = test
     if not known.all() and known.any():
         chosen = (sums[:, :, known], counts[:, :, known])
         held = word_swaps(*chosen, permutations=measure.permutations, seed=measure.seed, **swapped)
+    flips = None if held.reason else held.flips
+    options = {"freedom": freedom, "level": measure.level, "flips": flips}
+    score = inverted_mean(test.difference[known], spread.T @ spread, **options)
     reason = np.where(interval.reason == "", test.reasons, interval.reason)
     return Inference(
         unit=unit,
@@ -200,13 +207,18 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         with np.errstate(invalid="ignore", divide="ignore"):
             pooled = sums.sum(axis=(0, 1, 2)) / counts.sum(axis=(0, 1, 2))
             null = (sums - counts * pooled) / total[None, :, None]
-        null = np.nan_to_num(null[:, 0] - null[:, 1])[:, :, known]
+            share = counts / total[None, :, None]
+            share = share[:, 0] - (share[:, 0] - share[:, 1]) * (total[0] / total.sum(axis=0))
+        null, share = (np.nan_to_num(one)[:, :, known] for one in (null[:, 0] - null[:, 1], share))
         options = {"draws": measure.permutations, "seed": measure.seed}
         floor, floor_sd, p_value = crossed_score_test(null, **options)
         adjusted[known] = crossed_adjusted(null, **options)
         smallest = crossed_score_test(np.ones((contexts, seeds, 1)), **options)[2]
         covariance, freedom = crossed_covariance(kept)
-        score = inverted_mean(difference[known], covariance, freedom=freedom, level=measure.level)
+        flips = crossed_flips(null, share, **options) if null.any() else None
+        score = inverted_mean(
+            difference[known], covariance, freedom=freedom, level=measure.level, flips=flips
+        )
     raw = float(np.abs(difference[known]).mean()) if known.any() else np.nan
     if not why and known.any() and not null.any():
         p_value = smallest = np.nan

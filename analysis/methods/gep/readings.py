@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.scores import COLUMNS, Audit, audit
-from analysis.stats.annotators import krippendorff_alpha, majority
-from probes.csv_text import read_sheet
+from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
 from probes.errors import UserError
 from probes.prompts.audit import SETTINGS, attributes, places
 from probes.prompts.grammar.nouns import lemma
+from probes.prompts.user_tables import read_answers
 from probes.runs.store import Run
 
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
@@ -117,7 +117,7 @@ def from_detections(run: Run) -> pd.DataFrame:
 
 
 def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Read labels of people from a CSV file.
+    """Read labels of people from a table.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, a column is missing, or a row names an image or attribute that the run does not have,
         is no yes or no, or stands twice.
     """
-    table = read_sheet(path, LABEL_COLUMNS)
+    table = read_answers(path, LABEL_COLUMNS, "label")
     samples, known = set(run.samples(["sample_id"])["sample_id"]), attributes(run.config)
     for row in table.itertuples():
-        place = f"{path}: line {row.Index}"
+        place = f"{path}: {row.Index}"
         if row.sample_id not in samples:
             raise UserError(
                 f"{place}: expected an image of {run.path}, got {row.sample_id!r}: take the row out"
@@ -150,19 +150,19 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     twice = table.duplicated(["sample_id", "attribute", "annotator"])
     if twice.any():
         raise UserError(
-            f"{path}: line {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
+            f"{path}: {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
         )
     said = table["label"].str.strip().str.lower()
     value = np.where(said.isin(YES), 1.0, np.where(said.isin(NO), 0.0, np.nan))
     return table[["sample_id", "attribute", "annotator"]].assign(value=value).reset_index(drop=True)
 
 
-def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """Return what most annotators say (``sample_id``, ``attribute``, ``value``), and Krippendorff's alpha of them.
+def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float, str]:
+    """Return what most annotators say (``sample_id``, ``attribute``, ``value``), Krippendorff's alpha, or why none.
 
     A tie decides nothing; with one annotator alpha is NaN.
     """
     wide = labels.pivot(index="annotator", columns=["sample_id", "attribute"], values="value")
     answers = wide.to_numpy(float)
     said = wide.columns.to_frame(index=False).assign(value=majority(answers))
-    return said, krippendorff_alpha(answers)
+    return said, krippendorff_alpha(answers), no_alpha(answers)

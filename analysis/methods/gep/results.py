@@ -31,6 +31,12 @@ def page_p_value(row: Mapping[str, Any]) -> float:
     return float(row["p_value"] if np.isnan(row["p_page"]) else row["p_page"])
 
 
+def page_p_text(row: Mapping[str, Any]) -> str:
+    """The p-value of `page_p_value` with the family over which it is adjusted."""
+    adjusted = ", adjusted over settings and contrasts" if page_p_value(row) > row["p_value"] else ""
+    return p_value(page_p_value(row)) + adjusted
+
+
 def results(run: Run) -> list[Result]:
     """Return the score of every setting and contrast, by the first source; those without an interval are left out."""
     if not {"gep_score", "gep_auc"} <= set(run.tables()):
@@ -51,7 +57,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
     return Result(
         section=SECTION,
         key=f"gep_score.{row['setting']}.{row['source']}",
-        name=f"GEP score, {row['setting']} setting, {pair}",
+        name=f"GEP score, debiased, {row['setting']} setting, {pair}",
         description=(
             f"Mean absolute difference in the frequency of {counted(row['n_attributes'], 'attribute')} between images "
             f"generated from {row['first']} and from {row['second']} prompts, less what its own error adds to it."
@@ -65,7 +71,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
         n=int(row["n_contexts"]),
         floor=(
             f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
-            f"({p_value(page_p_value(row))}, the smallest possible {number(row['p_smallest'])})"
+            f"({page_p_text(row)}, the smallest possible {number(row['p_smallest'])})"
         ),
         verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
         reader=SOURCES[row["source"]],

@@ -21,11 +21,11 @@ from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
 from analysis.methods.gep.one_word import OneWord, context, read_one_word
-from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_value, results
+from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.report.figures.style import Drawn
-from analysis.report.format import number, p_value
+from analysis.report.format import number
 from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
@@ -199,7 +199,7 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     said, pair = said_scores(attributes), _contrast(attributes.tables["gep_score"])
     if pair is None:
         return None
-    question = f"Do attributes differ between {pair[0]} and {pair[1]} prompts?"
+    question = f"Do {_quantity(attributes.source)} differ between {pair[0]} and {pair[1]} prompts?"
     figures = ("gep-scores", "gep-vectors")
     if not said:
         return Lead(question, "No contrast was asked for, so no score was tested.", figures)
@@ -215,7 +215,7 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     more = "more" if more_than_chance(row) else "not more"
     answer = (
         f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
-        f"chance alone gives ({p_value(page_p_value(row))})"
+        f"chance alone gives ({page_p_text(row).partition(' over ')[0]})"
     )
     few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
     return Lead(question, f"{answer}{few}.", figures, *shown)
@@ -242,10 +242,9 @@ def _sentence(row: Mapping[str, Any]) -> str:
             return f"{place} no attribute differs {pair} ({row['reason']})."
         return f"{place} nothing can be said of differences {pair}: {row['reason']}."
     more = "more" if more_than_chance(row) else "not more"
-    adjusted = ", adjusted over settings and contrasts" if page_p_value(row) > row["p_value"] else ""
     said = (
-        f"{place} attributes differ {pair} by {number(row['score'])} on average, {more} "
-        f"than the {number(row['floor'])} that chance alone gives ({p_value(page_p_value(row))}{adjusted})."
+        f"{place} {_quantity(row['source'])} differ {pair} by {number(row['score'])} on average, {more} "
+        f"than the {number(row['floor'])} that chance alone gives ({page_p_text(row)})."
     )
     if row["unit"] == IMAGES:
         said += " There is one context: its images are the sample, and this is said of it alone."
@@ -258,6 +257,13 @@ def _sentence(row: Mapping[str, Any]) -> str:
             f" draw more {few}."
         )
     return said + (f" It is {row['reason']}." if row["reason"] else "")
+
+
+def _quantity(source: str) -> str:
+    """What of the attributes differs: an estimate of single images is no frequency."""
+    if source in ("CLS", "CC", "C"):
+        return f"{source} estimates of attributes"
+    return "shares of images with an attribute"
 
 
 def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:

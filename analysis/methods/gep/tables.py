@@ -146,7 +146,8 @@ def score_table(
         words of a unit could have changed places, ``excess`` the score less the floor, ``p_value`` that of a score as
         large by chance and ``p_smallest`` the smallest that so few units can give;
         ``p_page`` as in `vector_table`. ``debiased`` is the score less what
-        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`).
+        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`),
+        of which ``low`` inverts the test of ``p_value``: it is 0 exactly where that is not below 1 - ``level``.
         ``unit`` is what differs by chance (`analysis.methods.gep.inference`).
     """
     rows = []

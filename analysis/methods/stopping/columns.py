@@ -11,11 +11,10 @@ from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.question import StopQuestion
 
 VERSION = "stopping/1"
-NOT_YET = "too few {unit}s to rule anything out"
+NOT_YET = "too few prompts to rule anything out"
 COLUMNS = (
     *(
         "look",
-        "unit",
         "n_prompts",
         "n_left_out",
         "measure",
@@ -43,11 +42,11 @@ COLUMNS = (
 def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame:
     """Return one row per look with `COLUMNS`.
 
-    ``unit``: what ``n_prompts`` counts, ``prompt`` or ``seed``. ``low``, ``high``: interval for others of these and
-    other words, at 1 - ``level`` over all looks together; ``prompts_low``, ``prompts_high`` and ``words_half``, half of
-    its width, those of either alone. An end is NaN, with a ``reason``, where nothing can be ruled out yet. ``e_value``:
-    evidence against a gap of 0 of these words; ``p_anytime``: 1 over it, at most 1. ``answer``: the indicator to which
-    the gap leans, ``equivalence``, ``interval`` or empty.
+    ``low``, ``high``: interval for other prompts and other words, at 1 - ``level`` over all looks together;
+    ``prompts_low``, ``prompts_high`` and ``words_half``, half of its width, those of either alone. An end is NaN,
+    with a ``reason``, where nothing can be ruled out yet. ``e_value``: evidence against a gap of 0 of these words;
+    ``p_anytime``: 1 over it, at most 1. ``answer``: the indicator to which the gap leans, ``equivalence``,
+    ``interval`` or empty.
     """
     rows = []
     for number, look in enumerate(path):
@@ -57,11 +56,10 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
         rows.append(
             {
                 "look": number,
-                "unit": question.unit,
                 "n_prompts": look.n_prompts,
                 "n_left_out": look.n_left_out,
                 "measure": question.measure,
-                "metric": ": ".join(filter(None, (question.metric, question.reading))),
+                "metric": question.metric,
                 "contrast": "-".join(question.contrast),
                 "gap": look.gap,
                 **{name: value if np.isfinite(value) else np.nan for name, value in ends.items()},
@@ -71,7 +69,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
                 "p_anytime": min(1.0, 1 / look.e_value) if look.e_value > 0 else 1.0,
                 "within": question.within,
                 "answer": dict(zip(("first", "second"), question.contrast)).get(answer, answer),
-                "reason": NOT_YET.format(unit=question.unit) if unbounded else "",
+                "reason": NOT_YET if unbounded else "",
                 "version": VERSION,
             }
         )

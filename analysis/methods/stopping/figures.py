@@ -8,20 +8,19 @@ from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, ne
 
 
 def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Drawn:
-    """Draw gap and interval at each look, up to the most prompts, or seeds, there could have been.
+    """Draw gap and interval at each look, up to the most prompts there could have been.
 
     Parameters
     ----------
     table : DataFrame
         ``tables/stopping``.
     most : int
-        Prompts, or seeds, of the plan.
+        Prompts of the plan.
     symbol : str
         Of the measure.
     level : float
     """
     first, second = table["contrast"].iloc[0].split("-")
-    units = f"{table['unit'].iloc[0]}s"
     within = float(table["within"].iloc[0])
     known = table[table["reason"] == ""]
     with style():
@@ -41,11 +40,11 @@ def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Draw
         axes.plot(table["n_prompts"], table["gap"], "-o", ms=2.6, lw=1.1, color=PALETTE[0])
         axes.axvline(table["n_prompts"].iloc[-1], color=INK, lw=0.8, ls=(0, (2, 2)))
         axes.set_xlim(0, most)
-        axes.set_xlabel(units)
+        axes.set_xlabel("prompts")
         axes.set_ylabel(f"gap, {symbol}\n← {second}      {first} →")
     caption = (
-        f"Gap after each look, with its {100 * level:g} % interval over all looks together: dark for other {units},"
+        f"Gap after each look, with its {100 * level:g} % interval over all looks together: dark for other prompts,"
         " light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis ends"
         " where it would have ended in any case."
     )
-    return Drawn("stopping-path", figure, f"The gap as {units} were drawn", caption, wide=True)
+    return Drawn("stopping-path", figure, "The gap as prompts were generated", caption, wide=True)

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.confidence_sequences import SequenceInterval, sequence_interval
+from analysis.stats.confidence_sequences import sequence_interval
 from analysis.stats.effects import prompt_means
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
@@ -57,19 +57,6 @@ class SequentialGap:
     words_half: float
     e_value: float
     n_left_out: int = 0
-
-    @classmethod
-    def joined(cls, found: SequenceInterval, half: float, drawn: int) -> SequentialGap:
-        """Return the gap of so many prompts, with the interval of the prompts and half that of the words as one.
-
-        At either end the root of the sum of both squares (Banerjee 1960).
-        """
-        low, high = found.low, found.high
-        if np.isfinite(half):
-            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
-            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
-        ends = float(low), float(high), found.low, found.high
-        return cls(found.n, found.mean, *ends, half, found.e_value, drawn - found.n)
 
 
 @dataclass(frozen=True)
@@ -147,8 +134,13 @@ class GapOfPrompts:
             return None
         seen = self.at(slice(n))
         values, most = seen.values(reach)
-        found = sequence_interval(values, level=level, reach=most)
-        return SequentialGap.joined(found, seen.words_half(level), drawn)
+        found, half = sequence_interval(values, level=level, reach=most), seen.words_half(level)
+        low, high = found.low, found.high
+        if np.isfinite(half):
+            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
+            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
+        ends = float(low), float(high), found.low, found.high
+        return SequentialGap(found.n, found.mean, *ends, half, found.e_value, drawn - found.n)
 
     def at(self, places: slice | NDArray[np.int64]) -> GapOfPrompts:
         """Return what is known of some of the prompts, by their rows here."""
@@ -170,23 +162,6 @@ class GapOfPrompts:
             return np.nan
         sides = self.first[..., None], self.second[..., None]
         return float(word_test(*sides, within=self._within(), level=level).words_half[0])
-
-    def plus(self, other: GapOfPrompts, sign: int) -> GapOfPrompts:
-        """Return the sum, or with ``sign`` -1 the difference, of what the same words and prompts have in two runs."""
-        within = None
-        if self.within is not None and other.within is not None:
-            within = (
-                self.within[0] + sign * other.within[0],
-                self.within[1] + sign * other.within[1],
-            )
-        return GapOfPrompts(
-            self.first + sign * other.first,
-            self.second + sign * other.second,
-            within,
-            self.span + other.span,
-            self.prompts,
-            self.limit + other.limit,
-        )
 
     def _within(self) -> tuple[NDArray[np.float64], ...] | None:
         return None if self.within is None else tuple(of_side[..., None] for of_side in self.within)

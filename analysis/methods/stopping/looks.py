@@ -1,27 +1,22 @@
-"""The looks of a run that stops: at which prompts it is asked, what each found, and which of them ended it.
-
-A run that stops over seeds is asked in the same way, with a seed in the place of a prompt, and the prompts in the place
-of its seeds: the value of a seed is the mean over all prompts.
-"""
+"""The looks of a run that stops: after which prompts it is asked, what each found, and which of them ended it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
-from analysis.methods.stopping.question import OPEN, RACE, StopQuestion
-from analysis.methods.stopping.shares import SharesOfPrompts
+from analysis.methods.stopping.question import OPEN, StopQuestion
 from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
 from analysis.tables.similarities.control_columns import words_of
-from analysis.tables.similarities.pictures import feature_similarities, image_similarities, part_names
+from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -31,16 +26,10 @@ from probes.runs.parts import part_files
 from probes.runs.selection import KINDS, REGISTERED, number
 from probes.runs.store import Run
 
-if TYPE_CHECKING:
-    from analysis.observe.early import EarlyObserver
-
 
 def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
-    """Return after how many whole prompts, or seeds, the run is asked, by its parts: 0 where none is looked at.
-
-    A prompt is whole with all its seeds, a seed with all its prompts.
-    """
-    each, last, found = question.given or len(config.seeds), 0, []
+    """Return after how many whole prompts the run is asked, by its parts: 0 where none is looked at."""
+    each, last, found = len(config.seeds), 0, []
     draws = question.most * each
     for start in range(0, draws, config.generate.part_triplets):
         whole = min(start + config.generate.part_triplets, draws) // each
@@ -50,50 +39,20 @@ def prompts_at_looks(config: Config, question: StopQuestion) -> list[int]:
     return found
 
 
-def registered(run: Run, config: Config, *, racing: bool = False) -> StopQuestion:
+def registered(run: Run, config: Config) -> StopQuestion:
     """Return the question of a run that is to be drawn, once it is found to be the one that was registered.
 
     Raises
     ------
     UserError
-        Images were drawn for another question, or for a race that has to go on with it.
+        Images were drawn for another question.
     """
     question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
-    if racing:
-        question = replace(question, question=RACE)
-    elif before and before.get("question") == RACE:
-        raise UserError(
-            f"{run.path}: expected a run of its own, got one of a race, which says how far it is drawn: start the race"
-            " again, or go through --stage observe, measure or report alone"
-        )
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
         if name := next((name for name in now if now[name] != there[name]), None):
             raise another_run(run, f"the registered question's {name}", there[name], now[name])
     return question
-
-
-def of_seeds(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return values with seeds in the place of prompts; a seed that lacks a prompt has none.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n_prompts, n_seeds)
-        NaN where there is none.
-    places : ndarray of int, shape (n_seeds,)
-        By which the seeds are put in order.
-
-    Returns
-    -------
-    ndarray, shape (n_seeds, n_prompts)
-
-    Examples
-    --------
-    >>> of_seeds(np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([1, 0])).tolist()
-    [[nan, nan], [1.0, 3.0]]
-    """
-    turned = values.T[np.argsort(places)]
-    return np.where(np.isnan(turned).any(axis=1, keepdims=True), np.nan, turned)
 
 
 @dataclass
@@ -106,18 +65,14 @@ class Looks:
     config : Config
         As the run draws it.
     question : StopQuestion
-    early : EarlyObserver or None
-        Who looks at the images before they are asked about, while they are drawn.
     """
 
     run: Run
     config: Config
     question: StopQuestion
-    early: EarlyObserver | None = None
-    _gap: GapOfPrompts | SharesOfPrompts | None = None
+    _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
     _pictures: pd.DataFrame | None = None
-    _features: list[pd.DataFrame] = field(default_factory=list)  # part by part
     _looked: int = 0  # parts that `parts_needed` has looked at
     _needed: int | None = None
 
@@ -127,27 +82,15 @@ class Looks:
 
     def parts_needed(self) -> int | None:
         """Return how many parts, whoever made them and as far as none is missing, answer it; None while none do."""
-        if self.early:
-            self.early.look()
         there = self._there()
         while self._looked < there and self._needed is None:
             self._looked += 1
-            if self._answered(self._looked):
+            if self.is_answered(self._looked):
                 self._needed = self._looked
         return self._needed
 
     def is_answered(self, parts: int) -> bool:
         """Return whether the first so many parts answer the question."""
-        if self.early:
-            self.early.look(parts)
-        return self._answered(parts)
-
-    def end(self) -> None:
-        """Record, when no more is drawn, who has looked."""
-        if self.early:
-            self.early.end()
-
-    def _answered(self, parts: int) -> bool:
         if parts == 1:
             self._require()
         look = self.at(parts)
@@ -158,12 +101,9 @@ class Looks:
         prompts = prompts_at_looks(self.config, self.question)[parts - 1]
         if not prompts:
             return None
-        found = self.gathered(parts)
-        if isinstance(found, SharesOfPrompts):
-            return found.after(prompts, level=self.question.level)
-        return found.after(prompts, level=self.question.level, reach=self.question.reach)
+        return self.gathered(parts).after(prompts, level=self.question.level, reach=self.question.reach)
 
-    def gathered(self, parts: int) -> GapOfPrompts | SharesOfPrompts:
+    def gathered(self, parts: int) -> GapOfPrompts:
         """Return what the first so many parts hold, or more of them; they are read once."""
         if self._gap is None or self._read < parts:
             self._gap, self._read = self._gathered(parts), parts
@@ -186,7 +126,7 @@ class Looks:
 
     @property
     def _kinds(self) -> tuple[str, ...]:
-        return *kinds_of_capture(self.config.capture), *self.question.observed
+        return tuple(kinds_of_capture(self.config.capture))
 
     @property
     def _captured(self) -> bool:
@@ -197,9 +137,7 @@ class Looks:
         return Run(self.run.path, {**self.run.meta, KINDS: dict.fromkeys(self._kinds, parts)})
 
     def _require(self) -> None:
-        """Refuse, once a part is there, a run that does not capture or observe what it is asked of."""
-        if self.question.seen:
-            self.question.seen.require(self._of_parts(1))
+        """Refuse, once a part is there, a run that does not capture what it is asked of."""
         metric = self.question.shown
         column = f"{metric.site}:{metric.metric}"
         if self._captured and column not in self._of_parts(1).columns("captures"):
@@ -208,46 +146,26 @@ class Looks:
                 " or leave `stop` out"
             )
 
-    def _gathered(self, parts: int) -> GapOfPrompts | SharesOfPrompts:
+    def _gathered(self, parts: int) -> GapOfPrompts:
         """Read the first so many parts."""
         run = self._of_parts(parts)
         members = indicators(self.config)
         names = [member.name for member in members]
         controls = {member.name: member.control for member in members if member.control}
         words = words_of(self.question.contrast, self.config.reference, controls)
-        given = self.question.given
-        if self.question.seen:
-            values = self.question.seen.values(run)
-            if given:
-                values = values.assign(triplet=values["seed"].map(self._seeds), seed=values["triplet"])
-            return SharesOfPrompts.of(values, words, names, given or 1)
         metric = definition(self.question.metric)
         samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
         pairs = StoredSimilarities(run, self._compared(run, samples, names, metric), samples)
         family = pairs.family(*metric.place)
         assert family is not None
 
-        seeds = np.array([self._seeds[seed] for seed in pairs.only({metric.place}).seeds])
-
         def near(one: str, other: str) -> NDArray[np.float64]:
-            values = metric.sign * family.pair(one, other, names)[..., 0]
-            return of_seeds(values, seeds) if given else values
+            return metric.sign * family.pair(one, other, names)[..., 0]
 
-        units = np.sort(seeds) if given else family.prompts
-        return GapOfPrompts.of(near, words, units, metric.high - metric.low)
-
-    @property
-    def _seeds(self) -> dict[int, int]:
-        """The place of each seed in the order in which they are drawn."""
-        return {seed: place for place, seed in enumerate(self.config.seeds)}
+        return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
 
     def _compared(self, run: Run, samples: pd.DataFrame, names: list[str], metric: Metric) -> pd.DataFrame:
-        """Similarities of pictures or features, where the question is of these; those of a former look are kept."""
-        if metric.needs == "features":
-            files = part_names(run, metric.metric)
-            for file in files[len(self._features) :]:
-                self._features.append(feature_similarities(run, metric.metric, file, names))
-            return pd.concat(self._features, ignore_index=True).assign(reason="")
+        """Similarities of pictures, where the question is of these; those of a former look are kept."""
         before = self._pictures
         wanted = (metric.metric,) if metric.needs == "pictures" else ()
         new = samples if wanted else samples.iloc[:0]

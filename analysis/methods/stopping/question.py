@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from analysis.methods.stopping.gaps import MEASURE, SequentialGap
-from analysis.methods.stopping.seen import KINDS, ImageQuestion, seen_of
+from analysis.methods.stopping.gaps import SequentialGap
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
 from analysis.study import contrasts
-from analysis.tables.similarities.families import PROMPT_SPACE
 from probes.config.schema import Config
-from probes.config.stop_options import WITHIN_SHARES
 from probes.errors import UserError
 
 DIRECTION, EQUIVALENCE, INTERVAL, GAP = "direction", "equivalence", "interval", "gap"
-RACE = "race"  # of several runs: none of them answers it alone
 OPEN = ""
 FIRST, SECOND = "first", "second"
 
@@ -29,24 +25,16 @@ class StopQuestion:
 
     Attributes
     ----------
-    question : {"gap", "direction", "equivalence", "interval", "race"}
+    question : {"gap", "direction", "equivalence", "interval"}
     measure : str
-        As in ``measure.primary``, with ``metric``, its name in tables; or ``object``, ``attribute`` or ``question``,
-        with the name of one.
+        As in ``measure.primary``, with ``metric``, its name in tables.
     contrast : tuple of (str, str)
     within : float
         The gap that would matter, or half the width that is wanted.
     level : float
     fewest, every, most : int
-        Prompts, or seeds, before the first look, from look to look at least, and in all.
+        Prompts before the first look, from look to look at least, and in all.
     reach : {"run", "measure"}
-    observer : str
-        Who has to look at the images before it can be asked; empty where nobody has to.
-    given : int
-        Prompts whose seeds are drawn one after another: the answer is about these prompts alone. 0: prompts are drawn
-        one after another.
-    reading : str
-        Of a question to images the answer that is counted.
     """
 
     question: str
@@ -59,9 +47,6 @@ class StopQuestion:
     every: int
     most: int
     reach: str
-    observer: str = ""
-    given: int = 0
-    reading: str = ""
 
     @classmethod
     def of(cls, config: Config) -> StopQuestion:
@@ -70,41 +55,30 @@ class StopQuestion:
         Raises
         ------
         UserError
-            Its primary measure is none of a run, or no seed alters it, what it asks of images is not known of all, or
-            it is observed on a cluster.
+            Its primary measure is none, or one of images that have to be observed first.
         """
-        stop, prompts = config.stop, len(config.prompts[: config.limit])
+        stop, most = config.stop, len(config.prompts[: config.limit])
         assert stop is not None
-        given = prompts if config.stops_over == "seeds" else 0
-        most = len(config.seeds) if given else prompts
-        if stop.of is None:
-            (measure, metric, within, observer), reading = _measure(config), ""
-        else:
-            (measure, metric, observer, reading), within = seen_of(config, stop.of), WITHIN_SHARES
-        if given and stop.of is None and definition(metric).space == PROMPT_SPACE:
+        primary = config.measure.primary
+        require_primary(primary, "measure.primary")
+        metric = next(row for row in headline_metrics(config.measure.text_readout) if row.key == primary)
+        if metric.needs == "features":
             raise UserError(
-                f"stop: expected a measure that seeds alter, got measure.primary `{measure}`, of the prompt alone: take"
-                " another, or draw prompts (`over: prompts`)"
+                f"stop: expected a measure that is known once an image is generated, got measure.primary `{primary}`,"
+                " which an observer gives: take z0, t, ssim or diff_pix, or leave `stop` out"
             )
-        if observer and config.clustered:
-            raise UserError(
-                f"stop: expected a question that needs no observer on a cluster, got one about `{metric}`: leave out"
-                " one of the two"
-            )
+        within = config.measure.equivalence.get(metric.metric, metric.least_delta)
         return cls(
             stop.question,
-            measure,
-            metric,
+            metric.key,
+            metric.metric,
             contrasts(config)[0],
             within if stop.within is None else stop.within,
             config.measure.level,
             min(stop.fewest, most),
             stop.every or 1,
             most,
-            MEASURE if stop.of else stop.reach,
-            observer,
-            given,
-            reading,
+            stop.reach,
         )
 
     @classmethod
@@ -114,29 +88,9 @@ class StopQuestion:
         return cls(**{**values, "contrast": tuple(values["contrast"])})
 
     @property
-    def unit(self) -> str:
-        """What is drawn one after another, and counted: ``prompt`` or ``seed``."""
-        return "seed" if self.given else "prompt"
-
-    @property
-    def seen(self) -> ImageQuestion | None:
-        """What of single images it is about; None where it is about how near two are."""
-        kind = KINDS.get(self.measure)
-        return kind(self.metric, self.observer, self.reading) if kind else None
-
-    @property
     def shown(self) -> Metric:
         """How its gap is written."""
-        if self.seen:
-            return replace(definition("cooccurrence"), metric=self.metric, symbol=self.seen.wording.symbol)
         return definition(self.metric)
-
-    @property
-    def observed(self) -> tuple[str, ...]:
-        """The kinds of parts that the observer stores."""
-        if self.seen:
-            return self.seen.stored
-        return (f"features/{self.observer}",) if self.observer else ()
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps: the question, and the hash by which it is known."""
@@ -159,12 +113,3 @@ class StopQuestion:
             return FIRST if found.low > 0 else SECOND
         small = -self.within < found.low and found.high < self.within
         return EQUIVALENCE if self.question in (GAP, EQUIVALENCE) and small else OPEN
-
-
-def _measure(config: Config) -> tuple[str, str, float, str]:
-    """The primary measure: its key, its name, the gap of it that would matter, and who observes it."""
-    require_primary(config.measure.primary, "measure.primary")
-    rows = {row.key: row for row in headline_metrics(config.measure.text_readout)}
-    metric = rows[config.measure.primary]
-    within = config.measure.equivalence.get(metric.metric, metric.least_delta)
-    return metric.key, metric.metric, within, metric.metric if metric.needs == "features" else ""

@@ -18,7 +18,7 @@ STOPPING = Table(
     "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
     COLUMNS,
     looks_table,
-    texts=("unit", "measure", "metric", "contrast", "answer", "reason", "version"),
+    texts=("measure", "metric", "contrast", "answer", "reason", "version"),
 )
 
 

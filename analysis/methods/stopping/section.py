@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from analysis.methods.stopping.figures import draw_path
-from analysis.methods.stopping.question import RACE, StopQuestion
+from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.registry import NAME
-from analysis.methods.stopping.wording import answer_text, given_text, question_text
+from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.report.figures.style import Drawn
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.tables.registry import read
@@ -52,11 +52,6 @@ def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
         "images": stopped.images,
         "words": bool(pd.notna(stopped.table["words_half"]).any()),
         "reach": stopped.question.reach,
-        "said": stopped.question.seen and stopped.question.seen.wording,
-        "unit": stopped.question.unit,
-        "others": config.unit,
-        "given": given_text(stopped.question) if stopped.question.given else "",
-        "racing": stopped.question.question == RACE,
         "left_out": int(stopped.table["n_left_out"].iloc[-1]),
     }
 
@@ -74,7 +69,7 @@ def lead(stopped: StoppedRun, config: Config) -> Lead:
         question=question_text(stopped.question, config.reference, metric),
         answer=answer_text(stopped.question, stopped.table, config.reference, metric),
         figures=("stopping-path",),
-        beside=f"With intervals of a fixed number of {config.unit}s, which do not know that the run stopped:",
+        beside="With intervals of a fixed number of prompts, which do not know that the run stopped:",
     )
 
 

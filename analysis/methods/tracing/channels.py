@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import JOIN, WHAT, Effects
-from analysis.methods.tracing.shares import PAIR, mean_effects
+from analysis.methods.tracing.shares import PAIR, mean_effects, p_values
 from analysis.stats.shapley import exact_interactions, exact_shapley
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
@@ -73,7 +73,7 @@ def _rows(
     found, itself = shares(effects, total, **sampling), mean_effects(effects, total, sampling)
     joint = interval_columns("share_joint", None, found.joint_low, found.joint_high)
     del joint["share_joint"]
-    told = ~np.isnan(found.share)
+    p_value, p_adjusted = p_values(found, itself)
     return pd.DataFrame({"site": list(sites)}).assign(
         outcome=one.outcome,
         kind=kind,
@@ -81,8 +81,8 @@ def _rows(
         **interval_columns("share", found.share, found.low, found.high),
         **joint,
         **interval_columns("effect", itself.ratio, itself.joint_low, itself.joint_high),
-        p_value=np.where(told, found.p_value, itself.p_value),
-        p_adjusted=np.where(told, found.p_adjusted, itself.p_adjusted),
+        p_value=p_value,
+        p_adjusted=p_adjusted,
         n_prompts=found.n,
         reason=found.reason,
         version=f"{VERSION}, {one.version}",

@@ -28,6 +28,7 @@ SIGNIFICANT = 0.05
 PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
 MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
 ESTIMANDS = ("sufficiency", "necessity")
+EFFECTS = {"sufficiency": "effect", "necessity": "necessity_effect"}  # their numerators
 ADJUSTED = {"sufficiency": "p_adjusted", "necessity": "p_necessity_adjusted"}
 BOTH_WAYS = "Sufficiency: the reference’s run with a word’s activations; necessity: a word’s run with the reference’s."
 FLOOR = "floor: a word of the reference’s meaning as donor"
@@ -109,7 +110,8 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
     if rows.empty:
         return None
     place, beyond = np.arange(len(rows)), told(rows, "sufficiency")
-    ended = np.isfinite(rows[["effect_low", "effect_high"]].to_numpy(float)).all(axis=1)
+    ended = ~np.isinf(rows[["effect_low", "effect_high"]].to_numpy(float)).any(axis=1)
+    one = rows["n_prompts"].max() == 1
     with style():
         figure = new_figure(DOUBLE, 0.8 + 0.2 * len(rows))
         figure.get_layout_engine().set(w_pad=PAD)
@@ -131,12 +133,13 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
             axes.hlines(place[~ended], low, high, color=PALETTE[0], lw=0.8, linestyles=":")
             axes.set_xlim(low, high)
         axes.set_xlabel(f"what the place moves the {outcome} by")
-    caption = (
-        f"Mean effect of both words on the {outcome} by place, with {100 * level:g} % intervals {over(unit)} that hold "
-        f"for all rows at once. Filled: more than a word of the reference’s meaning does, p < {SIGNIFICANT}, adjusted "
-        "over all rows. No shares: the total effect cannot be told from 0."
-        + ("" if ended.all() else " Dotted: too few prompts for an interval with ends.")
-    )
+    caption = f"Effect of both words on the {outcome} by place. Of one {unit}: no interval can be given."
+    if not one:
+        caption = (
+            f"Mean effect of both words on the {outcome} by place, with {100 * level:g} % intervals {over(unit)} that "
+            f"hold for all rows at once. Filled: more than a word of the reference’s meaning does, p < {SIGNIFICANT}, "
+            "adjusted over all rows. No shares: the total effect cannot be told from 0."
+        ) + ("" if ended.all() else " Dotted: too few prompts for an interval with ends.")
     return Drawn("trace-effects", figure, "What each place moves", caption, wide=True)
 
 
@@ -182,32 +185,43 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def draw_windows(windows: pd.DataFrame, unit: str = "prompt") -> Drawn | None:
+def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "outcome") -> Drawn | None:
     """Draw the map of shares: places down, windows of steps across, with interval and marks in each cell.
+
+    Where there are no shares, as of one prompt, it is the map of the effects themselves.
 
     Parameters
     ----------
     windows : DataFrame
         Rows of ``tables/trace_windows`` of one outcome and donor.
+    outcome : str
+        In words.
     """
-    if windows.empty or not (shown := _estimands(windows)):
+    if windows.empty:
         return None
+    columns = {name: name for name in _estimands(windows)}
+    shares = bool(columns)
+    columns = columns or {name: one for name, one in EFFECTS.items() if windows[one].notna().any()}
+    if not columns:
+        return None
+    most = 1.0 if shares else np.nanmax(np.abs(windows[[*columns.values()]].to_numpy(float))) or 1.0
     sites = list(dict.fromkeys(windows["site"]))
     spans = sorted(set(zip(windows["first_step"], windows["stop_step"])))
     height = 0.3 * len(sites)
     with style():
         figure = new_figure(DOUBLE, 1.15 + height)
         figure.get_layout_engine().set(w_pad=PAD)
-        panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
-        norm = Normalize(-1, 1)
-        for axes, estimand in zip(panels, shown):
+        panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
+        norm = Normalize(-most, most)
+        for axes, (estimand, column) in zip(panels, columns.items()):
             cells = {(row["site"], row["first_step"], row["stop_step"]): row for _, row in windows.iterrows()}
             values = np.full((len(sites), len(spans)), np.nan)
             for down, site in enumerate(sites):
                 for across, span in enumerate(spans):
                     if (row := cells.get((site, *span))) is not None:
-                        values[down, across] = row[estimand]
-                        _cell(axes, across, down, row, estimand, len(spans) * len(shown))
+                        values[down, across] = row[column]
+                        strong = abs(row[column]) > 0.85 * most
+                        _cell(axes, across, down, row, estimand, column, strong, len(spans) * len(columns))
             mesh = axes.pcolormesh(
                 np.ma.masked_invalid(values), cmap=DIVERGING.reversed(), norm=norm, zorder=0
             )
@@ -220,19 +234,25 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt") -> Drawn | None:
         panels[0].set_yticks(np.arange(len(sites)) + 0.5, [_site(site) for site in sites])
         bar = figure.colorbar(mesh, ax=list(panels), fraction=0.02, pad=0.012, extend="both")
         bar.outline.set_visible(False)
-        bar.set_label("share")
+        bar.set_label("share" if shares else f"what it moves the {outcome} by")
         figure.supxlabel("calls of the denoiser within which the activations are exchanged", fontsize=8)
-    caption = (
-        f"Share of the total effect of both words by place and window of steps, beneath it its interval {over(unit)}. "
-        f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, adjusted over all cells."
-    )
-    return Drawn("trace-windows", figure, "Map of shares: places by windows of steps", caption, wide=True)
+    what = "Share of the total effect of both words" if shares else f"Effect of both words on the {outcome}"
+    if windows["n_prompts"].max() == 1:
+        beneath, bold = "", f" Of one {unit}: no interval can be given."
+    else:
+        beneath = f", beneath it its interval {over(unit)}"
+        bold = f" Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, adjusted over all cells."
+    caption = f"{what} by place and window of steps{beneath}. {BOTH_WAYS}{bold}"
+    title = f"Map of {'shares' if shares else 'effects'}: places by windows of steps"
+    return Drawn("trace-windows", figure, title, caption, wide=True)
 
 
-def _cell(axes: Axes, across: int, down: int, row: pd.Series, estimand: str, columns: int) -> None:
-    """Write share and interval into a cell of the map."""
-    share, low, high = (row[f"{estimand}{end}"] for end in ("", "_low", "_high"))
-    color = "white" if abs(share) > 0.85 else "black"
+def _cell(
+    axes: Axes, across: int, down: int, row: pd.Series, estimand: str, column: str, strong: bool, columns: int
+) -> None:
+    """Write share or effect and its interval into a cell of the map."""
+    share, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
+    color = "white" if strong else "black"
     weight = "bold" if row[ADJUSTED[estimand]] < SIGNIFICANT else "normal"
     place = {"ha": "center", "va": "center", "color": color}
     ends = not np.isnan(low) and columns <= 10

@@ -136,47 +136,6 @@ def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
     return float(above / (positive * negative))
 
 
-def mean_reciprocal_rank(found: Collection[Localisation]) -> float:
-    """Return the mean of 1 / rank over benchmark models with a true site; NaN without one.
-
-    Examples
-    --------
-    >>> one, none = localisation([1.0, 2.0], [True, False]), localisation([1.0, 2.0], [False, False])
-    >>> mean_reciprocal_rank([one, none])
-    0.5
-    """
-    values = [one.reciprocal_rank for one in found if not np.isnan(one.reciprocal_rank)]
-    return float(np.mean(values)) if values else np.nan
-
-
-def false_locations(p_adjusted: ArrayLike, *, alpha: float = 0.05) -> float:
-    """Return the share of maps without an effect in which any site is called one that decides.
-
-    Parameters
-    ----------
-    p_adjusted : array_like of float, shape (n_maps, n_sites)
-        Adjusted over the sites of a map; NaN where nothing changed in any prompt, which locates nothing.
-    alpha : float
-
-    Raises
-    ------
-    ValueError
-        `p_adjusted` has another number of axes.
-
-    Examples
-    --------
-    >>> false_locations([[0.2, np.nan], [0.01, 0.5], [np.nan, np.nan], [1.0, 0.3]])
-    0.25
-    """
-    p_adjusted = np.asarray(p_adjusted, np.float64)
-    if p_adjusted.ndim != 2:
-        raise ValueError(f"p_adjusted: expected shape (n_maps, n_sites), got {p_adjusted.shape}")
-    if not len(p_adjusted):
-        return np.nan
-    with np.errstate(invalid="ignore"):
-        return float((p_adjusted < alpha).any(axis=1).mean())
-
-
 def overlap(first: Collection[int], second: Collection[int]) -> float:
     """Return intersection over union (IoU) of two sets of steps; NaN where both are empty.
 

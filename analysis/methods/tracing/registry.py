@@ -26,7 +26,7 @@ TRACE = (
                 "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
                 " activations are enough for, and what they are needed for.",
                 "Intervals hold for all rows at once. Floor: the share with a word of the reference’s meaning as donor."
-                " p: sufficiency beyond it, adjusted over all rows.",
+                " p: sufficiency beyond it and beyond 0, adjusted over all rows.",
             ),
         ),
     ),

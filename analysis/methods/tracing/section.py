@@ -25,6 +25,7 @@ from analysis.methods.tracing.steps import UNTESTED
 from analysis.methods.tracing.stored import TraceSection, read_trace
 from analysis.methods.tracing.strip import captions, draw_strip
 from analysis.report.figures.style import Drawn
+from analysis.report.format import number
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from probes.config.schema import Config
 
@@ -48,7 +49,7 @@ def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
     drawn = [
         draw_shares(section.shown("trace_shares"), level, unit)
         or draw_effects(section.shown("trace_shares"), level, outcome_words(section.outcome), unit),
-        draw_windows(section.shown("trace_windows"), unit),
+        draw_windows(section.shown("trace_windows"), unit, outcome_words(section.outcome)),
         draw_curve(section.shown("trace_curve", every_donor=True), total, level, unit),
         draw_heads(section.shown("trace_heads"), level, unit),
         draw_shapley(section.shown("trace_shapley"), level, unit),
@@ -121,6 +122,11 @@ def lead(traced: TraceSection, config: Config) -> Lead:
     sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
     if np.isnan(total["total"]):
         answer = f"The {name} has no value in any image that was drawn: nothing can be said of where it is decided."
+    elif total["n_prompts"] == 1:
+        answer = (
+            f"Of one {config.unit} this is an illustration: the words move the {name} by {number(total['total'], 2)};"
+            " no interval can be given."
+        )
     elif not total["told_from_0"]:
         answer = (
             f"The total effect of the words on the {name}, {with_ends(total, 'total', 2)}, cannot be told from 0: no "
@@ -135,7 +141,8 @@ def lead(traced: TraceSection, config: Config) -> Lead:
         )
     else:
         answer = f"The total effect of the words on the {name} is {with_ends(total, 'total', 2)}."
-    return Lead(question, answer, FIGURES[:2], traced.lead_examples, *captions(name, [first, second]))
+    figures = ("trace-windows", "trace-effects") if total["n_prompts"] == 1 else FIGURES[:2]
+    return Lead(question, answer, figures, traced.lead_examples, *captions(name, [first, second]))
 
 
 REPORTED = ReportedMethod(

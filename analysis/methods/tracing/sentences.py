@@ -72,6 +72,12 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
             f"The {name} has no value in any image that was drawn (the column `reason` of `trace_outcomes` says why). "
             "Another outcome is named in `measure: {outcomes: [ssim]}` and measured with `--stage measure`."
         ]
+    if total["n_prompts"] == 1:
+        return [
+            f"An illustration: one {config.unit} was traced, in which the {name} of images generated from {first} and"
+            f" {second} prompts differs by {number(total['total'], 2)}. No interval can be given, and no shares: trace"
+            f" more {config.unit}s."
+        ]
     text = (
         f"Total effect: between images generated from {first} and {second} prompts the {name} differs by "
         f"{with_ends(total, 'total', 2)} on average ({p_value(total['p_value'])})."

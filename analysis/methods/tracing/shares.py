@@ -22,7 +22,7 @@ from analysis.stats.resampling import matrix
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 
-VERSION = "trace_shares/3"
+VERSION = "trace_shares/4"
 NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn, or without an outcome"
 PAIR = "pair"
 NO_CURVE = "no curve was drawn"
@@ -106,9 +106,10 @@ def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[
     places does not depend on whether pairs were drawn. Shares have an interval of their own and one of the whole family
     (``…_joint_low``, ``…_joint_high``), which holds for the largest of them, too. ``effect`` and ``necessity_effect``
     are the numerators over prompts in units of the outcome, with intervals of the family: they hold without a total
-    effect. ``beyond`` is the share beyond the floor with the interval of the family; ``p_value`` and ``p_adjusted`` are
-    those of its test, whose intervals these are, and ``p_necessity`` those of necessity. Without a total effect they
-    are of the effects themselves. ``n_effective`` prompts carry the variance of sufficiency: where they are few its
+    effect. ``beyond`` is the share beyond the floor with the interval of the family; ``p_value`` and ``p_adjusted`` say
+    that the place does more than the floor and more than nothing, so that below the level the intervals of ``beyond``,
+    of sufficiency and of ``effect`` all leave out 0; ``p_necessity`` are those of necessity. Without a total effect
+    they are of the effects alone. ``n_effective`` prompts carry the variance of sufficiency: where they are few its
     interval reaches as far as the words move any prompt (`analysis.stats.rare_changes`).
     """
     kinds = list(kinds)
@@ -132,25 +133,33 @@ def _shares_of(one: Effects, places: Sequence[Place], donor: str, sampling: dict
     sufficiency, necessity, by_chance = (shares(part, total, **sampling) for part in (enough, needed, floor))
     direct = necessity.direct()
     margin = beyond_floor(enough, total, floor, **sampling)
-    taken = beyond_floor(needed, total, None, **sampling)
+    moved, moved_back = (mean_effects(part, total, sampling) for part in (enough, needed))
+    p_value, p_adjusted = p_values(sufficiency, moved)
+    p_necessity, p_necessity_adjusted = p_values(necessity, moved_back)
+    # more than the floor only where it is more than nothing, too: whose effect may be 0 may be the smaller one
+    nothing = p_adjusted >= 1 - sampling["level"]
+    low, high = (
+        np.where(nothing, smaller(end, 0.0), end)
+        for smaller, end in ((np.minimum, margin.joint_low), (np.maximum, margin.joint_high))
+    )
     return pd.DataFrame(dict(zip(WHAT, zip(*places)))).assign(
         outcome=one.outcome,
         donor=donor,
         **_share_columns("sufficiency", sufficiency),
-        **_effect_columns("effect", enough, total, sampling),
+        **interval_columns("effect", moved.ratio, moved.joint_low, moved.joint_high),
         reason=_undrawn(sufficiency.reason, enough, NOT_DRAWN),
         **_share_columns("necessity", necessity),
-        **_effect_columns("necessity_effect", needed, total, sampling),
+        **interval_columns("necessity_effect", moved_back.ratio, moved_back.joint_low, moved_back.joint_high),
         **interval_columns("direct_effect", direct.share, direct.low, direct.high),
         necessity_reason=_undrawn(necessity.reason, needed, NOT_DRAWN),
         **interval_columns("floor", by_chance.share, by_chance.low, by_chance.high),
         floor_donor=whose,
         floor_reason=_undrawn(by_chance.reason, floor, NO_FLOOR),
-        **interval_columns("beyond", margin.ratio, margin.joint_low, margin.joint_high),
-        p_value=margin.p_value,
-        p_adjusted=margin.p_adjusted,
-        p_necessity=taken.p_value,
-        p_necessity_adjusted=taken.p_adjusted,
+        **interval_columns("beyond", margin.ratio, low, high),
+        p_value=np.maximum(margin.p_value, p_value),
+        p_adjusted=np.maximum(margin.p_adjusted, p_adjusted),
+        p_necessity=p_necessity,
+        p_necessity_adjusted=p_necessity_adjusted,
         n_prompts=np.maximum(sufficiency.n, necessity.n),
         n_effective=sufficiency.n_effective,
         version=f"{VERSION}, {one.version}",
@@ -163,12 +172,9 @@ def _share_columns(name: str, found: Shares) -> dict[str, Any]:
     return interval_columns(name, found.share, found.low, found.high) | joint
 
 
-def _effect_columns(
-    name: str, effects: NDArray[np.float64], total: NDArray[np.float64], sampling: dict[str, Any]
-) -> dict[str, Any]:
-    """Mean effects of patches, with intervals of all of them together."""
-    found = mean_effects(effects, total, sampling)
-    return interval_columns(name, found.ratio, found.joint_low, found.joint_high)
+def p_values(found: Shares, itself: RatioSets) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The p-values, alone and adjusted, that share and effect are 0: the larger, since both have intervals."""
+    return np.fmax(found.p_value, itself.p_value), np.fmax(found.p_adjusted, itself.p_adjusted)
 
 
 def mean_effects(

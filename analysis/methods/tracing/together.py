@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
-from analysis.methods.tracing.shares import PAIR, mean_effects
+from analysis.methods.tracing.shares import PAIR, mean_effects, p_values
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
 from probes.stages.trace.patch_sites import POOLED
@@ -106,9 +106,7 @@ def _of(one: Effects, rows, donor: str, sampling: dict[str, Any]) -> pd.DataFram
     # one family: where either of them is told, the claim is the same
     every = np.hstack(apart)
     beyond, itself = shares(every, total, **sampling), mean_effects(every, total, sampling)
-    told = ~np.isnan(beyond.share)
-    p_value = np.where(told, beyond.p_value, itself.p_value)
-    p_adjusted = np.where(told, beyond.p_adjusted, itself.p_adjusted)
+    p_value, p_adjusted = p_values(beyond, itself)
     for number, name in enumerate(ESTIMANDS):
         of_sums, own = (
             shares(sums[number], total, **sampling),

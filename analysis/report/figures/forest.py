@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ import pandas as pd
 from analysis.metrics.registry import NO_STEP, Metric
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
+
+ACROSS = 4  # panels beside each other, so that titles and ticks have room
 
 
 def draw_forest(
@@ -41,11 +44,14 @@ def draw_forest(
         return None
     runs = list(dict.fromkeys(gaps["run"]))
     pairs = list(dict.fromkeys(zip(disparities["first"], disparities["second"])))
-    labels = [*map(label, runs), *(f"{label(second)} − {label(first)}" for first, second in pairs)]
+    labels = [*map(label, runs), *(f"{label(second)}\n− {label(first)}" for first, second in pairs)]
     with style():
-        figure = new_figure(DOUBLE, 0.9 + 0.24 * len(labels))
-        columns = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        for axes, (metric, (own, other)) in zip(columns, panels.items()):
+        down = -(-len(panels) // ACROSS)
+        figure = new_figure(DOUBLE, 0.4 + down * (0.55 + 0.28 * len(labels)))
+        grid = figure.subplots(down, min(ACROSS, len(panels)), squeeze=False, sharey=True).ravel()
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+        for axes, (metric, (own, other)) in zip(grid, panels.items()):
             own, other = own.set_index("run"), other.set_index(["first", "second"])
             reach = [0.0]
             for place, key in enumerate([*runs, *pairs]):
@@ -68,11 +74,12 @@ def draw_forest(
             axes.axhline(len(runs) - 0.5, color=FAINT, lw=0.7)
             axes.set_xlim(*limits(reach, pad=0.1))
             axes.set_ylim(len(labels) - 0.5, -0.5)
-            axes.set_title(metric.symbol + (f" ({metric.gap_unit})" if metric.unit else ""), loc="left")
-            axes.locator_params(axis="x", nbins=3)
+            title = metric.symbol + (f" ({metric.gap_unit})" if metric.unit else "")
+            axes.set_title(textwrap.fill(title, 14, break_on_hyphens=False), loc="left")
+            axes.locator_params(axis="x", nbins=2)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-        columns[0].set_yticks(range(len(labels)), labels)
+        grid[0].set_yticks(range(len(labels)), labels)
         figure.supxlabel(
             f"gap (right of 0: {label(reference)} nearer to {label(contrast[0])}) and its difference",
             fontsize=8,

@@ -54,14 +54,16 @@ def draw_headline(
     if not panels:
         return None
     with style():
-        heights = [ROW * len(rows) + 0.55 for _, rows in panels]
+        heights = [ROW * len(rows) + 0.7 for _, rows in panels]
         figure = new_figure(WIDTH, sum(heights) + 0.3)
         grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
         said, near = [], False
         for axes, (pair, rows) in zip(grid, panels):
             for place, row in enumerate(rows.to_dict("records")):
-                near |= _draw_row(axes, place, row)
-                said.append(_said(row, symbols[row["measure"]], unit))
+                near |= not math.isfinite(row["share"])
+                own, words = _shares(row)
+                _draw_row(axes, place, row, own, words)
+                said.append(_said(own, words, symbols[row["measure"]], unit))
             _frame(axes, rows, symbols, pair)
         figure.legend(
             handles=_marks(unit), loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4
@@ -70,7 +72,7 @@ def draw_headline(
         "The gap as a share of the distance between the two sides: 0 is halfway, ±1 as near as the sides can be told "
         f"apart. Circle: between the words of the indicators, with its interval {over(unit)}. Diamond: over all words, "
         f"with its interval {over(unit, 'words and ')}; it is the one that speaks of more than these words, and its "
-        "number stands at the right. Grey: smaller than δ."
+        "number stands at the right (without a diamond the circle’s). Grey: smaller than δ."
     )
     if near:
         caption += " *: the sides lie nearer to each other than δ, and the gap is drawn as a share of δ."
@@ -78,37 +80,43 @@ def draw_headline(
     return Drawn("headline", figure, title, caption, alt=f"{title} {' '.join(said)}")
 
 
-def _draw_row(axes: Axes, place: int, row: dict) -> bool:
-    """Draw a measure; tell whether its sides are too near to each other to be its scale."""
-    delta = row["delta"] if math.isfinite(row["delta"]) else math.nan
-    near = not math.isfinite(row["share"])
-    scale = delta if near else row["distance"]
-    if not scale > 0:
-        return near
-    if math.isfinite(delta):
-        half = delta / scale
-        axes.barh(place, 2 * half, left=-half, height=0.86, color=FAINT, alpha=0.45, lw=0, zorder=0)
+def _scale(row: dict) -> float:
+    """The distance between the sides, or δ where they are nearer to each other than that; NaN without either."""
+    scale = row["distance"] if math.isfinite(row["share"]) else row["delta"]
+    return scale if scale > 0 else math.nan
+
+
+def _shares(row: dict) -> tuple[list[float], list[float]]:
+    """The gap and the gap over words with their intervals, as they are drawn."""
+    scale, tested = _scale(row), math.isfinite(row["p_control"])
     own = [row[name] / scale for name in ("gap", "ci_low", "ci_high")]
     words = [row[name] for name in ("word_share", "word_share_low", "word_share_high")]
     if not math.isfinite(words[0]):  # in the same unit as the gap
-        tested = math.isfinite(row["p_control"])
         words = [row[name] / scale if tested else math.nan for name in ("word_gap", "word_low", "word_high")]
+    return own, words
+
+
+def _draw_row(axes: Axes, place: int, row: dict, own: Sequence[float], words: Sequence[float]) -> None:
+    """Draw a measure; its number is that of the diamond, or of the circle where there is no diamond."""
+    half = row["delta"] / _scale(row)
+    if math.isfinite(half):
+        axes.barh(place, 2 * half, left=-half, height=0.86, color=FAINT, alpha=0.45, lw=0, zorder=0)
     for (middle, low, high), y, color, marker in (
         (own, place - 0.17, PALETTE[5], "o"),
         (words, place + 0.17, PALETTE[0], "D"),
     ):
         if math.isfinite(low):
             axes.plot([low, high], [y, y], color=color, lw=2, solid_capstyle="butt")
-            for end, arrow in ((low, "<"), (high, ">")):
-                if abs(end) > FARTHEST:
-                    axes.plot(math.copysign(FARTHEST, end), y, arrow, color=color, ms=4, clip_on=False)
+        for end in (low, middle, high):
+            if abs(end) > FARTHEST:
+                arrow, at = "<>"[end > 0], math.copysign(FARTHEST, end)
+                axes.plot(at, y, arrow, color=color, ms=4, clip_on=False)
         if abs(middle) <= FARTHEST:
             axes.plot(middle, y, marker, color=color, ms=4.4 if marker == "o" else 3.8, mec=INK, mew=0.4)
-    shown = row["word_share"] if math.isfinite(row["word_share"]) else row["share"]
+    shown = words[0] if math.isfinite(words[0]) else own[0]
     if math.isfinite(shown):
         at = axes.get_yaxis_transform()
         axes.text(1.02, place, number(shown, 2, True), transform=at, va="center", fontsize=7.5)
-    return near
 
 
 def _frame(axes: Axes, rows: pd.DataFrame, symbols: dict[str, Metric], pair: tuple[str, str]) -> None:
@@ -128,7 +136,8 @@ def _frame(axes: Axes, rows: pd.DataFrame, symbols: dict[str, Metric], pair: tup
     axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−½", "0", "½", "1"])
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"← nearer to {second}   ·   nearer to {first} →")
+    axes.text(1.02, 1.01, "share", transform=axes.transAxes, va="bottom", fontsize=7.5)
+    axes.set_xlabel(f"gap as a share of the sides’ distance\n← nearer to {second}   ·   nearer to {first} →")
 
 
 def _marks(unit: str) -> list:
@@ -142,11 +151,11 @@ def _marks(unit: str) -> list:
     ]
 
 
-def _said(row: dict, metric: Metric, unit: str) -> str:
+def _said(own: Sequence[float], words: Sequence[float], metric: Metric, unit: str) -> str:
     """A row as the text alternative has it."""
-    shown = number(row["share"], 2, True), number(row["word_share"], 2, True)
-    own, words = (text if text != DASH else "not told" for text in shown)
-    return f"{metric.symbol}: over {unit}s {own}, over words {words}."
+    shown = (number(values[0], 2, True) for values in (own, words))
+    of_gap, of_words = (text if text != DASH else "not told" for text in shown)
+    return f"{metric.symbol}: over {unit}s {of_gap}, over words {of_words}."
 
 
 def _sides(contrasts: Sequence[tuple[str, str]]) -> str:

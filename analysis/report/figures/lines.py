@@ -18,7 +18,7 @@ from analysis.report.figures.style import (
     new_figure,
     style,
 )
-from analysis.report.format import label, over
+from analysis.report.format import counted, label, over
 from hooks.architectures.addresses import place
 
 STEP_PANELS = (
@@ -27,7 +27,7 @@ STEP_PANELS = (
     ("x₀ prediction", ("x0_pred",)),
 )
 LETTER = 0.055  # inches of a letter in a legend
-MOST_PAIRS = 12  # more lines are not distinguished
+MOST = 12  # lines of a panel: more are not distinguished
 Contrasts = list[tuple[str, str]]
 
 
@@ -122,10 +122,13 @@ def draw_sites(
 ) -> Drawn | None:
     """Draw the gap of some sites: a line along the steps each, or, of sites without steps, a line along the sites.
 
+    As many panels as it takes for lines to be distinguished. The first metric is drawn; sites without it, or without
+    steps beside others that have them, are named as left out.
+
     Parameters
     ----------
     gap : DataFrame
-        Rows of ``tables/gap`` of one metric.
+        Rows of ``tables/gap``.
     timesteps : dict of int to float
         Timestep of each call number.
     contrast : (str, str)
@@ -140,32 +143,40 @@ def draw_sites(
     Drawn or None
         None where no row is of the contrast.
     """
-    rows = gap[gap["contrast"] == "-".join(contrast)]
-    stepped = rows[rows["step"] >= 0]
-    if rows.empty:
+    gap = gap[gap["contrast"] == "-".join(contrast)]
+    if gap.empty:
         return None
+    metric = gap["metric"].iloc[0]
+    rows = gap[gap["metric"] == metric]
+    stepped = rows[rows["step"] >= 0]
     sites = sorted((rows if stepped.empty else stepped)["site"].unique(), key=place)
-    shown = sites if stepped.empty else sites[:MOST_PAIRS]
+    left_out = sorted(set(gap["site"]) - set(sites), key=place)
+    parts = [sites] if stepped.empty else [sites[at : at + MOST] for at in range(0, len(sites), MOST)]
     with style():
-        figure = new_figure(DOUBLE, 2.4 + (0.0 if stepped.empty else 0.16 * -(-len(shown) // 3)))
-        axes = figure.add_subplot()
+        figure = new_figure(DOUBLE, 0.6 + 2.2 * len(parts))
+        panels = figure.subplots(len(parts), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+        axes = panels[0]
         if stepped.empty:
             _gap_lines(axes, rows, sites, [contrast])
             _name_ticks(axes, [place(site).label for site in sites])
         else:
             steps = sorted(int(step) for step in stepped["step"].unique())
-            for number, site in enumerate(shown):
-                line = stepped[stepped["site"] == site].set_index("step").reindex(steps)
-                color, dash = PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]
-                x = np.arange(len(steps))
-                axes.plot(x, line["gap"], color=color, ls=dash, label=site, marker="o", ms=2.4)
-                axes.fill_between(x, line["ci_low"], line["ci_high"], color=color, alpha=0.15, lw=0)
-            axes.axhline(0, color=INK, lw=0.6, zorder=0.9)
+            for axes, part in zip(panels, parts):
+                for number, site in enumerate(part):
+                    line = stepped[stepped["site"] == site].set_index("step").reindex(steps)
+                    color, dash = PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]
+                    x = np.arange(len(steps))
+                    axes.plot(x, line["gap"], color=color, ls=dash, label=site, marker="o", ms=2.4)
+                    axes.fill_between(x, line["ci_low"], line["ci_high"], color=color, alpha=0.15, lw=0)
+                axes.axhline(0, color=INK, lw=0.6, zorder=0.9)
+                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
             _step_axis(axes, steps, timesteps)
-            _legend(figure, axes)
-        axes.set_ylabel(f"gap, {' − '.join(map(label, contrast))}")
-    more = f" The first {len(shown)} of {len(sites)} sites." if len(shown) < len(sites) else ""
-    metric = rows["metric"].iloc[0]
+        if left_out:
+            panels[0].set_title(f"{metric}; left out: {counted(len(left_out), 'site')}", loc="left")
+        for axes in panels:
+            axes.set_ylabel(f"gap, {' − '.join(map(label, contrast))}")
+    why = metric if stepped.empty else f"{metric} along the steps"
+    more = f" Left out, without {why}: {', '.join(left_out)}." if left_out else ""
     caption = (
         f"Gap of {metric} ({_signs([contrast], reference)}), with bootstrap intervals {over(unit)}.{more}"
     )
@@ -196,7 +207,7 @@ def draw_similarity(
     paired: bool = True,
 ) -> Drawn | None:
     """Draw the similarity of pairs along the steps, each with a colour and a dash of its own."""
-    drawn = pairs if len(pairs) <= MOST_PAIRS else pairs[:MOST_PAIRS]
+    drawn = pairs if len(pairs) <= MOST else pairs[:MOST]
     rows = disparity[(disparity["metric"] == "cosine") & (disparity["step"] >= 0)]
     panels_sites = [(title, sites[0]) for title, sites in STEP_PANELS if (rows["site"] == sites[0]).any()]
     if not panels_sites:

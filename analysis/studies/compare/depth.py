@@ -7,6 +7,7 @@ latent is noise.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import numpy as np
@@ -37,6 +38,7 @@ COLUMNS = [
     "p_control_adjusted",
 ]
 _PANEL = 2.4  # inches
+_LETTERS = 80  # of the titles of all panels, side by side
 
 
 def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
@@ -143,8 +145,9 @@ def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -
             )
             beyond = cells[beyond_words(cells["p_control_adjusted"].to_numpy(float))]
             axes.scatter(beyond["noise"], beyond["depth"], s=2, c="black", lw=0)
-            axes.set(title=run, xlabel="share of noise in the latent")
+            axes.set_title(textwrap.fill(label(run), max(8, _LETTERS // len(runs))))
             axes.set_xlim(1, 0)
+        figure.supxlabel("share of noise in the latent", fontsize=8)
         panels[0].set_ylabel("relative depth in the denoiser")
         panels[0].invert_yaxis()
         bar = figure.colorbar(mesh, ax=list(panels), fraction=0.025, aspect=25, extend="both")

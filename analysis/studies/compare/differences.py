@@ -20,6 +20,10 @@ from analysis.studies.compare.quantities import KEYS, Quantities
 from probes.errors import UserError
 from probes.json_text import parse_json
 
+FEWEST = (
+    6  # prompts: of fewer no sign flip is told from chance at 0.05, and an interval of a mean says nothing
+)
+TOO_FEW = "too few prompts to say"
 VALUE_COLUMNS = ("run", *KEYS, "value", "ci_low", "ci_high", "n_prompts", "reason")
 DIFFERENCE_COLUMNS = (
     "first",
@@ -89,7 +93,7 @@ def compare(
     (DataFrame, DataFrame)
         One row per run and quantity, with `VALUE_COLUMNS`; one row per pair of runs and quantity, with
         `DIFFERENCE_COLUMNS`, where ``difference`` is the second run's value less the first's. A quantity that all runs
-        lack at a prompt is compared over the others.
+        lack at a prompt is compared over the others; one of fewer than `FEWEST` prompts has no intervals.
 
     Raises
     ------
@@ -122,7 +126,17 @@ def compare(
 def _of_run(name: str, keys: pd.DataFrame, values: NDArray[np.float64], sampling: dict) -> pd.DataFrame:
     size = effect_sizes(values, **sampling)
     ends = {"value": size.mean, "ci_low": size.mean_low, "ci_high": size.mean_high}
-    return keys.assign(run=name, **ends, n_prompts=size.n, reason=size.mean_reason)[list(VALUE_COLUMNS)]
+    return _said(keys.assign(run=name, **ends, n_prompts=size.n, reason=size.mean_reason))[
+        list(VALUE_COLUMNS)
+    ]
+
+
+def _said(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without intervals of fewer than `FEWEST` prompts."""
+    few = table["n_prompts"].between(1, FEWEST - 1)
+    table.loc[few, [name for name in table if name.endswith(("_low", "_high"))]] = np.nan
+    table.loc[few, "reason"] = TOO_FEW
+    return table
 
 
 def _differences(
@@ -154,7 +168,7 @@ def _differences(
             "reason": size.mean_reason,
         }
         tables.append(keys.assign(**columns))
-    table = pd.concat(tables, ignore_index=True)
+    table = _said(pd.concat(tables, ignore_index=True))
     every = np.hstack([values[other] - values[one] for one, other in combinations(range(len(names)), 2)])
     table["p_value"], table["p_adjusted"] = np.nan, np.nan
     for kind in table["kind"].unique():

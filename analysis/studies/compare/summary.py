@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from analysis.metrics.registry import NO_STEP, headline_metrics
+from analysis.metrics.registry import NO_STEP, Metric, headline_metrics
+from analysis.report.environment import environment
 from analysis.report.figures import Drawn, files, inline_svg
 from analysis.report.figures.forest import draw_forest
-from analysis.report.format import counted, interval, number, p_value
+from analysis.report.format import counted, listed, number, p_value, with_interval
 from analysis.studies.compare.depth import depth_table, draw_depth, opening
-from analysis.studies.compare.differences import compare
+from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare
 from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
+from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError, nearest
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
+
+PAGE = "comparison.html"
+NAMED = 3  # objects
 
 
 def named(runs: Sequence[Run]) -> list[str]:
@@ -58,22 +64,58 @@ def describe_models(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def summary(differences: pd.DataFrame, text_readout: str) -> str:
-    """The headline gaps' differences, a line each."""
-    headline = {metric.place: metric for metric in headline_metrics(text_readout)}
-    lines = []
-    for row in differences[differences["kind"] == "gap"].to_dict("records"):
-        metric = headline.get((row["space"], row["site"], row["metric"]))
-        if metric is None or row["step"] != NO_STEP:
+def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level: float) -> str:
+    """What is said of one gap in two runs, in a sentence; `row` is one of the differences, `sides` its contrast."""
+    one, other, digits = row["first"], row["second"], metric.digits
+    unit = f" ({metric.gap_unit})" if metric.unit else ""
+    place, n = f"{row['what']}, {metric.symbol}{unit}", counted(row["n_prompts"], "prompt")
+    difference, low, high = (row[name] for name in ("difference", "ci_low", "ci_high"))
+    if row["n_prompts"] < FEWEST:
+        apart = number(difference, digits, signed=True)
+        return f"{place}: {TOO_FEW} ({n}, {FEWEST} are needed); {other} less {one} is {apart}."
+    if difference == 0 and row["reason"]:
+        return f"{place}: the gap is the same in {one} and {other} in every prompt ({n})."
+    test = f"adjusted {p_value(row['p_adjusted'])}, {n}"
+    if not row["p_adjusted"] < 1 - level or low <= 0 <= high:
+        apart = with_interval(difference, low, high, digits, signed=True)
+        text = f"the gaps of {one} and {other} cannot be told apart over all gaps compared"
+        return f"{place}: {text}; {other} less {one} is {apart} ({test})."
+    ends = (low, high) if difference > 0 else (-high, -low)
+    amount = with_interval(abs(difference), *ends, digits)
+    before, after = row["value_first"], row["value_second"]
+    if before * after > 0:
+        larger = "larger" if abs(after) > abs(before) else "smaller"
+        return f"{place}: the gap of {other} is {larger} than that of {one} by {amount} ({test})."
+    side = sides[0] if difference > 0 else sides[1]
+    return f"{place}: the gap of {other} lies farther towards {side} than that of {one} by {amount} ({test})."
+
+
+def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> list[str]:
+    """A verdict on each headline gap, and one on the presence of objects, of every two runs."""
+    headline = {metric.place: metric for metric in headline_metrics(config.measure.text_readout)}
+    sides = {"-".join(contrast): contrast for contrast in contrasts(config)}
+    gaps = differences[(differences["kind"] == "gap") & (differences["step"] == NO_STEP)]
+    lines = [
+        verdict(row, metric, sides[row["what"]], level)
+        for row in gaps.to_dict("records")
+        if (metric := headline.get((row["space"], row["site"], row["metric"])))
+    ]
+    objects = differences[differences["kind"] == "presence"]
+    for (one, other, what), rows in objects.groupby(["first", "second", "what"], sort=False):
+        text = f"{what}, presence of objects"
+        if rows["n_prompts"].max() < FEWEST:
+            lines.append(f"{text}: {TOO_FEW}.")
             continue
-        test = f"{p_value(row['p_value'])}, adjusted {p_value(row['p_adjusted'])}"
+        told = rows[(rows["p_adjusted"] < 1 - level) & ~((rows["ci_low"] <= 0) & (rows["ci_high"] >= 0))]
+        named = [
+            f"{row.metric} {with_interval(row.difference, row.ci_low, row.ci_high, 2, signed=True)}"
+            for row in told.sort_values("difference", key=abs, ascending=False).head(NAMED).itertuples()
+        ]
+        which = f": {listed(named)}" if named else ""
         lines.append(
-            f"{row['second']} − {row['first']}, {row['what']}, {metric.symbol}: "
-            f"{number(row['difference'], metric.digits, signed=True)} "
-            f"{interval(row['ci_low'], row['ci_high'], metric.digits)}, "
-            f"{row['reason'] or test} ({row['n_prompts']} prompts)"
+            f"{text}: {len(told)} of {counted(len(rows), 'object')} differ between {one} and {other}{which}."
         )
-    return "\n".join(lines) or "no headline gap is common to the runs"
+    return lines or ["no headline gap is common to the runs"]
 
 
 def opening_lines(depth: pd.DataFrame) -> list[str]:
@@ -84,7 +126,8 @@ def opening_lines(depth: pd.DataFrame) -> list[str]:
         place = found.get((run, contrast))
         where = "nowhere between blocks"
         if place:
-            where = f"first at depth {place['depth']:.2f} ({place['site']}), noise {place['noise']:.2f}"
+            noise = f", noise {place['noise']:.2f}" if pd.notna(place["noise"]) else ""
+            where = f"first at depth {place['depth']:.2f} ({place['site']}){noise}"
         lines.append(f"{run}, {contrast}: more than words differ {where}")
     return lines
 
@@ -101,11 +144,14 @@ class RunComparison:
         ``second``, ``difference``, ``ci_low``, ``ci_high``, ``p_value``, ``p_adjusted``, ``n_prompts``, ``reason``.
     values : DataFrame
         One row per quantity and run, with its interval.
+    level : float
+        Of the intervals.
     """
 
     runs: Sequence[Run]
     differences: pd.DataFrame
     values: pd.DataFrame
+    level: float = 0.95
 
     def plot(self, contrast: str | None = None) -> Drawn:
         """Draw the headline gaps of every run and the differences of every two.
@@ -151,14 +197,18 @@ class RunComparison:
         return drawn[chosen]
 
     def write(self, out: str | Path) -> Path:
-        """Write ``differences.csv``, ``values.csv``, ``depth.csv`` and their figures to a folder; return it."""
+        """Write ``differences.csv``, ``values.csv``, ``depth.csv``, figures and page to a folder; return it."""
         out = Path(out)
         tables = {"values": self.values, "differences": self.differences, "depth": self.depth}
         for name, table in tables.items():
             write_bytes(out / f"{name}.csv", csv_bytes(table))
-        for drawn in (*self._drawn().values(), *self._depths().values()):
+        figures = [*self._drawn().values(), *self._depths().values()]
+        for drawn in figures:
             for name, data in files(drawn).items():
                 write_bytes(out / name, data)
+        template = environment().get_template("analysis.studies.compare/page.html.j2")
+        page = template.render(names=named(self.runs), lines=self._lines(), figures=figures, level=self.level)
+        write_bytes(out / PAGE, page.encode())
         return out
 
     def _drawn(self) -> dict[str, Drawn]:
@@ -182,10 +232,13 @@ class RunComparison:
         }
         return {name: drawn for name, drawn in plots.items() if drawn is not None}
 
+    def _lines(self) -> list[str]:
+        """What came out, the verdicts last."""
+        verdicts = summary(self.differences, self.runs[0].config, self.level)
+        return [*describe_models(self.runs, named(self.runs)), *opening_lines(self.depth), *verdicts]
+
     def __repr__(self) -> str:
-        lines = describe_models(self.runs, named(self.runs))
-        gaps = summary(self.differences, self.runs[0].config.measure.text_readout)
-        return "\n".join([*lines, gaps, *opening_lines(self.depth)])
+        return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         drawn = (*self._drawn().values(), *self._depths().values())
@@ -197,7 +250,7 @@ def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunCompa
     """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
     read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
     values, differences = compare(read, **options)
-    return RunComparison(runs, differences, values)
+    return RunComparison(runs, differences, values, options.get("level", 0.95))
 
 
 def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:

@@ -201,7 +201,7 @@ def annotator_agreement(
     Parameters
     ----------
     items : DataFrame
-        Of `labelled_items`; ``unclear`` is left out of recall and precision. Rates and kappa are weighted.
+        Of `labelled_items`; ``unclear`` is left out of recall and precision.
     indicators, contrasts, level, resamples, seed
         See `analysis.stats.rates.detection_rates`.
 
@@ -263,13 +263,13 @@ def human_counts(
     """
     people = items["annotator"].nunique()
     clear = _agreed(items, people) if people > 1 else _clear(items)
-    clear = clear.assign(weight=clear.get("weight", 1.0))
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
     near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
     mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    by_draw = clear.groupby(["prompt", "seed", "object", "asked"], sort=False)["weight"].first()
-    asked = by_draw.groupby(["object", "asked"]).agg(["size", "sum"])
+    asked = clear.groupby(["object", "asked"])[["prompt", "seed"]].apply(
+        lambda own: len(own.drop_duplicates())
+    )
     weights = {}
     for name in clear["object"].unique():
         kinds = [
@@ -279,9 +279,9 @@ def human_counts(
         sizes = pd.Series(kinds).value_counts()
         labels = asked.loc[name]
         there = sizes.reindex(labels.index, fill_value=1)
-        of_kind = there / labels["sum"] * labels["size"].sum() / there.sum()
+        of_kind = there / labels * labels.sum() / there.sum()
         weights |= {(name, kind): w for kind, w in of_kind.items()}
-    weight = clear["weight"] * [weights[key] for key in zip(clear["object"], clear["asked"])]
+    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
     cells = {
         "hits": clear["truth"] & clear["detected"],
         "missed": clear["truth"] & ~clear["detected"],
@@ -321,14 +321,13 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
         prompt, prompts = pd.factorize(answers["prompt"])
         a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
-        weight = answers["weight"].to_numpy() if "weight" in answers else np.ones(len(answers))
-        np.add.at(cells, (prompt, a, b), weight)
+        np.add.at(cells, (prompt, a, b), 1.0)
         value = low = high = np.nan
         reason = "nothing answered by both" if answers.empty else ""
         if len(answers) and len({*a, *b}) < 2:
             reason = "one answer only"
         elif len(answers):
-            value = float(cohen_kappa_score(answers["present"], answers["present_two"], sample_weight=weight))
+            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
             reason = ONE_PROMPT if len(prompts) < 2 else ""
         if len(answers) and not reason:
             counts = resample_counts(len(prompts), resamples, seed)

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.report.format import counted, interval, number
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import (
-    CHOICE_STREAM,
     annotator_agreement,
     choose_questions,
     human_counts,
     labelled_items,
-    questions_of,
-    too_few,
-    whole_draws,
 )
-from analysis.studies.human_check.information import expected_squares
 from analysis.studies.human_check.labels import read_labels, together
-from analysis.studies.human_check.next_sheet import choose_among, draw_next, sheet_of, unfinished
 from analysis.studies.human_check.nouns import noun_agreement
-from analysis.studies.human_check.planned import planned_widths, sheet_plan, widths
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.registry import read, write
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
-LABEL_COLUMNS = ["annotator", "sample_id", "object", "present", "weight"]
+LABEL_COLUMNS = ["annotator", "sample_id", "object", "present"]
 
 
 @dataclass(frozen=True)
@@ -61,79 +51,15 @@ def sample(run: Run, out: Path, options: SheetOptions) -> str:
         extra=options.extra,
         seed=options.seed,
     )
-    return _written(run, out, questions, len(names), ())
-
-
-def sample_next(
-    run: Run, out: Path, files: Sequence[Path], options: SheetOptions, *, width: float | None = None
-) -> Iterator[str]:
-    """Write the sheet of what to label next into `out`; yield what there is to say about it.
-
-    Parameters
-    ----------
-    run : Run
-    out : Path
-    files : sequence of Path
-        The labels so far.
-    options : SheetOptions
-    width : float, optional
-        That the intervals are to have: where they have it already no sheet is written.
-
-    Raises
-    ------
-    UserError
-        Everything is labelled, `images` is fewer than a triplet has, or see `labels_of`.
-    """
-    names, samples = main_names(run), observed_images(run)
-    if options.images < len(names):
-        raise too_few(options.images, names)
-    tables, items, level = (
-        (read(run, "nouns"), read(run, "objects")),
-        labels_of(run, files),
-        run.config.measure.level,
-    )
-    draws = whole_draws(samples, names)
-    sides: dict[str, Any] = {"indicators": names, "contrasts": contrasts(run.config)}
-    expected = expected_squares(draws, *tables, items, **sides, extra=options.extra)
-    begun = unfinished(samples, items, names, options.images)
-    missing = begun["sample_id"].nunique()
-    rng = np.random.default_rng([options.seed, CHOICE_STREAM, items["sample_id"].nunique()])
-    left = draw_next(draws, items, samples, len(draws), rng)
-    chosen = left.head((options.images - missing) // len(names))
-    if not missing and chosen.empty:
-        raise UserError(
-            f"--after: {run.path}: expected triplets without labels, found none: generate more seeds"
-        )
-    asked = choose_among(questions_of(chosen, *tables, names, options.extra, rng), expected, rng)
-    plan = sheet_plan(items, asked, expected, widths(items, expected.figures, level, **sides))
-    if width is not None and (plan.widths < width).all():
-        yield f"already narrower than {width:g}: {planned_widths(plan, expected, level)}; no sheet is written"
-        return
-    questions = sheet_of(asked, samples, begun, names, rng)
-    yield _written(run, out, questions, len(names), files)
-    if missing:
-        yield f"{counted(missing, 'image')} of triplets whose other images have labels come first to be finished"
-    if len(chosen):
-        yield planned_widths(plan, expected, level, len(chosen))
-    if width is not None:
-        more = plan.needed(width, len(left))
-        images = counted((len(left) if more is None else more) * len(names), "image")
-        yield f"for {width:g}: " + (
-            f"about {images} from here" if more else f"all {images} left would not do"
-        )
-
-
-def _written(run: Run, out: Path, questions: pd.DataFrame, members: int, files: Sequence[Path]) -> str:
     chosen = list(dict.fromkeys(questions["sample_id"]))
     page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
     path = out / "sheet.html"
     write_bytes(path, page.encode())
     triplets = questions[["triplet", "seed"]].drop_duplicates().shape[0]
-    known = "".join(f" {file}" for file in files)
     return (
-        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {members}), "
+        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {len(names)}), "
         f"{counted(len(questions), 'question')}; open it in a browser, export, then: "
-        f"triptych human-check agreement {run.path}{known} labels.csv"
+        f"triptych human-check agreement {run.path} labels.csv"
     )
 
 

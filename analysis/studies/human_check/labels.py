@@ -1,23 +1,20 @@
-"""The CSV files that labelling sheets export: read back, and held against the run that they are about."""
+"""The tables that labelling sheets export: read back, and held against the run that they are about."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from probes.csv_text import csv_rows
 from probes.errors import UserError
+from probes.prompts.user_tables import open_table, require_annotators
 from probes.runs.store import Run
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")
-CHANCE = "chance"  # one more column, of sheets that ask some questions only: with which probability each
-_CHANCE = re.compile(r"0\.\d{1,6}|1(\.0*)?")
 
 
 def fingerprint(image) -> str:
@@ -26,13 +23,12 @@ def fingerprint(image) -> str:
 
 
 def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Read one annotator's CSV file and check it against the run.
+    """Read one annotator's table and check it against the run.
 
     Returns
     -------
     DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear), ``weight``: how many questions
-        it stands for, one over the probability with which it was asked.
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
 
     Raises
     ------
@@ -40,30 +36,23 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
     """
     again = "export it from the sheet again"
-    rows = csv_rows(path, again)
-    head = rows[0][1] if rows else []
-    names = (*LABELS, CHANCE) if tuple(head) == (*LABELS, CHANCE) else LABELS
-    if tuple(head) != names:
-        columns = ",".join(head)[:60] or "nothing"
-        raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
-    for number, row in rows[1:]:
-        if len(row) != len(names) or row[len(LABELS) - 1] not in ANSWERS:
-            place = "the last" if names is LABELS else "the fifth"
-            raise UserError(
-                f"{path}: line {number}: expected {len(names)} fields, {place} yes, no or unclear,"
-                f" got {','.join(row)[:60]!r}: {again}"
-            )
-        if names is not LABELS and not (_CHANCE.fullmatch(row[-1]) and float(row[-1])):
-            raise UserError(
-                f"{path}: line {number}: {CHANCE}: expected a probability above 0, got {row[-1][:40]!r}: {again}"
-            )
-    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(names))
-    chances = labels[CHANCE].astype(float) if CHANCE in labels else 1.0
-    labels["weight"] = 1.0 / chances
+    table = open_table(path, LABELS)
+    for name in LABELS:
+        table.require(name, again)
+    table.say(LABELS)
+    labels = table.frame(LABELS)
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"
         )
+    for name, wrong, what in (
+        ("present", ~labels["present"].isin(ANSWERS), "yes, no or unclear"),
+        ("annotator", labels["annotator"].str.strip() == "", "the name of the annotator"),
+    ):
+        if wrong.any():
+            place, found = labels.index[wrong][0], labels[name][wrong].iloc[0]
+            raise UserError(f"{path}: {place}: {name}: expected {what}, got {found[:40]!r}: {again}")
+    require_annotators(labels["annotator"], path)
     twice = labels.duplicated(["annotator", "sample_id", "object"])
     if twice.any():
         row = labels[twice].iloc[0]
@@ -78,7 +67,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
             raise UserError(
                 f"{path}: expected images of {run.path}, got another image as {sample!r}: name the run it was made from"
             )
-    return labels[["annotator", "sample_id", "object", "present", "weight"]]
+    return labels[["annotator", "sample_id", "object", "present"]]
 
 
 def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFrame:
@@ -90,6 +79,7 @@ def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFr
         One annotator answers a question twice; the message names the second file that does.
     """
     table = pd.concat(labels, ignore_index=True)
+    require_annotators(table["annotator"], files[-1])
     twice = table.duplicated(["annotator", "sample_id", "object"]).to_numpy()
     if twice.any():
         row = table[twice].iloc[0]

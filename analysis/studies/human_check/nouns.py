@@ -32,8 +32,7 @@ def noun_agreement(
     Parameters
     ----------
     labels : DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear); ``weight`` of
-        `analysis.studies.human_check.labels.read_labels`, where not every noun was asked for.
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
     samples : DataFrame
         ``sample_id``, ``triplet``, ``indicator``.
     nouns : DataFrame
@@ -47,7 +46,7 @@ def noun_agreement(
         One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each
         lemma
         once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
-        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns``, weighted, that people
+        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people
         and detector saw. The paper's rows hold what it prints; NaN where it prints nothing.
 
     Source
@@ -104,12 +103,9 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
         neither=clear & ~seen & ~detected,
         unclear=~clear,
     )
-    weight = answers.get("weight", 1.0)
-    cells = cells.assign(weighted=weight * clear, weighted_both=weight * cells["both"])
     by_word = cells.groupby("lemma", sort=True).sum().astype(float)
     table = pd.concat([by_word.sum().rename(ALL).to_frame().T, by_word])
-    both, of = table.pop("weighted_both"), table.pop("weighted")
-    table["percent_both"] = 100 * both / of.where(of > 0)
+    table["percent_both"] = 100 * table["both"] / table["nouns"].where(table["nouns"] > 0)
     return table.rename_axis("word").reset_index().assign(annotator=annotator)
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis.report.format import counted
 from analysis.report.gallery import encode
-from analysis.studies.human_check.labels import CHANCE, LABELS, fingerprint
+from analysis.studies.human_check.labels import LABELS, fingerprint
 
 LARGEST = 512  # pixels
 OBJECTS, STATEMENTS = "objects", "statements"  # what is ticked
@@ -26,8 +26,7 @@ def render_sheet(
     Parameters
     ----------
     questions : DataFrame
-        Of `analysis.studies.human_check.check.choose_questions`, or of
-        `analysis.studies.human_check.next_sheet.sheet_of`, whose ``chance`` is exported too.
+        Of `analysis.studies.human_check.check.choose_questions`.
     images : mapping of str to Image
         By ``sample_id``.
     name : str
@@ -41,11 +40,10 @@ def render_sheet(
         source, (width, height) = encode(image, LARGEST), image.size
         card = {"id": sample, "print": fingerprint(image), "source": source, "width": width, "height": height}
         card["objects"] = list(rows["object"])
-        cards.append(card | ({"chances": list(rows[CHANCE])} if CHANCE in rows else {}))
+        cards.append(card)
     cards_asked = [(card["id"], card["print"], card["objects"]) for card in cards]
     key = hashlib.sha256(json.dumps([name, cards_asked]).encode()).hexdigest()[:16]
-    columns = (*LABELS, CHANCE) if CHANCE in questions else LABELS
-    data = json.dumps({"key": key, "name": name, "columns": columns, "cards": cards}, separators=(",", ":"))
+    data = json.dumps({"key": key, "name": name, "columns": LABELS, "cards": cards}, separators=(",", ":"))
     environment = Environment(
         loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined
     )

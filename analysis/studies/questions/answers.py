@@ -11,6 +11,7 @@ from analysis.studies.opening import opened
 from analysis.tables.objects.human_answers import LABELS, human_answers, read_answers
 from analysis.tables.registry import write
 from probes.errors import UserError
+from probes.prompts.user_tables import require_annotators
 
 
 def label(path: Path, files: Sequence[Path]) -> str:
@@ -29,6 +30,7 @@ def label(path: Path, files: Sequence[Path]) -> str:
         raise UserError(
             f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
         )
+    require_annotators(table["annotator"], files[-1])
     write(run, LABELS, table)
     answers = human_answers(run)
     people, undecided = table["annotator"].nunique(), int(answers["reading"].isna().sum())

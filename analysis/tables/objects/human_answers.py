@@ -9,8 +9,8 @@ import pandas as pd
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
 from probes.config.questions import ResolvedQuestion, asked_of, people_questions
-from probes.csv_text import read_sheet
 from probes.errors import UserError
+from probes.prompts import user_tables
 from probes.runs import schemas
 from probes.runs.store import Run
 
@@ -20,7 +20,7 @@ UNDECIDED = "unclear"  # what people may write where they cannot say
 
 
 def read_answers(path: Path, run: Run) -> pd.DataFrame:
-    """Read answers of people from a CSV file.
+    """Read answers of people from a table.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, a column is missing, or a row names an image or a question that the run does not have,
         answers what cannot be read, or stands twice.
     """
-    table = read_sheet(path, COLUMNS)
+    table = user_tables.read_answers(path, COLUMNS, "answer")
     samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
     of_prompt = asked_of(run.config, samples.values())
     for row in table.itertuples():
-        place = f"{path}: line {row.Index}"
+        place = f"{path}: {row.Index}"
         if row.sample_id not in samples:
             raise UserError(
                 f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
@@ -64,7 +64,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     twice = table.duplicated(["sample_id", "question", "annotator"])
     if twice.any():
         raise UserError(
-            f"{path}: line {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
+            f"{path}: {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
         )
     return table.reset_index(drop=True)
 

@@ -81,11 +81,6 @@ def prompts_alone(run: Run) -> bool:
     return (run.meta.get("observer") or {}).get("tags") == ["prompt"]
 
 
-def known_groups(run: Run) -> tuple[str, ...]:
-    """The groups of objects of which a run can tell anything: all objects together, then the dependency groups."""
-    return KNOWN_GROUPS if prompts_alone(run) else (ALL, *GROUPS)
-
-
 def leave_open(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Put NaN and the reason into what a table cannot say where nothing but nouns of prompts was looked for.
 

@@ -5,7 +5,7 @@ words, and its test against words, for the run as it is and with one choice move
 word left out (two of each are always left), one seed left out, another readout of the text embeddings: a specification
 curve (Simonsohn, Simmons and Nelson 2020). The report gives the range of the estimates, and no count of those that are
 significant: they share nearly all their data, so that a false claim is significant in nearly as many as a true one.
-`analysis.studies.sensitivity` moves further choices, with the same functions.
+
 """
 
 from __future__ import annotations

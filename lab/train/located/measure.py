@@ -20,7 +20,6 @@ from probes.models import loading
 from probes.toyworld import (
     BENCHMARK_MODELS,
     CHOICES,
-    KNOWN_FEATURES,
     LOCATED,
     STRUCTURES,
     TRANSFORMERS,
@@ -37,7 +36,6 @@ GROUPS_OF_MODELS = {
     "located": (REFERENCE, *LOCATED),
     "structures": (*STRUCTURES, *CHOICES),
     "wired": (TRANSFORMERS[0], *WIRED),
-    ".": (KNOWN_FEATURES,),
 }
 RESAMPLES = 10_000
 

@@ -12,7 +12,6 @@ from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.readers import reader_coverage
-from lab.validate.statistics.readings import reading_claims, reading_coverage
 from lab.validate.statistics.seeds import seed_coverage, seed_rejections
 from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
@@ -148,15 +147,6 @@ def shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates | 
         "half_steps": Rates(half_step_coverage(simulations=traces, **drawing), COVERAGE),
         "floors": Rates(floor_rejections(maps=traces, seed=seed), REJECTION),
         "interplay": claims,
-    }
-
-
-def readings(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
-    """Return rates of a lean between the readings of two words."""
-    options = {"simulations": few(simulations), "resamples": resamples, "seed": seed}
-    return {
-        "readings": Rates(reading_coverage(**options), COVERAGE),
-        "reading_claims": Rates(reading_claims(**options), REJECTION),
     }
 
 

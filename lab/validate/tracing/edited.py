@@ -1,6 +1,6 @@
 """Effect and cost of an edit at the place where the word enters, and elsewhere.
 
-``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/validation/mitigation.yaml` at
+``python -m lab.validate.tracing.edited MODEL ...`` makes the edit of `docs/validation/mitigation.yaml` at
 each cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn
 against the unedited model's. Of located benchmark models (`probes/toyworld/located/benchmark_models.yaml`) the place
 is known by wiring.
@@ -20,9 +20,9 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from analysis.methods.mitigation.readings import judged
 from analysis.stats.effects import effect_sizes
 from hooks import sites
+from lab.templates import render
 from lab.validate.tracing.options import require_known
 from probes import command_line
 from probes.models import edits
@@ -32,11 +32,14 @@ from probes.runs.parts import write_bytes
 from probes.toyworld import FIGURES, LOCATED
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import located_models
+from probes.toyworld.scene import parse
+from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
 WORDS = ("person", "woman", "man")
 NONE, ALL = "none", "all"
 EDIT = Path(__file__).parents[3] / "docs/validation/mitigation.yaml"
+PLACES = EDIT.with_name("mitigation_places.json")
 STEPS, PROMPTS, SEED, NOISE = 6, 96, 0, 7_000_000
 COLUMNS = (
     *("model", "site", "true", "word", "share_b", "share_b_low", "share_b_high"),
@@ -94,8 +97,10 @@ def compared_with_truth(
             chosen = edit if place == ALL else edit.model_copy(update={"sites": [place]})
             with edits.apply(pipe, chosen):
                 images = draw(prompts)
-        seen = judged(read_images(images), prompts, world)
-        is_b, named = (seen["verdict"] > 0).to_numpy(float), seen["named"].to_numpy(float)
+        seen = read_images(images)
+        is_b = (verdict(seen, prompts, world) > 0).astype(float)
+        things = [sorted(parse(prompt, world).things) for prompt in prompts]
+        named = np.array([seen.loc[row, of].astype(float).mean() for row, of in enumerate(things)])
         plain = plain or (images.astype(float), is_b)
         apart = np.abs(images - plain[0]).mean(axis=(1, 2, 3)) / 255
         for word, at in zip(WORDS, np.split(np.arange(len(prompts)), len(WORDS))):
@@ -130,7 +135,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("models", nargs="+", help="benchmark models, such as toyworld-cross-2")
-    add("--out", type=Path, required=True, help="JSON; the rows of other models stay")
+    add("--out", type=Path, default=PLACES, help="JSON, and a page beside it; the rows of other models stay")
     add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
     return main
@@ -152,7 +157,19 @@ def work(options: argparse.Namespace) -> None:
             "rows": kept + found.to_dict("records"),
         }
         write_bytes(options.out, (json.dumps(stored, indent=1) + "\n").encode())
-    print(options.out)
+    page_file = options.out.with_name("mitigation.md")
+    write_bytes(page_file, page(stored).encode())
+    print(page_file)
+
+
+def page(stored: Mapping[str, Any]) -> str:
+    """Return the page, from what is stored."""
+    rows = stored["rows"]
+    return render(
+        "mitigation",
+        rows=[rows[at : at + len(WORDS)] for at in range(0, len(rows), len(WORDS))],
+        **{name: stored[name] for name in ("words", "ridge", "steps")},
+    )
 
 
 def _drawn(name: str, edit: Edit, options: argparse.Namespace) -> pd.DataFrame:

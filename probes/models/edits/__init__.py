@@ -1,4 +1,4 @@
-"""Edits of a loaded pipeline: closed-form edits of keys and values, directions taken out or added, steering.
+"""Edits of a loaded pipeline: closed-form edits of keys and values, directions taken out or added.
 
     from probes.models import edits
     from probes.models.loading import load, resolve

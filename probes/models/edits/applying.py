@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 import torch
@@ -12,15 +12,14 @@ from torch import Tensor
 
 from hooks.architectures.text_encoders import prompt_tokens
 from hooks.attach import attach_writer
-from hooks.sites import Site, attention_sites, cross_attentions, module_at
+from hooks.prompt.wordlist import tokenizer_of
+from hooks.sites import Site, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
 from probes.execution.workers import deterministic
-from probes.models.edits import choice, closed_form
+from probes.models.edits import closed_form
 from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import mean_difference, states_at, text_states, written
-from probes.models.edits.steering import Steering, measured
-from probes.models.edits.word_gate import WordGate
 
 
 class Edited(contextlib.AbstractContextManager):
@@ -115,13 +114,6 @@ class Edited(contextlib.AbstractContextManager):
         self._hooks += 1
         self.record["sites"].append(site.address)
 
-    def hook(self, undo: Callable[[], None], addresses: Sequence[str], said: Tensor) -> None:
-        """Keep hooks that are on: `undo` takes them off, `said` is what they are known by."""
-        self._stack.callback(undo)
-        self._hooked.update(",".join(addresses).encode() + said.double().numpy().tobytes())
-        self._hooks += 1
-        self.record["sites"] += addresses
-
     def kept(self) -> Self:
         """Return itself, once everything is made."""
         self.record["sites"].sort()
@@ -134,7 +126,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     made = Edited(edit)
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
-            _MADE.get(edit.kind, _along)(pipe, edit, where, made)
+            (_solve if edit.kind == "keys_and_values" else _along)(pipe, edit, where, made)
     except BaseException:
         made.undo()
         raise
@@ -142,7 +134,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
 
 
 def _tokenizers(pipe: Any) -> list[Any]:
-    both = (getattr(pipe, name, None) for name in ("tokenizer", "tokenizer_2"))
+    both = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
     return [tokenizer for tokenizer in both if tokenizer is not None]
 
 
@@ -156,39 +148,6 @@ def _solve(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     for address in where.attentions:
         for part in edit.parts:
             made.map_weights(pipe, address, part, lambda weight: weight @ mapping)
-
-
-def _steer(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
-    written(edit, _tokenizers(pipe), prompt_tokens(pipe))
-    sites = [site for site in attention_sites(pipe, "cross") if site.address in where.attentions]
-    steering = Steering(pipe, edit, sites, measured(pipe, edit, sites))
-    made.hook(steering.attach(), [site.address for site in sites], steering.digest())
-    made.record |= {"gate": steering.gate, "gate_told": steering.told}
-
-
-def _steer_choice(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
-    texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
-    every = attention_sites(pipe, "self")
-    measured = choice.measured(pipe, edit, texts, every)
-    gate = WordGate(pipe, texts)
-    sites = [site for site in every if site.address in where.attentions]
-    steering = choice.ChoiceSteering(pipe, edit, sites, measured, gate)
-    made.hook(steering.attach(), [site.address for site in steering.sites], steering.digest())
-    ((_, shares),) = edit.words.items()
-    second = int(measured.labels.sum())
-    made.record |= {
-        "probe_accuracy": steering.accuracy,
-        "labelled": dict(zip(shares, (len(measured.labels) - second, second), strict=True)),
-        "words_told": measured.words_told,
-        "gate_told": gate.told,
-    }
-
-
-_MADE: Mapping[str, Callable[..., None]] = {
-    "keys_and_values": _solve,
-    "steer": _steer,
-    "steer_choice": _steer_choice,
-}
 
 
 def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:

@@ -20,7 +20,7 @@ class EditSites(NamedTuple):
     Attributes
     ----------
     attentions : list of str
-        Addresses of cross-attentions, or with kind ``steer_choice`` of self-attentions.
+        Addresses of cross-attentions.
     text : list of Site
         Sites of text encoders.
     final : bool
@@ -41,15 +41,14 @@ def places(pipe: Any, edit: Edit) -> EditSites:
         A pattern matches nothing, or what can't be edited so.
     """
     text_too = edit.kind in ("project", "shift")
-    which = "self" if edit.kind == "steer_choice" else "cross"
     try:
-        known = site_table.attention_sites(pipe, which)
+        known = site_table.attention_sites(pipe, "cross")
         every = [site.address for site in known]
         if not every:
-            raise UserError(f"edit: expected a model with {which}-attentions, found none: choose another")
+            raise UserError("edit: expected a model with cross-attentions, found none: choose another")
         chosen: list[Site] = []
         for pattern in edit.sites if edit.sites is not None else ([FINAL] if text_too else every):
-            chosen += _matching(pipe, pattern, known, which, text_too)
+            chosen += _matching(pipe, pattern, known, text_too)
     except HookError as error:
         raise UserError(f"edit.sites: {str(error).removeprefix('sites: ')}") from None
     addresses = {site.address for site in chosen}
@@ -63,7 +62,7 @@ def part_site(pipe: Any, address: str, part: str) -> Site:
     return site
 
 
-def _matching(pipe: Any, pattern: str, known: list[Site], which: str, text_too: bool) -> list[Site]:
+def _matching(pipe: Any, pattern: str, known: list[Site], text_too: bool) -> list[Site]:
     """The sites that a pattern means: among attentions where it matches one, else among all."""
     matched = [site for site in known if fnmatchcase(site.address, pattern)]
     if matched:
@@ -71,7 +70,7 @@ def _matching(pipe: Any, pattern: str, known: list[Site], which: str, text_too: 
     for site in site_table.resolve(pipe, [pattern]):  # names the nearest where there is none
         if not (text_too and (_is_text(site) or site.address == FINAL)):
             raise UserError(
-                f"edit.sites: expected a {which}-attention{' or the text' if text_too else ''}, got {pattern!r}, which"
+                f"edit.sites: expected a cross-attention{' or the text' if text_too else ''}, got {pattern!r}, which"
                 f" is {site.address}: choose among {', '.join(one.address for one in known[:3])} …"
             )
         if site.address != FINAL:

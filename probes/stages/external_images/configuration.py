@@ -186,17 +186,27 @@ def grouped(
     prompts: Sequence[Prompt],
     *,
     own_noise: bool,
+    say: Callable[[str], object] = lambda line: None,
 ) -> Triplets:
-    """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts."""
+    """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts.
+
+    `say` takes a line on what was not read, or read as something else.
+    """
     if len(words) == 1 and not has_ids(prompts):
-        read = _said(images, path, words, reference, own_noise, ())[0]
+        read = _said(images, path, words, reference, own_noise, (), say)[0]
         if read.prompts == [*prompts] or not is_audit(prompts):
             return read
-    return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
+    return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else (), say)[0]
 
 
 def _said(
-    images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
+    images: Images,
+    path: Path,
+    words: Forms,
+    reference: str,
+    own_noise: bool,
+    prompts: Sequence[Prompt],
+    say: Callable[[str], object] = lambda line: None,
 ) -> tuple[Triplets, ImageRow]:
     """The triplets of the images at a path, and the first row."""
     alone = len(words) == 1 and not prompts
@@ -206,6 +216,7 @@ def _said(
         by_prompt=alone or bool(prompts),
         by_id=has_ids(prompts),
         levels=images.levels if alone else (),
+        say=say,
     )
     if alone:
         return singles(rows, *words, own_noise=own_noise), rows[0]

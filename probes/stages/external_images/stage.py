@@ -71,7 +71,7 @@ class Taken:
         ]
         if self.images > len(shown):
             lines.append(f"... and {self.images - len(shown)} more")
-        return "\n".join([*lines, self.line])
+        return "\n".join([*lines, self.line, *self.notes])
 
     @property
     def line(self) -> str:
@@ -84,9 +84,13 @@ class Taken:
             pairs += f"; {record['without_image']:,} prompts have no image"
         left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())
         where = f"{record['rows']} in {record['from']}, in {record['triplets']} {unit}s"
-        return printable(f"images: {self.images} of the {where}{pairs}") + (
-            f" (left out: {left})" if left else ""
-        )
+        line = f"images: {self.images} of the {where}{pairs}{f' (left out: {left})' if left else ''}"
+        return printable(line)
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines on columns and files that were not read, or read as others."""
+        return [printable(line) for line in self.record["notes"]]
 
 
 def plan(config: Config, place: str) -> Taken:
@@ -110,7 +114,8 @@ def plan(config: Config, place: str) -> Taken:
         raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
     words = {name: entry.forms for name, entry in config.indicators.items()}
     own = config.sampler.noise == "own"
-    read = grouped(images, path, words, config.reference, config.prompts, own_noise=own)
+    notes: list[str] = []
+    read = grouped(images, path, words, config.reference, config.prompts, own_noise=own, say=notes.append)
     if read.prompts != config.prompts or read.seeds != config.seeds:
         raise UserError(
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
@@ -140,6 +145,7 @@ def plan(config: Config, place: str) -> Taken:
         "paired": read.paired,
         "sizes": sorted(sizes),
         "left_out": dict(left_out),
+        "notes": list(dict.fromkeys(notes)),
     }
     return Taken(draws, record)
 

@@ -1,4 +1,4 @@
-"""The rows that describe images of another program: of a CSV, TSV, JSONL or Parquet table, or of file names.
+"""The rows that describe images of another program: of a table (`probes.prompts.user_tables`), or of file names.
 
 A row says where it stands, so that an error names its line; the image itself is read later (`ImageBytes`).
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pyarrow as pa
 
@@ -19,12 +20,11 @@ from probes.config.image_options import LEVELS, Images
 from probes.config.types import shown
 from probes.errors import UserError
 from probes.prompts import parquet
-from probes.prompts.rows import text_rows
+from probes.prompts.user_tables import ENDINGS, UserTable, find_file, open_table
+from probes.runs.images import find_images, unread_note
 from probes.storage.paths import expand, require_regular
 
 ROWS = 10_000_000  # of a table, at most
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
 # of file names; the last tells images apart, no more
 FIELDS = ("prompt", "indicator", "seed", "triplet", "number")
@@ -92,7 +92,7 @@ def has_indicators(images: Images, path: Path) -> bool:
         return "indicator" in _FIELD.findall(images.names)
     if "indicator" in images.model_fields_set:
         return True
-    return any(images.indicator in _columns(file)[0] for file in _tables(path))
+    return any(images.indicator in _opened(images, file).columns for file in _tables(path))
 
 
 def read_rows(
@@ -102,6 +102,7 @@ def read_rows(
     by_prompt: bool = False,
     by_id: bool = False,
     levels: Sequence[str] | None = (),
+    say: Callable[[str], object] = lambda line: None,
 ) -> list[ImageRow]:
     """Return the rows of a table, or of a folder's, in their order.
 
@@ -116,6 +117,8 @@ def read_rows(
         The id of the prompt does so, too, in the place of its text or beside it.
     levels : sequence of str, optional
         Columns of levels; None: those of `probes.config.image_options.LEVELS` that are there.
+    say : callable
+        Takes a line on what was not read, or read as something else.
 
     Raises
     ------
@@ -127,9 +130,11 @@ def read_rows(
             raise UserError(
                 f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
             )
-        rows = list(_of_names(images, path, by_prompt, by_id, levels or ()))
+        rows = list(_of_names(images, path, by_prompt, by_id, levels or (), say))
     else:
-        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id, levels)]
+        rows = [
+            row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id, levels, say)
+        ]
     if not rows:
         raise UserError(f"{path}: expected rows of images, found none: write one an image")
     return rows
@@ -138,13 +143,8 @@ def read_rows(
 def _tables(path: Path) -> list[Path]:
     """The table that is named or that stands in a folder; several Parquet files there are one table."""
     if not path.is_dir():
-        if path.suffix.lower() not in TABLES:
-            raise UserError(
-                f"{path}: expected a table ({', '.join(TABLES)}) or a folder, got {path.suffix or 'no ending'!r}:"
-                " name another"
-            )
         return [path]
-    there = sorted(file for file in path.iterdir() if file.suffix.lower() in TABLES and file.is_file())
+    there = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS and file.is_file())
     if not there:
         raise UserError(
             f"{path}: expected a table (such as metadata.csv) in this folder, found none: write one, or say what the"
@@ -157,34 +157,45 @@ def _tables(path: Path) -> list[Path]:
     return there
 
 
-def _columns(file: Path) -> tuple[list[str], Any]:
-    """The columns of a table, and what iterates over its rows."""
-    return (_parquet if file.suffix.lower() == ".parquet" else text_rows)(file)
+def _opened(images: Images, file: Path) -> UserTable:
+    """A table whose columns are called as the configuration calls them."""
+    own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
+    return open_table(
+        file, [name for name in (*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVELS) if name]
+    )
 
 
 def _of_table(
-    images: Images, file: Path, by_prompt: bool, by_id: bool, levels: Sequence[str] | None
+    images: Images,
+    file: Path,
+    by_prompt: bool,
+    by_id: bool,
+    levels: Sequence[str] | None,
+    say: Callable[[str], object],
 ) -> Iterator[ImageRow]:
-    columns, lines = _columns(file)
-    names = _column_names(images, file, columns, by_prompt, by_id)
+    table = _opened(images, file)
+    columns = list(table.columns)
+    names = _column_names(images, table, by_prompt, by_id)
     taken = {*names.values()}
     of_levels = (
         [name for name in LEVELS if name in columns and name not in taken] if levels is None else levels
     )
     for name in of_levels:
-        if name not in columns:
-            raise UserError(
-                f"{file}: expected a column `{name}`, found {', '.join(columns)[:120] or 'none'}: name it in"
-                " images.levels"
-            )
+        table.require(name, "name it in images.levels")
     names |= {f"{_LEVEL}{name}": name for name in of_levels}
-    picture = names["image"]
-    for number, (at, values) in enumerate(lines(names)):
+    for line in table.notes(names.values()):
+        say(line)
+    picture, held = names["image"], _holds_images(table, names["image"])
+    stored = table.names[table.columns[picture]]
+    texts = list(dict.fromkeys(name for field, name in names.items() if field != "image" or not held))
+    for number, (at, values) in enumerate(table.rows(texts)):
         place = f"{file.name}: {at}"
         seed = values.get(names["seed"]) if "seed" in names else None
         yield ImageRow(
             at=place,
-            image=_place(file, picture, values.get(picture), number, place),
+            image=ImageLocation(file, stored, number)
+            if held
+            else _place(file, picture, values[picture], place),
             prompt=_value_text(values, names["prompt"], place) if "prompt" in names else "",
             indicator=_value_text(values, names["indicator"], place) if "indicator" in names else "",
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
@@ -194,11 +205,9 @@ def _of_table(
         )
 
 
-def _column_names(
-    images: Images, file: Path, columns: Sequence[str], by_prompt: bool, by_id: bool
-) -> dict[str, str]:
+def _column_names(images: Images, table: UserTable, by_prompt: bool, by_id: bool) -> dict[str, str]:
     """The column of each field that the table has."""
-    found = {}
+    found, columns = {}, table.columns
     told = by_id and images.prompt_id in columns and images.prompt == "prompt"  # no other is named
     needed = {*(() if told else ("prompt",)), *(() if by_prompt else ("indicator",))}
     for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
@@ -208,40 +217,23 @@ def _column_names(
         if name in columns:
             found[field] = name
         elif said:
-            raise UserError(
-                f"{file}: expected a column `{name}`, found {', '.join(columns)[:120] or 'none'}: name it in"
-                f" images.{field}"
-            )
+            table.require(name, f"name it in images.{field}")
     chosen = [images.image] if images.image else [name for name in IMAGE_COLUMNS if name in columns]
     if not chosen or chosen[0] not in columns:
         wanted = images.image or ", ".join(IMAGE_COLUMNS)
         raise UserError(
-            f"{file}: expected a column of images ({wanted}), found none: name it in images.image"
+            f"{table.path}: expected a column of images ({wanted}), found none: name it in images.image"
         )
     return found | {"image": chosen[0]}
 
 
-def _parquet(file: Path) -> tuple[list[str], Any]:
-    """Columns and rows of a Parquet table; of a column of images no bytes."""
-    table = parquet.open_parquet(file)
-    schema = table.schema_arrow
-
-    def rows(names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        if table.metadata.num_rows > ROWS:
-            raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
-        for field, name in names.items():
-            kinds = _KINDS.get("level" if field.startswith(_LEVEL) else field, _KINDS["prompt"])
-            parquet.require_kind(file, schema.field(name).type, name, *kinds)
-        held = _is_stored(schema.field(names["image"]).type)
-        texts = [name for field, name in names.items() if field != "image" or not held]
-        for start, values in parquet.batches(file, table, list(dict.fromkeys(texts))):
-            for index, row in enumerate(zip(*(values[name] for name in texts)), start):
-                yield f"row {index}", {names["image"]: _BYTES, **dict(zip(texts, row))}
-
-    return list(schema.names), rows
-
-
-_BYTES = object()  # stands in a row for an image that is read later
+def _holds_images(table: UserTable, column: str) -> bool:
+    """Return whether a column of a Parquet table holds the images themselves."""
+    if table.file is None:
+        return False
+    if table.file.metadata.num_rows > ROWS:
+        raise UserError(f"{table.path}: expected at most {ROWS:,} rows, got more: name a smaller table")
+    return _is_stored(table.file.schema_arrow.field(table.names[table.columns[column]]).type)
 
 
 def _is_stored(kind: pa.DataType) -> bool:
@@ -256,32 +248,14 @@ def _is_stored(kind: pa.DataType) -> bool:
     return whole and (pa.types.is_null(held) or parquet.is_bytes(held)) and parquet.is_text(path)
 
 
-_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the columns of a Parquet table
-    "prompt": (parquet.is_text, "texts"),
-    "seed": (lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind), "whole numbers"),
-    "triplet": (
-        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
-        "texts or numbers",
-    ),
-    "level": (
-        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
-        "texts or numbers",
-    ),
-    "image": (
-        lambda kind: parquet.is_text(kind) or _is_stored(kind),
-        "paths, of the bytes of images, or of both as `bytes` and `path`",
-    ),
-}
-
-
-def _place(file: Path, column: str, value: Any, row: int, at: str) -> ImageLocation:
-    if value is _BYTES:
-        return ImageLocation(file, column, row)
+def _place(file: Path, column: str, value: Any, at: str) -> ImageLocation:
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
-    path = expand(value, at, file.parent)
-    if not path.is_file():
-        raise UserError(f"{at}: expected an image at {path}, found none: mend the path, or take the row out")
+    path = find_file(value, at, file.parent)
+    if path is None:
+        raise UserError(
+            f"{at}: expected an image at {file.parent / value}, found none: mend the path, or take the row out"
+        )
     return ImageLocation(path)
 
 
@@ -294,23 +268,22 @@ def _value_text(values: Mapping[str, Any], column: str, at: str) -> str:
 
 def _level(values: Mapping[str, Any], column: str, at: str) -> str:
     """A level as text; empty where there is none."""
-    value = values.get(column)
-    return "" if value in (None, "") or value != value else _triplet(values, column, at).strip()
+    return _triplet(values, column, at).strip() if values[column] != "" else ""
 
 
 def _triplet(values: Mapping[str, Any], column: str, at: str) -> str:
-    value = values.get(column)
-    if value in (None, ""):
+    value = values[column]
+    if value == "":
         raise UserError(f"{at}: expected a `{column}` in every row, found none: write it")
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
+    if not isinstance(value, str):
         raise UserError(f"{at}: expected a text or a number in `{column}`, got {shown(value)}: write it")
-    return str(value)
+    return value
 
 
 def _id(values: Mapping[str, Any], names: Mapping[str, str], at: str) -> str:
     """The id of a prompt; empty where its text is to say which one it is."""
-    value = values.get(names[PROMPT_ID])
-    open_ = value is None or (isinstance(value, str) and not value.strip())
+    value = values[names[PROMPT_ID]]
+    open_ = isinstance(value, str) and not value.strip()
     return "" if open_ and "prompt" in names else _value_text(values, names[PROMPT_ID], at).strip()
 
 
@@ -326,11 +299,19 @@ def _seed(value: Any, column: str, at: str) -> int:
 
 
 def _of_names(
-    images: Images, folder: Path, by_prompt: bool, by_id: bool, levels: Sequence[str]
+    images: Images,
+    folder: Path,
+    by_prompt: bool,
+    by_id: bool,
+    levels: Sequence[str],
+    say: Callable[[str], object],
 ) -> Iterator[ImageRow]:
     pattern, fields = _pattern(images.names or "", by_prompt, by_id, levels)
-    for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
-        name = require_regular(file).relative_to(folder).with_suffix("").as_posix()
+    files, others = find_images(folder)
+    if line := unread_note(folder, others):
+        say(line)
+    for file in files:
+        name = normalize("NFC", file.relative_to(folder).with_suffix("").as_posix())
         match = pattern.fullmatch(name)
         if match is None:
             raise UserError(

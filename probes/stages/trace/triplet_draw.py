@@ -10,6 +10,7 @@ from hooks import position_groups
 from hooks.architectures.text_encoders import TOKENIZERS
 from hooks.prompt.positions import WORD, groups_around, joined_groups
 from hooks.prompt.spans import Span, split_words
+from hooks.prompt.wordlist import tokenizer_of
 from probes.prompts.plan import Sample, noise_seed
 from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
 from probes.stages.trace.variants import Variant
@@ -74,8 +75,9 @@ class TripletDraw:
         first = next(iter(prompts.values()))
         noise = noise_seed(first, seed)
         groups = {name: position_groups(pipe.tokenizer, text, words[name]) for name, text in prompts.items()}
+        tokenizer = tokenizer_of(pipe, "text")
         tokens = {
-            name: tuple(pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids))
+            name: tuple(tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]))
             for name, text in prompts.items()
         }
         found = [getattr(pipe, one) for one in TOKENIZERS.values() if getattr(pipe, one, None) is not None]

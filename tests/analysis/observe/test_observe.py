@@ -133,7 +133,8 @@ def test_a_damaged_part_is_made_again(run, capsys):
         ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
         (
             {"model": "some/model"},
-            "skipped: no detector for the images of this model: name `observe.detector`",
+            "skipped: no detector for the images of this model: write `detector: IDEA-Research/grounding-dino-tiny`"
+            " and `segmenter: facebook/sam-vit-base` under `observe:`",
         ),
         ({"sampler": {"height": 128}}, "skipped: toyworld's detectors know images of 64 × 64"),
         ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),

@@ -102,6 +102,20 @@ def test_the_findings_stand_in_a_table(leaning, monkeypatch):
     assert table["primary"].tolist() == [True] + [False] * (len(MEASURES) - 1)
 
 
+def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
+    config, gaps = leaning.config, leaning.table("gap")
+    both = config.model_copy(update={"contrasts": [CONTRAST, CONTRAST[::-1]]})
+    gaps = pd.concat([gaps, gaps.assign(contrast="feminine-masculine")])
+    tables = leaning.table("specifications"), leaning.table("agreement")
+    (alone,), pair = summaries(gaps, *tables, config), summaries(gaps, *tables, both)
+    for summary in pair:
+        for one, two in zip(alone.findings, summary.findings, strict=True):
+            assert two.p_measures == pytest.approx(min(2 * one.p_measures, 1))
+    assert "against words, adjusted over the measures and contrasts" in repr(pair[0].findings[0])
+    assert repr(alone.findings[0]).splitlines()[1].endswith("against words, adjusted over the measures")
+    assert "against words, adjusted over the measures;" in alone.opening
+
+
 def test_another_primary_measure_is_asked_first(leaning):
     measure = leaning.config.measure.model_copy(update={"primary": "ssim"})
     config = leaning.config.model_copy(update={"measure": measure})

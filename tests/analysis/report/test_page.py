@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.registry import headline_metrics
+from analysis.observe.objects.observer import object_observer
 from analysis.report import gallery, wording
 from analysis.report.disparity import ordered_pairs
 from analysis.report.format import interval, number
-from analysis.report.page import draw, read, render, report
+from analysis.report.page import answers, draw, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
+from probes.config.schema import Config
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 from tests.remembered import leave_figures_out
@@ -147,7 +149,7 @@ def test_summary_holds_each_headline_gap(run, page):
     values = [value for value, _ in page.data]
     for metric in headline_metrics()[:4]:
         row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]
-        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "word_gap", "p_control", "delta"):
+        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "word_gap", "delta"):
             assert row[column] in values, (metric.symbol, column)
 
 
@@ -359,3 +361,17 @@ def test_what_is_said_of_tables_goes_with_them(tmp_path, monkeypatch):
     measure(run)
     assert not any((run.path / name).exists() for name in said)
     assert (run.path / "tables" / "gap.parquet").exists()
+
+
+def test_a_run_whose_objects_nobody_looked_for_says_so_on_its_page_and_at_its_end(run, monkeypatch):
+    why = object_observer(Config(prompts=["a {person}"], model="somebody/model"))[1]
+    meta = run.meta | {"not_observed": {"objects": why}}
+    monkeypatch.setattr(run, "meta", meta)
+    lines = " ".join(
+        ["detector: IDEA-Research/grounding-dino-tiny", "and segmenter: facebook/sam-vit-base under observe:"]
+    )
+    text = Page(render(read(run), {})).text
+    assert "Objects were not looked for: no detector for the images of this model" in text and lines in text
+    answer, missing = answers(run)
+    assert answer == read(run).summaries[0].answer
+    assert missing == f"Not measured: objects ({why})."

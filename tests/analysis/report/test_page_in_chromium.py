@@ -114,7 +114,10 @@ def test_the_first_screen_holds_question_answer_triplets_forest_and_what_was_not
         assert all(box["y"] >= 0 and box["y"] + box["height"] <= DESK["height"] for box in boxes), selector
     assert "nearer to masculine or to feminine" in page.inner_text("h1")
     assert len(page.inner_text("#summary .answer").split()) <= 30
-    assert all("gap: " in one.inner_text() for one in page.query_selector_all(".trio figcaption"))
+    assert all(
+        "gap in cosine similarity: " in one.inner_text()
+        for one in page.query_selector_all(".trio figcaption")
+    )
 
 
 def test_the_page_is_short(open_page):

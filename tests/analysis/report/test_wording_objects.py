@@ -12,7 +12,7 @@ def rows_of(*rows, words=3, corrected=0.001):
     columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
     table = pd.DataFrame(rows, columns=columns)
     table = table.assign(words_first=words, words_second=words, p_corrected=corrected, claim_reason="")
-    return table.assign(p_pooled=table["p_claim_adjusted"])
+    return table.assign(p_pooled=table["p_claim_adjusted"], n_differ=0)
 
 
 def test_openings_follow_the_claims():
@@ -20,13 +20,27 @@ def test_openings_follow_the_claims():
     say = wording_objects.objects_opening
     holds = [(f"o{i}", 0.1 + i / 100, 0.01, "holds") for i in range(9)]
     text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
-    assert "10 differ (false discovery rate at most 5 %, Benjamini–Hochberg over these objects)" in text
+    assert (
+        "10 of 10 objects differ (false discovery rate at most 5 %, Benjamini–Hochberg over the objects"
+        in text
+    )
+    untested = [
+        ("cup", 0.0, np.nan, "not tested"),
+        *[(name, 0.1, np.nan, "not significant") for name in "ab"],
+    ]
+    rows = rows_of(*holds, *untested).assign(n_differ=[7] * 9 + [0, 2, 3])
+    text = say(rows, pair)
+    assert text.startswith("9 of 12 objects differ (") and text.endswith(
+        " Of the others 2 are too rare: the two sides differ at too few prompts for a test;"
+        " 1 is in as many images of both sides at every prompt."
+    )
+    text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
     assert "o8, o7, o6, o5, o4, o3 and 3 more" in text and "from feminine prompts: dress." in text
     assert "by more than words of one side differ among themselves (3 and 3 words)" in text
     assert "behind the detector’s known errors" in text
     assert "detector" not in say(rows_of(*holds, corrected=np.nan), pair)
     text = say(rows_of(("cup", 0.1, 0.3, "not significant")), pair)
-    assert "Of 1 object" in text and "none differs" in text and "does not show" in text
+    assert "None of 1 object differs" in text and "does not show" in text
     assert "No object can be tested" in say(rows_of(("cup", 0.0, np.nan, "not tested")), pair)
 
 
@@ -34,18 +48,18 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
     pair = ("feminine", "masculine")
     say = wording_objects.objects_opening
     hedged = ("hat", 0.4, 0.2, "these words")
-    assert "For these words alone 1 of 1 differs" in say(rows_of(hedged, words=2), pair)
+    assert "For these words alone 1 of 1 object differs" in say(rows_of(hedged, words=2), pair)
     assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
     assert "one against one" in say(rows_of(hedged, words=1), pair)
     assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
     text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
-    assert "1 differs" in text
+    assert "1 of 2 objects differs" in text
     assert (
         "For these words alone 1 more differs (false discovery rate at most 5 % together with those above"
         in text
     )
     text = say(rows_of(("slacks", 0.4, 0.2, "not behind the detector")), pair)
-    assert "none differs" in text and "the detector’s errors may make it: slacks" in text
+    assert "None of 1 object differs" in text and "the detector’s errors may make it: slacks" in text
 
 
 def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
@@ -59,7 +73,7 @@ def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
     hint = ("tie", 0.4, 0.01, "detector not checked")
     rows = rows_of(hint, corrected=np.nan).assign(claim_reason="the detector's errors on it are not known")
     text = wording_objects.objects_opening(rows.assign(**tipping), pair)
-    assert text.startswith("A hint, no finding, since nobody checked the detector on it: of 1 object")
+    assert text.startswith("A hint, no finding, since nobody checked the detector on it: 1 of 1 object is")
     assert "tie (3.1 times or 31 %; 1.7 times or 12 %)" in text and "differs" not in text
     assert "by more than words of one side differ among themselves (3 and 3 words)" in text
     alone = tipping | {"tipping_sensitivity": np.inf}
@@ -68,7 +82,7 @@ def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
     assert "one against one" in few
     both = pd.concat([rows_of(("hat", 0.5, 0.01, "holds")), rows.assign(**tipping)], ignore_index=True)
     text = wording_objects.objects_opening(both, pair)
-    assert "1 differs (false" in text and "A hint, no finding" in text
+    assert "1 of 2 objects differs (false" in text and "A hint, no finding" in text
 
 
 def test_table_sentences_follow_the_tables():

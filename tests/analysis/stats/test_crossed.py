@@ -54,6 +54,13 @@ def test_below_three_seeds_nothing_is_inferred():
     assert np.isnan(result.p_equivalent(1.0)).all()
 
 
+def test_one_value_everywhere_has_an_exact_test():
+    """Sign flips of the five seeds, which are fewer than the nine prompts."""
+    result = crossed_mean(np.full((9, 5, 3), [0.1, -1.0, 0.0]))
+    exact = stats.binomtest(5, 5).pvalue
+    np.testing.assert_allclose(result.p_value, [exact, exact, np.nan])
+
+
 def test_a_prompt_that_lacks_a_seed_is_left_out():
     values = np.random.default_rng(0).standard_normal((9, 4, 2))
     values[2, 1, 0] = np.nan

@@ -16,7 +16,7 @@ from analysis.stats.equivalence import EQUIVALENCE_METHODS, equivalence_test
 from analysis.stats.intervals import METHODS, ONE_SIDED, bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.rare_changes import effective_prompts, few_carry
-from analysis.stats.resampling import resample_counts
+from analysis.stats.resampling import CONSTANT, resample_counts
 from analysis.stats.sign_flips import sign_flip_test
 
 
@@ -140,6 +140,17 @@ def test_student_interval_is_that_of_scipy():
     for c, column in enumerate(values.T):
         scipy = stats.ttest_1samp(column[~np.isnan(column)], 0).confidence_interval(0.9)
         np.testing.assert_allclose([result.low[c], result.high[c]], scipy, rtol=1e-12)
+
+
+def test_flips_of_one_value_everywhere_are_those_of_scipy():
+    values = np.full((8, 3), [0.1, -3.0, 0.0])
+    values[0, 1] = np.nan
+    result = sign_flip_test(values)
+    for c in (0, 1):
+        column = values[~np.isnan(values[:, c]), c]
+        exact = stats.permutation_test((column,), np.mean, permutation_type="samples", n_resamples=np.inf)
+        assert result.p_value[c] == pytest.approx(exact.pvalue, abs=1e-12)
+    assert np.isnan(result.p_value[2]) and list(result.reason) == ["", "", CONSTANT]
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less"])

@@ -17,6 +17,12 @@ from analysis.stats.power import (
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.word_power import CEILING, ONE_WORD
 from analysis.stats.worlds import ObjectWorld, draw_table
+from analysis.studies import power
+from analysis.studies.power import run_inputs
+from analysis.tables.stage import measure
+from probes.runs.store import Run
+from tests.analysis.melted import melted
+from tests.analysis.synthetic_run import configure, write_run
 from triptych.cli.main import command
 
 main = command("power")
@@ -129,3 +135,39 @@ def test_bad_options_are_one_line(options, text, capsys):
     assert main(options) == 2
     error = capsys.readouterr().err
     assert text in error and error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    run = Run.open(write_run(tmp_path_factory.mktemp("power") / "run", prompts=7, seeds=3, steps=1))
+    measure(configure(run, measure={"bootstrap": 50, "permutations": 50, "primary": "ssim"}))
+    return Run.open(run.path)
+
+
+def test_a_run_tells_its_spreads_and_numbers(measured, capsys):
+    """The parts of variance by analysis of variance with random prompts, by hand from the similarities."""
+    line, found = run_inputs(measured)
+    wide = melted(measured).query("metric == 'ssim' and site == 'image'").astype({"pair": str})
+    wide = wide.pivot_table("value", ["triplet", "seed"], "pair", observed=True)
+    gap = (wide["neutral-masculine"] - wide["neutral-feminine"]).unstack()
+    of_seeds = gap.var(axis=1).mean()
+    of_prompts = max(0.0, gap.mean(axis=1).var() - of_seeds / 3)
+    assert (found["sd_seed"], found["sd_prompt"]) == pytest.approx((of_seeds**0.5, of_prompts**0.5))
+    assert (found["prompts"], found["seeds"], found["words"]) == (7, [3], [1])
+    assert found["gap"][2] == pytest.approx((of_prompts + of_seeds / 3) ** 0.5)
+    assert main([str(measured.path), "--gap", "0.5", "--simulations", "50"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(line) and f" {0.5:g}" in text.splitlines()[3] and ONE_WORD in text
+    assert main([str(measured.path), "--words", "3"]) == 2
+    assert "--sd-word: expected a number, since" in capsys.readouterr().err
+
+
+def test_spreads_of_words_are_those_of_the_test_against_words(measured, monkeypatch):
+    """With 3 and 2 words a side and 4 of the reference: half of the error's variance, and a quarter of it."""
+    more = {"n_words_first": 3, "n_words_second": 2, "n_references": 4, "word_error": 0.2}
+    table = measured.table("gap").assign(**more, share_words=0.5, share_references=0.25)
+    monkeypatch.setattr(power, "read", lambda run, name: table if name == "gap" else run.table(name))
+    found = run_inputs(measured)[1]
+    assert found["sd_word"] == pytest.approx((0.5 * 0.04 / (1 / 3 + 1 / 2)) ** 0.5)
+    assert found["sd_reference"] == pytest.approx((0.25 * 0.04 * 4) ** 0.5)
+    assert (found["words"], found["references"]) == ([2], [4])

@@ -157,3 +157,12 @@ def test_a_column_is_the_same_beside_others_and_missing_prompts_are_left_out():
         assert found.joint_low[column] <= alone.low[0]
     assert found.n.tolist() == [26, 25, 26, 26] and np.isnan(found.n_effective[2])
     assert ratio_sets(np.empty((5, 0)), np.empty((5, 0))).ratio.shape == (0,)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 9])
+def test_the_same_value_in_every_prompt_has_the_p_value_of_sign_flips(n):
+    flips = stats.permutation_test(
+        (np.full(n, 0.3),), np.mean, permutation_type="samples", n_resamples=np.inf
+    )
+    found = mean_p_values(np.column_stack([np.full(n, 0.3), np.zeros(n)]))
+    assert found.tolist() == [pytest.approx(flips.pvalue), 1.0] == [2.0 ** (1 - n), 1.0]

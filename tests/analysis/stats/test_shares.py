@@ -133,12 +133,12 @@ def test_the_floor_is_that_of_the_synonym_that_moves_most():
     assert which.tolist() == [0, 1] and chosen.tolist() == [[1.0, -5.0], [1.0, -5.0]]
 
 
-@pytest.mark.parametrize("totals", [np.ones((5, 1)), np.ones(4), np.ones((4, 3))])
+@pytest.mark.parametrize("totals", [np.ones((5, 1)), np.ones(6), np.ones((6, 3))])
 def test_shapes_that_do_not_go_together_are_refused(totals):
-    if totals.shape == (4,):
-        assert shares(np.ones((4, 2)), totals, resamples=10).share.tolist() == [1, 1]
+    if totals.shape == (6,):
+        assert shares(np.ones((6, 2)), totals, resamples=10).share.tolist() == [1, 1]
         return
     with pytest.raises(ValueError, match="totals: expected shape"):
-        shares(np.ones((4, 2)), totals)
+        shares(np.ones((6, 2)), totals)
     with pytest.raises(ValueError, match="floor: expected the shape"):
-        beyond_floor(np.ones((4, 2)), np.ones(4), np.ones((4, 1)))
+        beyond_floor(np.ones((6, 2)), np.ones(6), np.ones((6, 1)))

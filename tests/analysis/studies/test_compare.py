@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.studies.compare.differences import compare
+from analysis.metrics.registry import headline_metrics
+from analysis.report.figures.forest import draw_forest
+from analysis.studies.compare.differences import TOO_FEW, compare
 from analysis.studies.compare.quantities import KEYS, Quantities, quantities
+from analysis.studies.compare.summary import summary, verdict
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.store import Run
@@ -82,6 +85,72 @@ def test_a_planted_difference_is_found_and_none_where_none_is(runs):
     assert len(gaps) == 3 * 4
 
 
+@pytest.mark.parametrize("n", [5, 6])
+def test_fewer_than_six_prompts_have_no_interval_and_too_few_is_said(n):
+    values = np.random.default_rng(0).normal(size=(n, 1)) + 0.3
+    tables = compare([made("a", values), made("b", values + np.arange(n)[:, None] + 1.0)], **SMALL)
+    for table in tables:
+        ends = table[[name for name in table if name.endswith(("_low", "_high"))]]
+        assert ends.isna().to_numpy().all() == (n < 6) == (table["reason"] == TOO_FEW).all()
+    row = tables[1].to_dict("records")[0]
+    text = verdict(row, headline_metrics()[0], ("m", "f"), 0.95)
+    assert ("too few prompts to say (5 prompts, 6 are needed)" in text) == (n == 5)
+    assert ("[" in text) == (n == 6)
+
+
+ROW = {"first": "A", "second": "B", "what": "m-f", "n_prompts": 9, "reason": "", "p_adjusted": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("values", "ends", "text"),
+    [
+        ((0.1, 0.3), (0.1, 0.4), "the gap of B is larger than that of A by 0.200 [0.100, 0.400]"),
+        ((-0.3, -0.1), (0.1, 0.4), "the gap of B is smaller than that of A by 0.200 [0.100, 0.400]"),
+        ((0.1, -0.1), (-0.4, -0.1), "lies farther towards f than that of A by 0.200 [0.100, 0.400]"),
+        (
+            (0.1, 0.3),
+            (-0.1, 0.4),
+            "cannot be told apart over all gaps compared; B less A is +0.200 [−0.100, 0.400]",
+        ),
+        ((0.2, 0.2), (np.nan, np.nan), "the gap is the same in A and B in every prompt (9 prompts)."),
+    ],
+)
+def test_the_verdict_says_which_gap_is_larger(values, ends, text):
+    one, other = values
+    row = {**ROW, "value_first": one, "value_second": other, "difference": other - one}
+    row |= {"ci_low": ends[0], "ci_high": ends[1], "reason": "" if one != other else "the same value"}
+    (ssim,) = (metric for metric in headline_metrics() if metric.symbol == "SSIM")
+    said = verdict(row, ssim, ("m", "f"), 0.95)
+    assert said.startswith("m-f, SSIM: ") and text in said
+    assert "\n" not in said and ("[" in said) == (not np.isnan(ends[0]))
+
+
+def test_of_objects_those_that_differ_are_named(runs):
+    rows = pd.DataFrame([{**ROW, "kind": "presence", "what": "masculine-feminine", "step": -1}] * 3).assign(
+        metric=["ball", "kite", "tie"],
+        difference=[0.1, -0.4, 0.2],
+        ci_low=[-0.1, -0.6, 0.1],
+        ci_high=[0.3, -0.2, 0.3],
+    )
+    text = "2 of 3 objects differ between A and B: kite −0.40 [−0.60, −0.20] and tie +0.20 [0.10, 0.30]."
+    assert summary(rows, runs[0].config) == [f"masculine-feminine, presence of objects: {text}"]
+    assert TOO_FEW in summary(rows.assign(n_prompts=5), runs[0].config)[0]
+
+
+def test_titles_of_the_forest_do_not_overlap():
+    metrics, ends = headline_metrics(), {"ci_low": -0.2, "ci_high": 0.3, "n_prompts": 9, "reason": ""}
+    places = [dict(zip(("space", "site", "metric"), metric.place)) for metric in metrics]
+    both = {"kind": "gap", "what": "m-f", "step": -1, **ends}
+    values = pd.DataFrame([{**both, **one, "run": run, "value": 0.1} for one in places for run in "ab"])
+    apart = pd.DataFrame([{**both, **one, "first": "a", "second": "b", "difference": 0.01} for one in places])
+    figure = draw_forest(values, apart, metrics, ("m", "f"), "n").figure
+    figure.draw_without_rendering()
+    boxes = [axes._left_title.get_window_extent() for axes in figure.axes]
+    inside = figure.bbox.x1
+    assert len(boxes) == len(metrics) == 8 and all(box.x1 <= inside for box in boxes)
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+
+
 def test_prompts_are_matched_by_their_text_in_any_order():
     values = np.random.default_rng(0).integers(-9, 9, (8, 3)).astype(float)
     one, other = (
@@ -117,15 +186,18 @@ def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
     options = ["--resamples", "100", "--permutations", "100"]
     assert main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options]) == 0
     text = capsys.readouterr().out
-    assert "other − one, masculine-feminine, SSIM: −" in text and str(out) in text
+    assert "masculine-feminine, SSIM: the gap of other " in text and str(out) in text
     names = {
         "differences.csv",
         "values.csv",
         "depth.csv",
+        "comparison.html",
         "forest-masculine-feminine.pdf",
         "forest-masculine-feminine.png",
     }
     assert {file.name for file in out.iterdir()} == names
+    page = (out / "comparison.html").read_text(encoding="utf-8")
+    assert "masculine-feminine, SSIM: the gap of other " in page and "<svg" in page
     before = {name: (out / name).read_bytes() for name in names}
     main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options])
     assert all((out / name).read_bytes() == data for name, data in before.items())
@@ -167,6 +239,6 @@ def test_a_model_and_what_became_of_it_are_compared(runs, tmp_path, capsys):
     assert main([*map(str, paths), *options]) == 0
     said = capsys.readouterr().out
     assert "other: the model of one with an edit (project, 1 site)" in said
-    assert "other − one, masculine-feminine" in said
+    assert "masculine-feminine, SSIM: the gap of other " in said
     differences = pd.read_csv(tmp_path / "out" / "differences.csv")
     assert (differences["n_prompts"] == 9).all() and set(differences["kind"]) >= {"gap", "similarity"}

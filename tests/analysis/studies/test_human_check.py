@@ -193,13 +193,31 @@ def test_unreadable_images_are_not_shown(tmp_path):
     assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too
 
 
+def test_labels_that_a_spreadsheet_saved_again_are_the_same(run, questions, tmp_path):
+    path = labels_csv(run, questions, tmp_path / "a.csv", ["yes"] * len(questions))
+    expected = read_labels(path, run)
+    path.write_bytes(path.read_text().replace(",", ";").replace("object", "Object").encode("utf-8-sig"))
+    pd.testing.assert_frame_equal(read_labels(path, run), expected)
+
+
 @pytest.mark.parametrize(
     "spoil, line",
     [
-        (lambda t: "", "line 1: expected annotator,sample_id"),
-        (lambda t: t.replace(",", ";"), "line 1: expected annotator,sample_id"),
+        (lambda t: "", "expected a column `annotator`, found none"),
+        (lambda t: t.replace("object", "thing"), "expected a column `object`, found annotator"),
+        (
+            lambda t: t.replace("A,t", ",t", 1),
+            "line 2: annotator: expected the name of the annotator, got ''",
+        ),
+        (
+            lambda t: t.replace("A,t", "a,t", 1),
+            "expected an annotator spelled as elsewhere, got 'a' (1 times)",
+        ),
         (lambda t: t.splitlines()[0] + "\n", "expected labels, got none"),
-        (lambda t: t.replace(",yes", ",maybe", 1), "line 2: expected 5 fields, the last yes, no or unclear"),
+        (
+            lambda t: t.replace(",yes", ",maybe", 1),
+            "line 2: present: expected yes, no or unclear, got 'maybe'",
+        ),
         (lambda t: t[: t.rindex(",")], "expected 5 fields"),
         (lambda t: t + t.splitlines()[1], "expected each object of an image once"),
         (lambda t: re.sub(r"(t\d+-s\d-\w+),\w", r"\1,x", t), "got another image as 't0000"),
@@ -221,7 +239,9 @@ def test_unreadable_labels_give_one_line(run, tmp_path, capsys):
     assert main(["agreement", str(run.path), str(tmp_path / "none.csv")]) == 2
     assert main(["sample", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert (
-        "UTF-8" in (errors := capsys.readouterr().err) and "No such file" in errors and "run.json" in errors
+        "UTF-8" in (errors := capsys.readouterr().err)
+        and "none.csv: expected a table, found none" in errors
+        and "run.json" in errors
     )
 
 

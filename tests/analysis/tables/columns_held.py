@@ -67,3 +67,32 @@ def wrong_values(values: pd.Series, column: Column) -> Iterator[str]:
     low, high = RANGES.get(column.unit, (0 if counted else -INF, INF))
     if numeric and not values.between(low - ROUNDING, high + ROUNDING).all():
         yield f"expected {column.unit}, got {values.min()} to {values.max()}"
+
+
+ENDS_OF = {  # the estimate of intervals whose name is not the ends', or that stands elsewhere than before them
+    "word_low": "word_gap",
+    "bootstrap_low": "value",
+    "images_low": "debiased",
+    "average_images_low": "average",
+    "gep_powered.low": "value",
+    "gep_ratio.low": "ratio",
+}
+NO_ESTIMATE = ("chance_low", "specified_low")  # ranges of what else could have been seen
+
+
+def outside(run: Run) -> tuple[list[tuple], set[tuple[str, str]]]:
+    """Return rows whose estimate lies outside of its interval, and the intervals with ends that were looked at."""
+    wrong, seen = [], set()
+    for name in run.tables():
+        table = run.table(name)
+        columns = list(table.columns)
+        for low in columns:
+            if low.split("_")[-1] != "low" or low in NO_ESTIMATE:
+                continue
+            value = ENDS_OF.get(f"{name}.{low}", ENDS_OF.get(low, low.removesuffix("low").removesuffix("_")))
+            value = value if value in columns else columns[columns.index(low) - 1]
+            rows = table[[value, low, low.removesuffix("low") + "high"]].dropna().to_numpy(float)
+            seen |= {(name, low)} if len(rows) else set()
+            off = (rows[:, 0] < rows[:, 1] - 1e-9) | (rows[:, 0] > rows[:, 2] + 1e-9)
+            wrong += [(name, low, *row) for row in rows[off].tolist()]
+    return wrong, seen

@@ -193,10 +193,21 @@ class Unseen:
         return found, encoder_hidden_states
 
 
-def test_attention_that_is_not_seen_is_refused_at_its_first_run():
+def test_a_processor_of_ones_own_is_refused():
+    pipe = tiny_transformer_pipeline("flux-schnell")
+    pipe.transformer.transformer_blocks[1].attn.processor = Unseen()
+    message = (
+        r"dit\.block\.1\.joint: .* got Unseen, which may weigh tokens otherwise: load the pipeline again"
+    )
+    with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
+        draw(pipe, "flux-schnell")
+
+
+def test_attention_that_is_not_seen_is_refused_at_its_first_run(monkeypatch):
     pipe = tiny_transformer_pipeline("flux-schnell")
     before = all_hooks(pipe)
     pipe.transformer.transformer_blocks[1].attn.processor = Unseen()
+    monkeypatch.setattr(Unseen, "__module__", "diffusers")  # as one of theirs that attends so
     message = r"dit\.block\.1\.joint: its attention ran without torch's scaled_dot_product_attention \(Unseen, backend"
     with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
         draw(pipe, "flux-schnell")

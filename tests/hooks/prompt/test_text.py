@@ -115,6 +115,95 @@ def test_prompts_encoded_after_the_negative_prompts(pipelines, kind):
         np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
 
 
+def encoded_apart(pipe, prompts, repeats=1, **options):
+    """Arguments of a call whose prompts were encoded one by one, each after its negative prompt."""
+    names = (
+        "prompt_embeds",
+        "negative_prompt_embeds",
+        "pooled_prompt_embeds",
+        "negative_pooled_prompt_embeds",
+    )
+    arguments = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": True, **options}
+    made = [pipe.encode_prompt(prompt=one, **arguments) for one in prompts]
+    return {
+        name: torch.cat([row for row in rows for _ in range(repeats)])
+        for name, rows in zip(names, zip(*made))
+    }
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("kind", ["sd1", "sdxl", "sd3"])
+def test_prompts_encoded_one_by_one(pipelines, dit, kind, given):
+    """Every row has its own words and states, those of the same prompts encoded at once."""
+    if kind == "sd3":
+        pipe, options, images = dit(kind), {"prompt_2": None, "prompt_3": None}, {"height": 32, "width": 32}
+    else:
+        pipe, options, images = pipelines(kind), {}, {}
+    prompts = [*PROMPTS[:2], "a dog beside a red car", *["a cat"] * 2]  # as often again: two rows of one text
+    probes = []
+    for apart in (False, True):
+        rows = prompts if given else None
+        with Probe(
+            pipe, sites="text*", pairs=PAIRS, prompts=rows, keep="text.layers.1", word_maps=True
+        ) as probe:
+            if apart:
+                draw(pipe, None, **encoded_apart(pipe, prompts, **options), **images)
+            else:
+                draw(pipe, prompts, **images)
+        probes.append(probe)
+    at_once, apart = probes
+    for key, similarity in at_once.similarity.items():
+        np.testing.assert_allclose(apart.similarity[key].values, similarity.values, atol=1e-5, err_msg=key)
+    kept = encode(pipe, prompts)[1][2]
+    torch.testing.assert_close(apart.kept["text.layers.1"].values[0], kept, rtol=1e-5, atol=1e-5)
+    assert apart.words() == at_once.words()
+    for row, word in enumerate(["person", "woman", "car", "cat", "cat"]):
+        expected = at_once.word_map(word, row).values
+        np.testing.assert_allclose(apart.word_map(word, row).values, expected, rtol=1e-3, atol=1e-6)
+    with pytest.raises(HookError, match="'person' is no word of this prompt"):
+        apart.word_map("person", row=1)
+
+
+def test_prompts_encoded_one_by_one_and_drawn_in_another_order(toy):
+    """Rows need not be in the order in which they were encoded, nor repeat theirs one after another."""
+    embeds = {}
+    with Probe(toy, sites="text.layers.0", pairs=[(0, 1), (0, 2), (0, 3)], word_maps=True) as probe:
+        made = encoded_apart(toy, PROMPTS[:2])
+        embeds = {name: rows[[1, 0, 1, 0]] for name, rows in made.items()}
+        draw(toy, None, **embeds)
+    first, same = encode(toy, PROMPTS[:2])[1][1]
+    expected = [cosine(*(norm_of(toy)(state) for state in (same, other))) for other in (first, same, first)]
+    found = probe.similarity["text.layers.0:cosine_sequence"].values[0]
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert [word.lower for row in range(4) for word in probe.words(row)][1::5] == ["woman", "person"] * 2
+    with Probe(toy, sites="latent", word_maps=True, prompts=PROMPTS[:2]) as probe:
+        made = encoded_apart(toy, PROMPTS[:2])
+        draw(toy, None, **{name: rows[[1, 0]] for name, rows in made.items()})
+    with pytest.raises(HookError, match=r"prompts\[0\]: expected the texts that were drawn"):
+        probe.words()
+
+
+def test_a_prompt_encoded_in_parts_is_that_of_no_run(toy):
+    """Its second part has no words and no states of layers: nothing is said of the first alone."""
+    parts = ["a person holding an umbrella", "in a garden beside a house"]
+
+    def draw_whole():
+        made = encoded_apart(toy, parts)
+        draw(toy, None, **{name: rows.flatten(0, 1)[None] for name, rows in made.items()})
+
+    message = "no run of text_encoder .* put together"
+    with pytest.raises(HookError, match=message), Probe(toy, sites="text.layers.0", pairs=[(0, 0)]):
+        draw_whole()
+    for prompts, message in (
+        (None, "texts are not known"),
+        ([" ".join(parts)], "of 32 positions.* but got 64"),
+    ):
+        with Probe(toy, sites="latent", word_maps=True, prompts=prompts) as probe:
+            draw_whole()
+        with pytest.raises(HookError, match=message):
+            probe.word_map("garden")
+
+
 def test_embeds_from_elsewhere_have_no_layers_and_no_known_end(toy):
     embeds = {
         "prompt_embeds": encode(toy, PROMPTS)[2] * 1.1,

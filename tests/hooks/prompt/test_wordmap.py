@@ -4,11 +4,13 @@ import io
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from hooks import HookError, MapChoice, Probe, WordMap
 from hooks.attention.masks import mask, resize
 from tests.hooks.conftest import PROMPTS, draw
+from tests.tiny import tiny_pipeline
 
 CORNER = np.array([[0, 0], [0, 8]], np.float32)
 
@@ -72,14 +74,43 @@ def test_pictures(probed):
     assert over.size == (32, 64), "PIL counts width first"
     np.testing.assert_array_equal(np.asarray(found.overlay(images[0], alpha=0.0)), (images[0] * 255).round())
     np.testing.assert_array_equal(
-        np.asarray(found.overlay(Image.fromarray(np.zeros((64, 32, 3), np.uint8)), alpha=1.0)),
+        np.asarray(found.overlay(alpha=1.0)),
         np.asarray(found.picture()),
     )
+    assert found.overlay() == over, "the block decoded it"
     shown = Image.open(io.BytesIO(found._repr_png_()))
     assert (shown.format, shown.size) == ("PNG", (128, 256))
     bright = np.asarray(found.picture()).sum(-1)
     assert bright[found.mask(0.7)].mean() > bright[~found.mask(0.3)].mean() + 100
     assert len(np.unique(np.asarray(word_map(np.ones((2, 2))).picture()))) <= 3, "a constant map is dark"
+
+
+def test_a_map_is_laid_over_its_own_image_alone(probed, toy):
+    probe, images = probed
+    found = probe.word_map("umbrella", row=1)
+    own = Image.fromarray((images[1] * 255).round().astype(np.uint8))
+    larger = own.resize((64, 128), Image.Resampling.NEAREST)
+    assert found.overlay(larger).size == (64, 128)
+    other = r"the one that the map is of, row 1, 32x64 pixels, but got another of 32x64: pass images\[1\]"
+    for image in (images[0], np.zeros_like(images[1]), own.transpose(Image.Transpose.FLIP_LEFT_RIGHT)):
+        with pytest.raises(HookError, match=other):
+            found.overlay(image)
+    with Probe(toy, sites="latent", word_maps=True) as latent:
+        draw(toy, PROMPTS[:1], num_inference_steps=1, output_type="latent")
+    undecoded = latent.word_map("umbrella")
+    with pytest.raises(HookError, match="got none: pass what the pipeline returned"):
+        undecoded.overlay()
+    with pytest.raises(HookError, match="64x64 pixels, but got another of 32x64"):
+        undecoded.overlay(images[0])
+
+
+@pytest.mark.usefixtures("bfloat16_attention")
+def test_rounding_does_not_make_another_image():
+    pipe = tiny_pipeline("toy").to(torch.bfloat16)
+    with Probe(pipe, sites="latent", word_maps=True) as probe:
+        images = draw(pipe, num_inference_steps=1, output_type="pil")
+    for row, image in enumerate(images):
+        assert probe.word_map("umbrella", row=row).overlay(image).size == image.size
 
 
 def test_slices(probed):

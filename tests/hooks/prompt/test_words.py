@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from hooks import HookError, Probe, words
-from hooks.prompt.spans import split_pieces
-from hooks.prompt.wordlist import find
+from hooks.architectures.unet import UNet
+from hooks.prompt.given import prompt_tokenizers
+from hooks.prompt.spans import split_pieces, split_words
+from hooks.prompt.wordlist import Word, find, lower
 from tests.hooks.conftest import draw
 from tests.tiny import tiny_pipeline
 
@@ -178,6 +180,129 @@ def test_embeds_have_positions_and_no_words(toy):
     with Probe(toy, sites="latent", word_maps=True) as usual:
         draw(toy, prompts, negative_prompt=["dog"])
     assert usual.maps.values.shape == named.maps.values.shape
+
+
+WOMEN = ["a woman in a red hat", "a dog in a garden"]
+
+
+def passed_in(pipe, prompts, weights=None):
+    """States of prompts, each word's of `weights` scaled around those of the empty text, as compel does."""
+    length = {"padding": "max_length", "return_tensors": "pt"}
+    ids, empty = (pipe.tokenizer(texts, **length).input_ids for texts in (prompts, [""]))
+    with torch.no_grad():
+        states, nothing = pipe.text_encoder(ids)[0], pipe.text_encoder(empty)[0]
+    for word, weight in (weights or {}).items():
+        at = ids == pipe.tokenizer(word).input_ids[1]
+        states = torch.where(at[..., None], nothing + weight * (states - nothing), states)
+    return {"prompt_embeds": states, "negative_prompt_embeds": nothing.expand_as(states)}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (WOMEN, None),
+        (WOMEN[::-1], r"prompts\[0\]: expected the text that prompt_embeds are of"),
+        ([WOMEN[0], "a dog in a house"], r"prompts\[1\]: expected the text that prompt_embeds are of"),
+        (
+            ["a woman in a red (hat)1.5", WOMEN[1]],
+            r"prompts\[0\]: expected the text that prompt_embeds are of",
+        ),
+    ],
+)
+@pytest.mark.parametrize("weights", [None, {"hat": 1.5, "garden": 1.2}])
+def test_embeds_are_compared_with_the_prompts(toy, given, message, weights):
+    embeds = passed_in(toy, WOMEN, weights)
+    with Probe(toy, sites="latent", word_maps=True, prompts=given) as probe:
+        draw(toy, None, **embeds, num_inference_steps=1)
+    if message is None:
+        assert probe.word_map("garden", row=1).positions == (5,)
+        return
+    with pytest.raises(HookError, match=message):
+        probe.word_map("garden", row=1)
+
+
+def test_embeds_that_no_encoder_is_there_to_compare(toy):
+    embeds = passed_in(toy, WOMEN)
+    pipe = tiny_pipeline("toy")
+    pipe.text_encoder = None
+    found = {}
+    for prompts in (WOMEN, ["a woman in a red (hat)1.5", WOMEN[1]]):
+        with Probe(pipe, sites="latent", word_maps=True, prompts=prompts) as probe:
+            draw(pipe, None, **embeds, num_inference_steps=1)
+        found[len(found)] = probe
+    with pytest.warns(UserWarning, match="prompts: not checked"):
+        assert found[0].word_map("garden", row=1).positions == (5,)
+    with pytest.raises(HookError, match=r"prompts\[0\]: expected a text without weights"):
+        found[1].words()
+
+
+@pytest.mark.parametrize("kind", ["sd1", "sdxl"])
+def test_textual_inversion(kind):
+    """A placeholder, of one vector or of several, ends where it ends, with the texts given and without."""
+    pipe = tiny_pipeline(kind)
+    for name, part in (("tokenizer", "text_encoder"), ("tokenizer_2", "text_encoder_2"))[
+        : 1 + (kind == "sdxl")
+    ]:
+        one, encoder = getattr(pipe, name), getattr(pipe, part)
+        for token, vectors in (("<cat-toy>", 1), ("<style>", 3)):
+            pipe.load_textual_inversion(
+                torch.randn(vectors, encoder.config.hidden_size),
+                token=token,
+                tokenizer=one,
+                text_encoder=encoder,
+            )
+    prompts = ["a <cat-toy> dog in a garden", "<style>, a <cat-toy>umbrella 42"]
+    for given in (prompts, None):
+        with Probe(pipe, sites="latent", word_maps=True, prompts=given) as probe:
+            draw(pipe, prompts, num_inference_steps=1)
+        first, second = (
+            [(word.lower, word.positions) for word in probe.words(row) if word.encoder == "text"]
+            for row in (0, 1)
+        )
+        positions = [(2,), (2,), (3,), (4,), (5,), (6,)]
+        assert first[1:] == [*zip(["cat", "toy", "dog", "in", "a", "garden"], positions)]
+        positions = [(1, 2, 3), (5,), (6,), (6,), (7,), (8, 9)]
+        assert second == [*zip(["style", "a", "cat", "toy", "umbrella", "42"], positions)]
+        assert probe.word_map("<cat-toy>").positions == (2,)
+
+
+def test_an_inversion_in_one_of_two_encoders():
+    pipe, layout = tiny_pipeline("sdxl"), next(one for one in UNet.layouts if len(one.tokenizers) == 2)
+    pipe.load_textual_inversion(torch.randn(1, 16), token="<cat-toy>")  # into the first
+    with Probe(pipe, sites="latent", word_maps=True) as probe:
+        draw(pipe, ["a <cat-toy> dog", "a dog"], num_inference_steps=1)
+    assert probe.word_map("dog", row=1).positions == (2,)
+    for word in ("dog", "cat"):
+        with pytest.raises(
+            HookError, match=r"at tokens \[\d\] of text but \[.*\] of text_2.*into both encoders"
+        ):
+            probe.word_map(word)
+    with pytest.raises(HookError, match="same tokens of all text encoders"):
+        probe.token_heat({"text": (3,), "text_2": (8,)}, 0)
+    with pytest.raises(
+        HookError, match="same added words in tokenizer and tokenizer_2, but got '<cat-toy>' in one"
+    ):
+        prompt_tokenizers(layout, [pipe.tokenizer, pipe.tokenizer_2])
+
+
+@pytest.mark.parametrize("wanted", ["non-binary", "t-shirt", "1girl", "person's", "Non binary"])
+def test_words_with_a_hyphen_an_apostrophe_or_a_digit(wanted):
+    """In every form of words: a run's, which it keeps whole; a probe's, with the texts given and without."""
+    prompt = "1girl in a non-binary person's t-shirt"
+    whole = [text for text, _ in split_words(prompt)]
+    kept = [Word(text, lower(text), 0, (0, 0), (place,)) for place, text in enumerate(whole)]
+    index = next(place for place, text in enumerate(whole) if lower(wanted).replace(" ", "-") == text)
+    assert find(kept, wanted) == (index,)
+    for part in ("non", "girl", "shirt in"):
+        with pytest.raises(HookError, match="is no word of this prompt"):
+            find(kept, part)
+    pipe = tiny_pipeline("sd1")
+    for given in ([prompt], None):
+        with Probe(pipe, sites="latent", word_maps=True, prompts=given) as probe:
+            draw(pipe, [prompt], num_inference_steps=1)
+        tokens = pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(prompt).input_ids)
+        found = "".join(tokens[place] for place in probe.word_map(wanted).positions).replace("</w>", "")
+        assert found == whole[index]
 
 
 def test_prompts_that_were_not_drawn(toy):

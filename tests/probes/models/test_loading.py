@@ -20,6 +20,7 @@ from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 from tests.probes.models.original_layout import original_layout
+from triptych.cli.run import main
 
 
 @pytest.fixture
@@ -145,10 +146,50 @@ def test_a_pickle_that_runs_code_is_refused(copy, tmp_path):
     assert not victim.exists()
 
 
-def test_other_pickles_are_refused_by_name(tmp_path):
-    (tmp_path / "model.pt").write_bytes(pickle.dumps({}))
-    with pytest.raises(UserError, match=r"expected \.safetensors or \.ckpt, got \.pt: convert it"):
-        loading.resolve(str(tmp_path / "model.pt"))
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("model.pt", ".pt: give the whole checkpoint as one of these, or the folder of the pipeline"),
+        (
+            "Q4.GGUF",
+            ".GGUF, a quantized denoiser alone: give the folder or hub id of the model that it was quantized from",
+        ),
+    ],
+)
+def test_other_files_are_refused_by_name(name, rest, tmp_path):
+    (tmp_path / name).write_bytes(pickle.dumps({}))
+    with pytest.raises(UserError) as caught:
+        loading.resolve(str(tmp_path / name))
+    assert str(caught.value).endswith(f"expected .safetensors or .ckpt, got {rest}")
+
+
+@pytest.mark.parametrize(("name", "other"), [("unet", ".bin"), ("unet", ".json"), ("text_encoder", ".json")])
+def test_a_plan_names_weights_that_are_not_read(name, other, copy, tmp_path, capsys):
+    """A pickle, shards, a LoRA beside the weights: of two sets the named one is that which the libraries leave."""
+    (whole,) = (copy / name).glob("*.safetensors")
+    old = load_file(whole)
+    new, key = {key: value + 1 for key, value in old.items()}, next(iter(old))
+    os.utime(whole, (0, 0))
+    second = whole.with_suffix(other) if other == ".bin" else whole.with_stem(f"{whole.stem}-00001-of-00001")
+    if other == ".bin":
+        torch.save(new, second)
+    else:
+        save_file(new, second, {"format": "pt"})
+        index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(new, second.name)}
+        (copy / name / f"{whole.name}.index.json").write_text(json.dumps(index))
+    read = getattr(load(copy).pipe, name).state_dict()[key]
+    left = f"{name}/{second.name} (newer than what is read)"
+    if torch.equal(read, new[key]):
+        left = f"{name}/{whole.name}"
+    assert torch.equal(read, new[key]) == (other == ".json" and name == "unet")
+    (copy / "style.safetensors").write_bytes(b"")
+    named = sorted([left, "style.safetensors"], key=lambda one: (not one.endswith(")"), one))
+    yaml = tmp_path / "a.yaml"
+    yaml.write_text(
+        json.dumps({"model": str(copy), "prompts": ["a {person}"], "generate": {"device": "cpu"}})
+    )
+    assert main([str(yaml), "--out", str(tmp_path / "run"), "--dry-run"]) == 0
+    assert f"weights in {copy} that are not read: {', '.join(named)}\n" in capsys.readouterr().out
 
 
 def test_code_in_a_model_folder_is_not_run(copy):

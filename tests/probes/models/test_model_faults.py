@@ -88,6 +88,17 @@ NOT_WHOLE = {
         {"beta_schedule": "x"},
         "scheduler/scheduler_config.json: ",
     ),
+    "quantized by bitsandbytes": (
+        "unet/config.json",
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+        "expected weights in float32, float16 or bfloat16, got `quantization_config` (bitsandbytes): give the folder or"
+        " hub id of the model that it was quantized from",
+    ),
+    "a quantized text encoder": (
+        "text_encoder/config.json",
+        {"quantization_config": {"quant_method": "torchao"}},
+        "text_encoder/config.json: expected weights in float32, float16 or bfloat16, got `quantization_config`",
+    ),
     "code": (INDEX, {"unet": ["os", "system"]}, "code of a model's author is not run"),
     "another class": (
         INDEX,
@@ -185,6 +196,43 @@ def test_a_single_file_without_its_description(saved, tmp_path, capsys):
     assert f"put its description ({INDEX}" in line and f"into {tmp_path / 'model'}" in line
 
 
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [
+        ("pytorch_lora_weights.safetensors", "unet.attn1.to_q.lora_A.weight"),
+        ("style.safetensors", "lora_unet_attn1_to_q.alpha"),
+        ("adapter_config.json", None),
+    ],
+)
+def test_a_lora_is_no_model(file, key, tmp_path, capsys):
+    folder = tmp_path / "lora"
+    folder.mkdir()
+    save_file({key: torch.ones(2)}, folder / file) if key else (folder / file).write_text("{}")
+    for model in [folder] * (file != "style.safetensors") + [folder / file] * bool(key):
+        line = refused(model, tmp_path, capsys)
+        assert line == refused(model, tmp_path, capsys, "--stage", "plan")
+        assert line.startswith(
+            f"model {model}: expected a whole model, got a LoRA, which changes one: put it into"
+        )
+
+
+def test_a_lora_that_was_put_into_its_model_as_the_line_says_is_read(saved, tmp_path):
+    pytest.importorskip("peft")
+    from diffusers import StableDiffusionPipeline
+
+    query = "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q"
+    up, down = torch.randn(16, 2), torch.randn(2, 16)
+    save_file({f"{query}.lora_A.weight": down, f"{query}.lora_B.weight": up}, tmp_path / "lora.safetensors")
+    pipe = StableDiffusionPipeline.from_pretrained(saved("sd1"), safety_checker=None)
+    before = pipe.unet.get_parameter(f"{query[5:]}.weight").detach().clone()
+    pipe.load_lora_weights(tmp_path / "lora.safetensors")
+    pipe.fuse_lora()
+    pipe.unload_lora_weights()
+    pipe.save_pretrained(tmp_path / "fused")
+    fused = loading.load(loading.resolve(str(tmp_path / "fused")), device="cpu").pipe
+    torch.testing.assert_close(fused.unet.get_parameter(f"{query[5:]}.weight"), before + up @ down)
+
+
 def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
     file = tmp_path / "unet.safetensors"
     original = original_layout(saved("sd1"))
@@ -194,7 +242,7 @@ def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
     )
     shutil.copy(saved("sd1") / "unet" / "diffusion_pytorch_model.safetensors", file)
     assert "got only U-Net: give the whole checkpoint" in refused(file, tmp_path, capsys)
-    save_file({"lora.up": torch.ones(2)}, file)
+    save_file({"spare.up": torch.ones(2)}, file)
     assert "1 tensors such as" in refused(file, tmp_path, capsys)
     file.write_bytes(b"\0" * 20)
     assert "expected weights as safetensors" in refused(file, tmp_path, capsys)

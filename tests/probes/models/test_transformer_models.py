@@ -119,6 +119,12 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
 
 
+def require_same(stored, image):
+    """To a grey level: in batches of other sizes some processors add in another order."""
+    seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
+    np.testing.assert_allclose(seen, eight_bits(image), rtol=0, atol=1)
+
+
 @pytest.mark.parametrize(
     "kind", ["flux-dev", "pixart-sigma", "sana", "chroma", "qwen-image", "lumina2", "z-image", "auraflow"]
 )
@@ -138,8 +144,7 @@ def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
         **options,
     ).images
     for stored, image in zip(samples["image"], images, strict=True):
-        seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
-        assert np.array_equal(seen, eight_bits(image))
+        require_same(stored, image)
 
 
 @pytest.mark.parametrize("kind", ["sana", "qwen-image", "lumina2"])
@@ -173,13 +178,12 @@ def test_system_prompts_are_given_to_the_pipeline_and_recorded(kind, saved_kind,
             list(rows["prompt"]), generator=noise, num_inference_steps=2, output_type="np", **options
         ).images
         for stored, image in zip(rows["image"], made, strict=True):
-            seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
-            assert np.array_equal(seen, eight_bits(image))
+            require_same(stored, image)
         images.append(made)
         for row in rows.itertuples():  # in the tokenizer's whole text
             word = [row.tokens[place] for place in row.indicator_positions]
             assert "".join(word).strip("▁Ġ") == row.word and min(row.indicator_positions) > 3
-    assert not np.array_equal(*images)
+    assert np.abs(np.subtract(*images)).max() > 10 / 255
 
 
 @pytest.mark.parametrize("kind", ["sd3", "z-image"])
@@ -267,7 +271,7 @@ def test_guidance_beside_the_distilled_one(saved_kind, tmp_path):
             output_type="np",
         ).images
         for stored, image in zip(samples["image"], images, strict=True):
-            assert np.array_equal(np.asarray(Image.open(io.BytesIO(stored["bytes"]))), eight_bits(image))
+            require_same(stored, image)
     source = loading.resolve(str(model), weights=False)
     alone = estimate.cost(small(model, "flux-dev"), source)
     assert estimate.cost(config, source).per_image - alone.per_image == pytest.approx(2 * alone.per_call)

@@ -116,17 +116,6 @@ def test_free_captions(tokenizer):
     assert [s.tokens[s.indicator_positions[0]] for s in samples[1:]] == ["female</w>", "man</w>"]
 
 
-def test_a_run_that_stops_over_seeds_has_all_prompts_of_a_seed_together(tokenizer):
-    prompts, seeds = ["a {person} in a hat", "a {person} in a coat"], [9, 3, 4, 1, 2, 8]
-    usual = Config(prompts=prompts, seeds=seeds)
-    over = Config(prompts=prompts, seeds=seeds, stop={"over": "seeds"})
-    samples = plan(over, [tokenizer])
-    assert sorted(samples) == sorted(plan(usual, [tokenizer]))
-    draws = list(dict.fromkeys((one.seed, one.triplet) for one in samples))
-    assert draws == [(seed, triplet) for seed in seeds for triplet in (0, 1)]
-    assert [one.indicator for one in samples[:3]] == list(over.indicators)
-
-
 def test_order_and_ids(tokenizer):
     samples = planned(
         tokenizer, prompts=["a {person}", "the {person}", "one {person}"], seeds=[4, 2], limit=2

@@ -165,7 +165,7 @@ WRONG = {
     "not textcaps": ("a.json", coco(SAID).encode(), "textcaps", None, "with a list `data`"),
     "no sentences": ("a.json", b'{"images": [{"a": 1}]}', "karpathy", None, "images[0].sentences: expected"),
     "no list": ("a.json", coco(SAID).encode(), "json", None, "expected a JSON list"),
-    "no column": ("a.csv", b"image,words\n1,a\n", "auto", None, "line 1: expected a column of captions"),
+    "no column": ("a.csv", b"image,words\n1,a\n", "auto", None, "expected a column of captions"),
     "other column": (
         "a.csv",
         b"image,caption\n1,a\n",
@@ -173,7 +173,7 @@ WRONG = {
         "text",
         "expected a column 'text', got image, cap",
     ),
-    "short row": ("a.csv", b"image,caption\n1\n", "auto", None, "line 2: expected 2 columns, got 1"),
+    "short row": ("a.csv", b"image,caption\n1\n", "auto", None, "line 2: expected 2 fields, got 1"),
     "jsonl column": ("a.jsonl", b'{"x": 1}\n', "auto", None, "line 1: expected a column of captions"),
     "a number": ("a.jsonl", b'{"caption": 1}\n', "auto", None, "line 1: caption: expected a caption, got 1"),
     "no tab": (

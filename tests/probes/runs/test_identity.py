@@ -121,15 +121,6 @@ def test_another_field_is_refused_by_name_or_alters_nothing(field, saved, starte
         assert stored(started) == before
 
 
-def test_of_a_question_what_is_left_open_is_as_if_it_were_not_there():
-    stop = {"question": "gap", "fewest": 12}
-    former = drawn_fields({"stop": stop})
-    assert drawn_fields({"stop": {**stop, "over": None, "of": None}}) == former
-    assert drawn_fields({"stop": {**stop, "over": "seeds"}}) != former
-    of = drawn_fields({"stop": {**stop, "of": {"object": "skirt"}}})
-    assert drawn_fields({"stop": {**stop, "of": {"object": "skirt", "attribute": None}}}) == of != former
-
-
 def test_the_default_of_word_maps_is_what_former_versions_named(saved, started, whole):
     assert Config(model="toyworld", prompts=["a {person}"]).capture.definition == "default"
     generated(started, configuration(saved(), capture={"definition": "daam"}))

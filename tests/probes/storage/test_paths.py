@@ -7,8 +7,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.csv_text import csv_rows, read_sheet
+from probes.csv_text import csv_rows
 from probes.errors import UserError
+from probes.prompts.user_tables import read_answers
 from probes.storage.paths import expand, expand_model, expand_run, require_regular
 from tests.soon import soon
 from triptych.cli.run import main
@@ -113,7 +114,7 @@ def test_an_image_by_its_name_in_a_folder(tmp_path, command):
 
 
 def test_sheets_that_people_filled_in(endless):
-    for read in (csv_rows, lambda path: read_sheet(path, ("sample_id",))):
+    for read in (csv_rows, lambda path: read_answers(path, ("sample_id", "answer"), "answer")):
         with soon(), pytest.raises(UserError, match="expected a regular file, got a "):
             read(Path(endless))
 

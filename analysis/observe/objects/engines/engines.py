@@ -40,6 +40,7 @@ _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
     " sam_vit_h_4b8939.pth)"
 )
+_LINES = "write `detector: IDEA-Research/grounding-dino-tiny` and `segmenter: facebook/sam-vit-base` under `observe:`"
 
 
 class GroundedPlan(ModelPlan):
@@ -222,7 +223,7 @@ def engine_plan(config: Config) -> ObservationPlan:
     named = [kind for kind in _MODELS if getattr(settings, kind)]
     if name == "auto" and not named:
         if config.model not in MODELS:
-            return ObservationPlan("", config, f"no detector for the images of this model: name {_NAME}")
+            return ObservationPlan("", config, f"no detector for the images of this model: {_LINES}")
         if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return ObservationPlan("", config, reason)

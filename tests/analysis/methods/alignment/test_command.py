@@ -162,9 +162,16 @@ def test_a_hit_is_the_nearest_of_stored_embeddings(run, tables):
 
 def test_an_interval_does_not_leave_what_a_share_can_be(run):
     few = pd.Series([1.0, 0.0, 0.0, 0.0, 0.0])
-    low, high, _ = interval(few, run)
-    assert low == 0 and 0.2 < high < 1
-    assert interval(1 - few, run)[:2] == pytest.approx((1 - high, 1.0))
+    value, low, high, _ = interval(few, few.index, run)
+    assert low == 0 and value == 0.2 < high < 1
+    assert interval(1 - few, few.index, run)[:3] == pytest.approx((0.8, 1 - high, 1.0))
+
+
+def test_prompts_with_more_images_have_more_weight_in_value_and_interval(run):
+    """Of ten prompts nine have one hit, and the tenth 90 images without any: the mean over images is a tenth."""
+    units = np.repeat(np.arange(10), [1] * 9 + [90])
+    value, low, high, _ = interval(pd.Series(np.where(units < 9, 1.0, 0.0)), pd.Series(units), run)
+    assert value == pytest.approx(9 / 99) and low <= value <= high < 0.9
 
 
 def test_of_the_whole_run_the_same_prompt_with_another_word_is_a_negative(run):
@@ -195,7 +202,7 @@ def test_quality_against_renderings_of_the_same_prompts(run, tables):
     assert own["n_images"].iloc[0] < 20 and own["subsets"].tolist() == [5] * 9 + [1]
 
 
-def test_a_folder_of_images_is_a_reference(run, tmp_path):
+def test_a_folder_of_images_is_a_reference(run, tmp_path, capsys):
     """Its images may be of several sizes; against the run's own pictures FID is 0."""
     pytest.importorskip("torch_fidelity")
     there = run.samples(["sample_id"])["sample_id"].drop(4)
@@ -209,7 +216,10 @@ def test_a_folder_of_images_is_a_reference(run, tmp_path):
     np.testing.assert_allclose(same.vectors, np.array(stored), atol=1e-5)
     Image.new("RGB", (80, 70)).save(tmp_path / "sub.jpg")
     assert alignment_observe.references(run, ["dino"], str(tmp_path))["dino"].vectors.shape == (33, 64)
-    (tmp_path / "x.png").write_bytes(b"no image")
+    (tmp_path / "notes.txt").write_bytes(b"no image")
+    assert alignment_observe.references(run, ["dino"], str(tmp_path))["dino"].vectors.shape == (33, 64)
+    assert capsys.readouterr().err.endswith("image by content: notes.txt\n")
+    (tmp_path / "x.png").write_bytes((tmp_path / "00.png").read_bytes()[:60])
     with pytest.raises(UserError, match=r"^--reference: .*x\.png: expected an image, got"):
         alignment_observe.references(run, ["dino"], str(tmp_path))
 
@@ -255,12 +265,14 @@ def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
 
 def test_intervals_end_where_values_do(run):
     few = pd.Series([1.0, 1.0, 0.5, 1.0])
-    low, high, reason = interval(few, run)
-    assert 0.0 <= low < few.mean() < high == 1.0 and reason == ""
-    assert interval(few, run, (0.0, 10.0))[1] > 1.0
-    low, high, _ = interval(pd.Series([1.0] * 9), run)  # alike: others may come that are not
+    value, low, high, reason = interval(few, few.index, run)
+    assert 0.0 <= low < few.mean() == value < high == 1.0 and reason == ""
+    assert interval(few, few.index, run, (0.0, 10.0))[2] > 1.0
+    alike = pd.Series([1.0] * 9)
+    _, low, high, _ = interval(alike, alike.index, run)  # others may come that are not
     assert 0.0 < low < high == 1.0
-    assert np.isnan(interval(few[:1], run)[0]) and interval(few[:1], run)[2] == "fewer than two prompts"
+    _, low, _, reason = interval(few[:1], few.index[:1], run)
+    assert np.isnan(low) and reason == "fewer than two prompts"
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ from analysis.methods.audit.agreement import COLUMNS
 from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.methods.audit.design import AuditCell, Design
 from analysis.methods.audit.labelled_audit import measure_cells
-from analysis.methods.audit.labels import find_columns, join_answers, read_labels
+from analysis.methods.audit.labels import find_columns, join_answers, open_labels, read_labels
 from analysis.methods.audit.reader import confusion_table, corrected_table
-from analysis.methods.audit.tables import read_texts
 from analysis.tables.columns import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
@@ -24,7 +23,7 @@ LEVELS = {"model": ("a", "b"), "profession": ("nurse", "CEO"), "setting": ("plai
 def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     path = write_pictures(folder, table_of({("a", "nurse", "baseline"): (2, 1, 0)}))
-    texts = read_texts(path)
+    texts = open_labels(path)
     pictures = join_answers(read_labels(path, folder, find_columns(texts, path), texts)).assign(decided=True)
     factors = ("profession", "setting")
     design = Design(

@@ -94,7 +94,7 @@ def test_what_cannot_be_audited_is_said_in_a_line(audit, capsys, tmp_path):
     assert "--answer: expected the answer whose share is asked" in said(table=three)
     assert "did you mean diverse" in said("--baseline", "divers")
     assert "--against: expected a share between 0 and 1" in said("--against", "1.5")
-    assert "expected a table of labels, found none" in said("--against", tmp_path / "none.csv")
+    assert "none.csv: expected a table, found none" in said("--against", tmp_path / "none.csv")
     assert "--unit: expected a column, got 'seed'" in said("--unit", "seed")
     assert "--level: expected a level above 0.5" in said("--level", "0.4")
     assert "expected a folder of pictures, found none" in refused(capsys, "nowhere", "--labels", labels, *out)

@@ -113,6 +113,21 @@ def test_the_figure_holds_every_share_with_its_interval(audit):
 
 
 @pytest.mark.parametrize(
+    ("shared", "reason"), [(0, "no picture has two answers"), (9, "all answers are the same")]
+)
+def test_raters_without_an_alpha_have_a_reason(folder, shared, reason):
+    """The first rater saw nine female nurses and all other pictures, the second none of the others."""
+    labels = pd.read_csv(folder / "labels.csv").query("model == 'a'").assign(annotator="r1")
+    second = labels[:shared] if shared else labels[9:]
+    first = labels if shared else labels[:9]
+    both = pd.concat([first, second.assign(annotator="r2")])
+    found = triptych.audit(folder, both, partial=True, resamples=20)
+    assert found.agreement["alpha"].isna().all() and found.agreement["reason"][0] == reason
+    line = f"annotators: no Krippendorff's alpha over {shared} pictures: {reason}"
+    assert line in repr(found) and reason in found.report() and "nan" not in repr(found)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"level": 0.4}, "--level: expected a level above 0.5"),

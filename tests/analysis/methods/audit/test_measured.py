@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +14,9 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from analysis.methods.audit.claims import adjust_page, claims, possible, sentences
 from analysis.methods.audit.design import ALL, AuditCell, Design, cells, read_reference
-from analysis.methods.audit.differences import Pair, compare_pair
+from analysis.methods.audit.differences import Pair, compare_pair, compare_pairs
 from analysis.methods.audit.labelled_audit import measure, measure_cells
-from analysis.methods.audit.labels import find_columns, join_answers, read_labels
-from analysis.methods.audit.tables import read_texts
+from analysis.methods.audit.labels import find_columns, join_answers, open_labels, read_labels
 from probes.errors import UserError
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
@@ -53,7 +54,7 @@ def design(**changes):
 def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     path = write_pictures(folder, table_of(COUNTS))
-    texts = read_texts(path)
+    texts = open_labels(path)
     rows = read_labels(path, folder, find_columns(texts, path), texts)
     return measure(rows, join_answers(rows), design(), resamples=50)
 
@@ -207,6 +208,54 @@ def test_shared_noises_are_compared_noise_by_noise():
     assert found["high"] - found["low"] < alone["high"] - alone["low"]
 
 
+def noises(*hits, of=1.0):
+    return AuditCell(of * np.array(hits, float), np.full(len(hits), of), int(of * len(hits)))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("count", [1, 2])  # pictures of each noise
+def test_no_variance_within_is_the_most_extreme_difference(paired, count):
+    pair = Pair(noises(*[0] * 20, of=count), noises(*[1] * 20, of=count), 0.3)
+    exact = 2 / 2**20 if paired else stats.fisher_exact([[20, 0], [0, 20]]).pvalue
+    for found in (
+        compare_pair(pair, design(clustered=True), paired=paired),
+        compare_pairs([pair] * 3, design(clustered=True), paired=paired),
+    ):
+        assert found["p_value"] == pytest.approx(exact, rel=1e-9) and found["reason"] == ""
+        assert found["p_value"] <= found["p_distance"] < 1e-4  # 0.3 and 0.7 from the reference
+        ends = confint_proportions_2indep(20, 20, 0, 20, method="newcomb")
+        assert (found["low"], found["high"]) == pytest.approx(ends, abs=1e-12)
+        assert found["distance_low"] < found["distance_difference"] < found["distance_high"]
+    equal = compare_pairs([Pair(pair.second, pair.second, 0.3)] * 3, design(clustered=True), paired=paired)
+    assert equal["p_value"] == equal["p_distance"] == 1 and equal["low"] < 0 < equal["high"]
+
+
+def test_an_even_split_has_no_jackknife_variance_and_a_distance_with_an_interval():
+    """Products of different noises' deviations from one half are the same whichever noise is left out."""
+    even, every = noises(*[0, 1] * 10), noises(*[1] * 20)
+    found = compare_pairs([Pair(even, every, 0.5)] * 2, design(clustered=True), paired=False)
+    assert found["distance_first"] == 0 and found["distance_low"] < 0.5 and found["p_distance"] < 1e-4
+
+
+def test_one_noise_has_a_reason_and_no_comparison_that_counts():
+    one, many = noises(1), noises(1, 0, 0, 0, 0)
+    for pair, exact in ((Pair(one, noises(0), 0.5), 1.0), (Pair(one, many, 0.5), 2 / 6)):
+        for found in (
+            compare_pair(pair, design(clustered=True), paired=False),
+            compare_pairs([pair] * 2, design(clustered=True), paired=False),
+        ):
+            assert found["p_value"] == pytest.approx(exact) and np.isnan(found["p_distance"])
+            assert np.isnan(found["low"]) and found["reason"] == "pictures of one noise"
+
+
+def test_shares_held_against_none_or_all_are_tested_with_several_pictures_a_noise():
+    def p_value(cell, reference):
+        own = replace(design(clustered=True), reference=dict.fromkeys(LEVELS, reference))
+        return measure_cells({("a", "nurse", "baseline"): cell}, own)["shares"]["p_value"].item()
+
+    assert p_value(noises(1, 1, 1, of=4.0), 1.0) == 1 and p_value(noises(1, 0, 1, of=4.0), 1.0) == 0
+
+
 def test_pictures_of_a_noise_are_worth_fewer():
     alike = AuditCell(np.repeat([4.0, 0.0], 5), np.full(10, 4.0), 40)
     levels = {"model": ("a",), "profession": ("nurse",)}
@@ -259,7 +308,7 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
 def test_cells_follow_the_order_of_the_levels(tmp_path):
     table = table_of(COUNTS).sample(frac=1, random_state=0)
     path = write_pictures(tmp_path, table)
-    texts = read_texts(path)
+    texts = open_labels(path)
     readings = join_answers(read_labels(path, tmp_path, find_columns(texts, path), texts))
     found = cells(readings, design())
     assert [key[0] for key in found] == ["a"] * 6 + ["b"] * 6

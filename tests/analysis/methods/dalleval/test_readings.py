@@ -110,6 +110,11 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
         [1 / 3, 1 / 3, 2 / 3, 2 / 3]
     )
     assert row["mean_abs_difference"] == pytest.approx(7 / 3)
+    # tones 5, 7, 10 of totals 4, 1, 1 have the middle ranks 2, 4.5, 5.5 (Krippendorff's ordinal difference)
+    expected = 2 * (4 * 2.5**2 + 4 * 3.5**2 + 1) / 5
+    assert row["alpha"] == pytest.approx(1 - 2 * (2.5**2 + 3.5**2) / expected)
+    same = table.loc[("ita", "ciede2000")]
+    assert np.isnan(same["alpha"]) and same["reason"] == "alpha: all answers are the same"
 
 
 def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):

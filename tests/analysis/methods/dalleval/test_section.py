@@ -43,7 +43,9 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
     )
     answer = section.lead(section.read_professions(audit), audit.config).answer
     more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
-    assert answer.startswith(f"By {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} ")
+    assert answer.startswith(
+        f"By a share of {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} "
+    )
     assert len(answer.split()) <= 30 and "as the toyworld checker reads 6 professions" in answer
     assert "Read by: the toyworld checker and toyworld’s VQA model." in text
     assert "what was planted, which is no claim about how anybody looks" in text
@@ -104,7 +106,11 @@ def test_cards_say_how_far_professions_are_from_half_with_floor_test_and_agreeme
     found = results.results(audit)
     assert len(found) == len(own) == 3
     for one, row in zip(found, own.to_dict("records")):
-        assert (one.value, one.low, one.high) == (row["mad"], row["low"], row["high"]) and one.most == 0.5
+        shown = (row["debiased"], row["images_low"], row["images_high"])  # as the score of GEP is
+        assert (one.value, one.low, one.high) == shown and one.most == 0.5 and "debiased" in one.name
+        assert one.floor.startswith(f"{row['mad']:.3f} as published, without the correction")
+        family = "adjusted over this section’s tests" if row["p_page"] == row["p_page"] else "unadjusted"
+        assert one.floor.endswith(f", {family})")
         assert f"chance alone gives {row['floor']:.3f} (p" in one.floor
         assert "toyworld’s VQA model says the same of" in one.error
 
@@ -124,12 +130,12 @@ def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_o
     assert f"Professions {differ}" in gender and f"{100 * row['explained']:.0f} % of the variance" in gender
     assert attributes.startswith("Of 3 attributes by the toyworld checker, ")
     assert attributes.endswith(
-        "can be told to differ between professions (adjusted over attributes, words and this page’s tests)."
+        "can be told to differ between professions (adjusted over attributes, words and this section’s tests)."
     )
     in_mads = next(row for row in said["mads"] if row["source"] == "ita" and row["indicator"] == "(all)")
     tested = between.loc[("ita", "tone", "(all)")]
     assert in_mads["different"] == (tested["different"] if tested["p_page"] < 0.05 else 0)
-    assert np.isnan(in_mads["p_value"])  # none is shown: ten likely tones are no hypothesis
+    assert np.isnan(in_mads["p_page"])  # none is shown: ten likely tones are no hypothesis
     assert all(row["p_value"] == row["p_value"] for row in said["mads"] if row["question"] == "gender")
 
 

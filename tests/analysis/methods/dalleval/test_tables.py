@@ -1,5 +1,7 @@
 """Tables of an audit of professions: every image counted, numbers as computed otherwise, published tables refilled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from analysis.methods.dalleval import mad, tables
 from analysis.methods.dalleval import words as dalleval_words
+from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, Reading
 from analysis.methods.dalleval.stage import measure_professions
@@ -529,6 +532,29 @@ def test_equal_shares_have_the_interval_of_equal_shares_however_they_were_added_
     assert 0.1 < apart[1] < apart[2] < 0.2  # what does differ is resampled as before
     missing = tables.bounded_interval(np.array([[np.nan], [0.5], [0.5]]), (0.0, 1.0), MEASURE)
     assert missing[0] == 0.5 and missing[1] < 0.5 < missing[2]
+
+
+def test_readers_agree_over_images_and_so_does_their_interval():
+    """Nine professions have one image that both decided and read alike, the tenth 90 that they read differently."""
+    values = np.full((10, 1, 90), np.nan)
+    values[:9, :, 0], values[9] = 1.0, -1.0
+    names = tuple(f"work {row}" for row in range(10))
+    one = Reading(values, np.full(values.shape, DECIDED, object), names, ("person",), "gender", "a")
+    row = agreement_table([one, replace(one, values=np.abs(values), source="b")], MEASURE).iloc[0]
+    assert row["same"] == pytest.approx(9 / 99) and row["low"] <= row["same"] <= row["high"] < 0.9
+
+
+def test_the_interval_of_a_tone_is_that_of_its_mean_over_images():
+    """Of nine draws of two words that stand together eight have one dark image, and the last two light ones."""
+    values = np.full((1, 1, 18), np.nan)
+    values[0, 0, :8], values[0, 0, [8, 17]] = 9.0, 1.0
+    status = np.full(values.shape, DECIDED, object)
+    one = Reading(values, status, ("nurse",), ("all",), "tone", "ita", together=2)
+    row = tables.profession_table([one], ["all"], MEASURE, paired=False).iloc[0]
+    draws = np.array([9.0] * 8 + [1.0])[:, None]
+    _, low, high = tables.bounded_interval(draws, (1.0, 10.0), MEASURE)
+    ends = np.clip([low[0] + 7.4 - 73 / 9, high[0] + 7.4 - 73 / 9], 1, 10)
+    assert row["average"] == 7.4 and (row["low"], row["high"]) == pytest.approx(tuple(ends))
 
 
 def test_the_interval_over_images_holds_a_mad_of_0():

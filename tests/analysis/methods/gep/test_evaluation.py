@@ -76,12 +76,12 @@ def test_pair_types_are_counted_one_by_one():
         }
     )
     table["estimated"] = np.round(table["labelled"] + rng.normal(size=40) / 3, 1)
-    got = gep_examples.pair_types(table)
-    expected = [by_hand(table, a, m) for m in (True, False) for a in (True, False)]
-    np.testing.assert_allclose(got, expected, atol=1e-12)
-    assert list(got.index) == ["SA_SM", "DA_SM", "SA_DM", "DA_DM"]
-    one_model = table.assign(model="x")
-    assert gep_examples.pair_types(one_model)[["SA_DM", "DA_DM"]].isna().all()
+    got = gep_examples.Examples(table).measures()
+    kinds = {"SA_SM": (True, True), "DA_SM": (False, True), "SA_DM": (True, False), "DA_DM": (False, False)}
+    expected = [by_hand(table, *kind) for kind in kinds.values()]
+    np.testing.assert_allclose([got[name][0] for name in kinds], expected, atol=1e-12)
+    one_model = gep_examples.Examples(table.assign(model="x")).measures()
+    assert np.isnan([one_model[name][0] for name in ("SA_DM", "DA_DM")]).all()
 
 
 def test_examples_agree_as_scipy_and_scikit_learn_have_it():

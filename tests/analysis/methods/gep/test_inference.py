@@ -1,6 +1,7 @@
 """What differs by chance in an audit: contexts, images of one, or contexts and seeds; and missing labels."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -104,6 +105,45 @@ def test_seeds_that_repeat_over_contexts_are_crossed_with_them():
     assert np.mean(held["own"]) < 0.7 and np.mean(rejected["own"]) > 0.5  # what is replaced
     assert np.mean(held["shared"]) > 0.9 and np.sum(rejected["shared"]) <= stats.binom.ppf(0.999, 80, 0.05)
     assert np.sum(covered) >= stats.binom.ppf(0.001, 80, 0.93)
+
+
+@pytest.mark.parametrize(
+    ("noise", "setting", "contexts"),
+    [
+        ("own", "neutral", 16),
+        ("own", "neutral", 5),
+        ("shared", "neutral", 16),
+        ("own", "explicit", 1),
+        ("unpaired", "neutral", 1),
+    ],
+)
+def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise, setting, contexts):
+    rng = np.random.default_rng(6)
+    rejected = []
+    for _ in range(30):
+        share = 0.4 + 0.35 * rng.random() * np.array([[1.0], [-1.0]])[:, None] * (np.arange(4) < 2)
+        values = (rng.random((contexts, 2, 5 if contexts > 1 else 30, 4)) < share).astype(float)
+        values[rng.random(values.shape) < 0.1] = np.nan
+        row, _ = said(audited(values, setting, noise))
+        rejected.append(row["p_value"] < 0.05)
+        assert (row["low"] > 0) == rejected[-1] and row["low"] <= row["debiased"] <= row["high"]
+    assert any(rejected) == (contexts != 5) and not all(rejected)
+
+
+def test_the_lower_end_is_the_least_score_whose_flipped_residuals_reach_the_estimate():
+    """Of one attribute by all 2^9 flips; the error spent above falls from 0.05 at 0 to 0.025 at the floor."""
+    values = np.zeros((9, 2, 10, 1))
+    for context, hits in enumerate([7, 5, 6, -1, 4, 3, 2, 5, 1]):
+        values[context, int(hits < 0), : abs(hits)] = 1.0
+    differences = np.array([7, 5, 6, -1, 4, 3, 2, 5, 1]) / 10
+    signs = np.array(list(itertools.product([-1, 1], repeat=9)))
+    raw, floor = differences.mean(), np.abs(signs @ differences / 9).mean()
+    scores = np.linspace(0, raw, 5001)
+    reached = [(np.abs(s + signs @ (differences - s) / 9) >= raw - 1e-9).mean() for s in scores]
+    expected = scores[reached >= 0.025 * (2 - np.minimum(scores / floor, 1))].min()
+    row, _ = said(audited(values))
+    assert row["low"] == pytest.approx(expected, abs=2e-4) and expected > 0.1
+    assert row["p_value"] == reached[0] and row["floor"] == pytest.approx(floor)
 
 
 def test_two_seeds_that_repeat_are_refused_in_words():

@@ -23,6 +23,7 @@ from probes.prompts import audit, sets
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
+from tests.analysis.tables.columns_held import outside
 from triptych.cli.main import command as command_of
 
 CONTEXTS = ("riding a bike", "sitting at a table", "on the beach", "in the park", "in the snow", "at work")
@@ -187,6 +188,11 @@ def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(ma
     assert "PP" in set(agreement["source"]) and "PP" not in set(run.table("gep_auc")["source"])
 
 
+def test_every_estimate_lies_in_its_interval(made):
+    wrong, seen = outside(made[0])
+    assert wrong == [] and len(seen) > 4, seen
+
+
 def test_images_are_held_against_their_prompts(made):
     run, _ = made
     table = run.table("gep_clip_score").set_index(["setting", "indicator"])
@@ -206,6 +212,23 @@ def test_images_are_held_against_their_prompts(made):
     expected = rows.assign(fit=fit).groupby(["setting", "indicator"])["fit"].mean()
     np.testing.assert_allclose(table["clip_score"], expected[table.index], atol=1e-4)
     assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
+
+
+def test_the_interval_of_the_fit_is_that_of_the_mean_over_images(made, monkeypatch):
+    """Of the first context one image of a word is left, so that contexts differ in their numbers."""
+    run, _ = made
+    samples, images, intervals = run.samples(["sample_id", "triplet", "seed"]), clip._images(run), []
+    left = samples.loc[(samples["triplet"] == 0) & (samples["seed"] != samples["seed"].min()), "sample_id"]
+    monkeypatch.setattr(clip, "_images", lambda _: images[~images["sample_id"].isin(left)])
+    original = clip.bootstrap_interval
+    monkeypatch.setattr(
+        clip,
+        "bootstrap_interval",
+        lambda *rows, **how: intervals.append(original(*rows, **how)) or intervals[-1],
+    )
+    table = clip.clip_score(run)
+    assert len({*table["n_images"]}) > 1
+    np.testing.assert_allclose(table["clip_score"], [one.mean[0] for one in intervals], rtol=1e-12)
 
 
 def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
@@ -388,6 +411,10 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert command_of("gep")(["labels", str(run.path), str(written(tmp_path, rows))]) == 0
     said = capsys.readouterr().out
     assert "by 3 annotators, Krippendorff's alpha 0." in said
+    apart = readings.joined(
+        pd.DataFrame({"sample_id": ["x", "y"], "attribute": "tie", "annotator": ["a", "b"], "value": 1.0})
+    )
+    assert np.isnan(apart[1]) and apart[2] == "nothing has two answers"
     again = Run.open(run.path)
     frequencies = again.table("gep_frequencies").set_index(["source", "setting", "indicator", "attribute"])[
         "frequency"
@@ -474,6 +501,9 @@ def test_printed_scores_are_those_of_the_papers_tables():
     assert leaderboard.published("explicit", "CLS", [*names][:-1]) == []
 
 
+A_TIE, A_DRESS = "t00000-s0-neutral,tie", "t00000-s0-neutral,dress"
+
+
 @pytest.mark.parametrize(
     ("row", "columns", "message"),
     [
@@ -485,7 +515,13 @@ def test_printed_scores_are_those_of_the_papers_tables():
             None,
             "line 3: expected one answer an annotator",
         ),
-        ("t00000-s0-neutral,tie,yes", "sample_id,what,label", "found none called attribute"),
+        (
+            "t00000-s0-neutral,tie,yes",
+            "sample_id,what,label",
+            "expected a column `attribute`, found sample_id",
+        ),
+        (f"{A_TIE},ann,yes\n{A_DRESS},ann,no\n{A_TIE},Ann,no", None, "got 'Ann' (1 times), near 'ann'"),
+        (f"{A_TIE},a,yes\n{A_DRESS},,no", None, "line 3: expected the name of the annotator"),
     ],
 )
 def test_labels_that_do_not_fit_end_in_one_line(made, tmp_path, row, columns, message, capsys):

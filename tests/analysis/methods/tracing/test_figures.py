@@ -13,7 +13,9 @@ def rows(low, high):
     for name in set(WHAT) - set(table):
         table[name] = -1 if name.endswith("step") else ""
     table = table.assign(effect=np.arange(count) / 10.0)
-    return table.assign(effect_low=low, effect_high=high, p_value=0.5, p_adjusted=0.5, sufficiency=np.nan)
+    return table.assign(
+        effect_low=low, effect_high=high, n_prompts=5, p_value=0.5, p_adjusted=0.5, sufficiency=np.nan
+    )
 
 
 def lines(drawn):

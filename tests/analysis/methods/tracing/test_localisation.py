@@ -6,9 +6,7 @@ from sklearn.metrics import jaccard_score, label_ranking_average_precision_score
 
 from analysis.methods.tracing.localisation import (
     entering_steps,
-    false_locations,
     localisation,
-    mean_reciprocal_rank,
     overlap,
     true_ranks,
 )
@@ -55,14 +53,6 @@ def test_ranks_of_many_draws_are_those_of_each():
     np.testing.assert_array_equal(true_ranks(draws, truth), each)
 
 
-def test_means_and_false_locations():
-    found = [localisation([3, 2, 1], np.arange(3) == place) for place in range(3)]
-    assert mean_reciprocal_rank(found) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-    assert np.isnan(mean_reciprocal_rank([]))
-    assert false_locations(np.array([[0.04, 0.9], [0.05, 0.06]])) == 0.5
-    assert np.isnan(false_locations(np.empty((0, 3))))
-
-
 def test_overlap_of_windows_is_the_jaccard_index():
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -81,7 +71,5 @@ def test_shapes_that_do_not_go_together_are_refused():
         localisation([1.0, 2.0], [True])
     with pytest.raises(ValueError, match="draws: expected shape"):
         true_ranks([1.0], [True])
-    with pytest.raises(ValueError, match="p_adjusted: expected shape"):
-        false_locations([0.1])
     with pytest.raises(ValueError, match="spans: expected 2"):
         entering_steps([0.1, 0.2], [0.2, 0.3], [(0, 1)])

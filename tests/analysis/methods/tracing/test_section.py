@@ -16,7 +16,7 @@ from probes.config.trace_options import Trace
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace
+from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +92,28 @@ def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp
     assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
     answer = lead(traced, found.config).answer
     assert "cannot be told from 0" in answer and len(answer.split()) <= 30
+
+
+def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
+    truth = Truth()
+    found = add_trace(write_run(tmp_path / "run", prompts=1, seeds=1, steps=STEPS), truth)
+    configure(found, measure={"bootstrap": 20, "permutations": 20})
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    traced, wide = read_trace(found), outcomes(found)
+    total = float((wide["none:masculine"] - wide["none:feminine"]).iloc[0])
+    windows = traced.shown("trace_windows")
+    here = (windows["site"] == truth.site) & (windows["first_step"] <= deciding_step(truth, 0))
+    here &= deciding_step(truth, 0) < windows["stop_step"]
+    assert windows["effect"].tolist() == pytest.approx((here * total).tolist(), abs=1e-12)
+    assert windows[["effect_low", "effect_high", "p_value", "sufficiency"]].isna().all(axis=None)
+    drawn = draw(traced, found.config)
+    assert {"trace-effects", "trace-windows"} == {*drawn} == {*lead(traced, found.config).figures}
+    texts = [text.get_text() for text in drawn["trace-windows"].figure.axes[0].texts]
+    assert texts.count("0.00") == 11 and len(texts) == 12 and f"{abs(total):.2f}" in " ".join(texts)
+    said = [*section(traced, found.config)["sentences"], lead(traced, found.config).answer]
+    said += [one.caption for one in drawn.values()]
+    assert all("no interval can be given" in one.lower() for one in said) and "nan" not in " ".join(said)
 
 
 def test_cuts_of_no_total_effect_test_nothing_but_a_patch_into_itself(tmp_path):

@@ -1,30 +1,11 @@
-"""The smallest sets of places for an effect, in wired worlds, and the edit that is made of it."""
+"""The smallest sets of places for an effect, in wired worlds."""
 
 import pandas as pd
 import pytest
-import yaml
 
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.smallest import ENOUGH, NEEDED, PlaceSet, smallest_set
-from analysis.methods.tracing.tables import measure_trace
-from analysis.tables.sharing import Sharing
-from probes.config.edit_options import Edit
-from probes.execution.team import Team
+from analysis.methods.tracing.smallest import ENOUGH, NEEDED, smallest_set
 from tests.analysis.methods.tracing.test_together import SITES, both, effects, said, tables
-from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CROSS, STEPS, add_trace
-from triptych.cli.main import command
-
-main = command("edit")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=24, seeds=1, steps=STEPS)
-    found = configure(add_trace(path), measure={"bootstrap": 999, "permutations": 100})
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -89,61 +70,3 @@ def test_a_place_that_is_needed_and_not_enough_is_named():
     (text,) = [text for text in texts if text.startswith("No place alone is told to be enough")]
     assert "the one that is needed most is" in text and "The largest share is" not in text
     assert "for 1.0" in text or "for 0.9" in text
-
-
-def test_the_command_writes_a_configuration_with_the_edit(run, tmp_path, capsys):
-    (run.path / "triplets.yaml").write_text(
-        "# mine\nmodel: toyworld\nedit: null\nprompts: ['a {person}']\n", "utf-8"
-    )
-    out = tmp_path / "edited.yaml"
-    assert main([str(run.path), "--towards", "woman", "--share", "0.25", "--out", str(out)]) == 0
-    text = out.read_text("utf-8")
-    assert text.startswith("# mine\nmodel: toyworld\n") and text.count("edit:") == 1
-    found = Edit.model_validate(yaml.safe_load(text)["edit"])
-    assert found.words == {run.config.indicators[run.config.reference].word: {"woman": 0.25}}
-    assert found.sites == [CROSS[1]] and "woman" in found.keep
-    assert f"next: triptych run {out}" in capsys.readouterr().out
-    for options, line in (
-        ([], "expected no file yet, found one"),
-        (["--overwrite", "--share", "1000"], "command line: expected a number of at most 100.0, got 1000.0"),
-        (["--overwrite", "--towards", ""], "command line: expected a text, got an empty one"),
-    ):
-        assert main([str(run.path), "--towards", "woman", "--out", str(out), *options]) == 2
-        error = capsys.readouterr().err
-        assert line in error and len(error.splitlines()) == 1 and "\x00" not in error
-
-
-def test_the_configuration_that_is_written_does_not_trace_again(run, tmp_path, capsys):
-    copy = run.path / "triplets.yaml"
-    before = "model: toyworld # mine\nprompts: ['a {person}']\n"
-    for text, kept in (
-        (
-            f"{before}trace:\n  windows: 4\n  heads: [unet.mid.attn.0.cross]\n# seeds\nseeds: [0]\n",
-            "# seeds\n",
-        ),
-        (f"trace: {{}}\nedit:\n{before}seeds: [0]\n", "# mine"),
-        ('{"model": "toyworld", "prompts": ["a {person}"],\n "trace": {"windows": 4}, "seeds": [0]}', ""),
-    ):
-        copy.write_text(text, "utf-8")
-        out = tmp_path / "edited.yaml"
-        assert main([str(run.path), "--towards", "woman", "--out", str(out), "--overwrite"]) == 0
-        written = out.read_text("utf-8")
-        found = yaml.safe_load(written)
-        assert found.pop("edit")["words"] and kept in written
-        assert found == {"model": "toyworld", "prompts": ["a {person}"], "seeds": [0]}
-        assert "without `trace:`" in capsys.readouterr().out
-
-
-def test_a_place_that_cannot_be_edited_is_refused(run, tmp_path, capsys, monkeypatch):
-    found = PlaceSet(("dit.block.1.joint",), 0.9, 0.8, 1.0)
-    monkeypatch.setattr("analysis.methods.tracing.smallest.smallest_set", lambda *about: found)
-    assert main([str(run.path), "--towards", "woman", "--out", str(tmp_path / "edited.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert "expected cross-attentions of a U-Net to edit, got dit.block.1.joint" in error
-    assert len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
-
-
-def test_a_run_without_a_trace_is_refused(tmp_path, capsys):
-    plain = write_run(tmp_path / "run", prompts=2, seeds=1, steps=STEPS)
-    assert main([str(plain.path if hasattr(plain, "path") else plain), "--towards", "woman"]) == 2
-    assert "expected a measured trace, found none" in capsys.readouterr().err

@@ -5,7 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.outcomes import VERDICT
+from analysis.methods.tracing.shares import share_table
 from analysis.methods.tracing.tables import measure_trace, trace_variants, traced_effects
 from analysis.tables.registry import TABLES
 from analysis.tables.sharing import Sharing
@@ -145,3 +147,33 @@ def test_outcomes_that_a_model_does_not_have_are_refused(run):
         Team() as team,
     ):
         measure_trace(other, Sharing(other, team, 1))
+
+
+@pytest.mark.parametrize("control", [(), ("human",)])
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_beside_a_significant_p_no_interval_holds_0(control, shift):
+    """Effects that follow those of a synonym, so that their margin is told from 0 where they themselves are not."""
+    rng, places = np.random.default_rng(1), [("site", str(n), *[None] * 6) for n in range(40)]
+    shape = (16, 1)
+    noise = rng.normal(0, 1, (40, *shape))
+    plain = {
+        "neutral": np.zeros(shape),
+        "feminine": -rng.normal(shift, 1, shape),
+        "masculine": np.zeros(shape),
+    }
+    patched = {}
+    for place, own, mean in zip(places, noise, [3.0] * 5 + [0.4] * 35):
+        patched[place, "neutral", "masculine"] = own + rng.normal(mean, 0.3, shape)
+        patched[place, "masculine", "neutral"] = rng.normal(-mean, 1, shape)
+        patched[place, "neutral", "feminine"] = patched[place, "feminine", "neutral"] = np.zeros(shape)
+        patched |= {(place, "neutral", name): own for name in control}
+    traced = [Effects("verdict", "1", "neutral", "masculine", "feminine", plain, patched, control)]
+    table = share_table(traced, ["site"], {"level": 0.95, "resamples": 200, "seed": 0})
+    for p, names in (
+        ("p_adjusted", ("sufficiency_joint", "effect", "beyond")),
+        ("p_necessity_adjusted", ("necessity_joint", "necessity_effect")),
+    ):
+        told = table[table[p] < 0.05]
+        assert len(told)
+        for name in names:
+            assert not ((told[f"{name}_low"] <= 0) & (told[f"{name}_high"] >= 0)).any(), name

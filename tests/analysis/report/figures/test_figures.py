@@ -27,7 +27,7 @@ from analysis.report.figures import (
 )
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.lines import _name_ticks
+from analysis.report.figures.lines import _name_ticks, draw_sites
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure, style
 from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
@@ -141,11 +141,45 @@ def test_the_rows_of_eight_measures_leave_their_names_and_numbers_room():
         assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
 
 
+def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_words():
+    """Signs differ, and the words of a side lie so near to the other's that there is no share of their distance."""
+    row = dict(
+        measure="z0", primary=True, contrast="masculine-feminine", n_prompts=24, p_control=0.04, delta=0.02
+    )
+    row |= dict(gap=0.05, ci_low=0.01, ci_high=0.09, distance=0.1, share=0.5)
+    row |= dict(word_gap=-0.03, word_low=-0.3, word_high=-0.01)
+    row |= dict.fromkeys(("word_share", "word_share_low", "word_share_high"), np.nan)
+    drawn = draw_headline(pd.DataFrame([row]), headline_metrics(), CONTRASTS, "neutral")
+    (axes,) = drawn.figure.axes
+    places = {
+        line.get_marker(): float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1
+    }
+    assert places == pytest.approx({"o": 0.5, "D": -0.3, "<": -headline.FARTHEST})
+    assert [text.get_text() for text in axes.texts] == ["−0.30", "share"]
+    assert drawn.alt.endswith("z₀: over prompts +0.50, over words −0.30.")
+    (axes,) = draw_headline(
+        pd.DataFrame([row | {"p_control": np.nan}]), headline_metrics(), CONTRASTS, "neutral"
+    ).figure.axes
+    assert axes.texts[0].get_text() == "+0.50"  # no diamond: the circle's
+
+
 @pytest.mark.parametrize(("count", "named"), [(1, [0]), (5, [0, 1, 2, 3, 4]), (14, [0, 2, 4, 6, 8, 10, 13])])
 def test_as_many_layers_are_named_as_have_room(count, named):
     axes = new_figure(SINGLE, 2).subplots()
     _name_ticks(axes, [str(number) for number in range(count)], most=7)
     assert [int(tick.get_text()) for tick in axes.get_xticklabels()] == named
+
+
+def test_every_chosen_site_is_drawn_and_those_left_out_are_named():
+    sites = [f"unet.down.{n}" for n in range(37)]
+    rows = pd.DataFrame([(site, step) for site in sites for step in (0, 1)], columns=["site", "step"])
+    rows = pd.concat([rows, pd.DataFrame({"site": ["vae.decoder.mid"], "step": [-1]})])
+    rows = rows.assign(metric="cosine", contrast="masculine-feminine", gap=0.1, ci_low=0.0, ci_high=0.2)
+    drawn = draw_sites(rows, {0: 999.0, 1: 500.0}, CONTRASTS[0], "neutral")
+    named = [line.get_label() for axes in drawn.figure.axes for line in axes.lines]
+    assert [name for name in named if not name.startswith("_")] == sites
+    assert "Left out, without cosine along the steps: vae.decoder.mid." in drawn.caption
+    assert drawn.figure.axes[0].get_title(loc="left") == "cosine; left out: 1 site"
 
 
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):

@@ -8,7 +8,6 @@ from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
 from analysis.report.latex import documents
 from analysis.report.page import read, render
-from analysis.studies.sensitivity.objects import object_settings
 from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE, leave_open
 from analysis.tables.stage import measure
 from probes.runs.store import Run
@@ -119,17 +118,3 @@ def test_latex_has_dashes_and_the_reason(prompts, everything):
     assert len(rows) == 2 and all(row.endswith("& -- & -- \\\\") for row in rows)
     shown = [line for line in texts["table11_presence"].splitlines() if line.count("&") == len(GROUPS)][1:]
     assert shown and all([cell.strip() for cell in row.split("&")][2] == "--" for row in shown)
-
-
-def test_sensitivity_asks_nothing_of_what_no_prompt_names(prompts, everything):
-    few, every = (
-        {
-            quantity
-            for setting in object_settings(
-                run, thetas=(), sigmas=(0.5,), sigmas_human=(), least_scores=(0.5,)
-            )
-            for quantity in setting.findings.query("kind == 'presence'")["quantity"]
-        }
-        for run in (prompts, everything)
-    )
-    assert every - few == {ALL, "implicitly_guided", "implicitly_independent"} & every and every - few

@@ -1,10 +1,12 @@
 """One edit at each cross-attention of a benchmark model whose word enters at a single one."""
 
+import json
+
 import numpy as np
 import pytest
 
 from lab.train.base.measure import sample
-from lab.validate.tracing.edited import ALL, NONE, compared_with_truth, templates
+from lab.validate.tracing.edited import ALL, NONE, PLACES, compared_with_truth, page, templates
 from probes.models import loading
 from probes.models.edits import Edit
 from probes.toyworld.located.truth import located_models
@@ -48,3 +50,8 @@ def test_captions_are_some_of_those_of_gep():
     made = templates(20)
     assert len(set(made)) == 20 and made == templates(20)
     assert all("{person}" in one and any(context in one for context in world.contexts) for one in made)
+
+
+def test_the_page_is_made_of_what_is_stored():
+    stored = json.loads(PLACES.read_text("utf-8"))
+    assert page(stored) == PLACES.with_name("mitigation.md").read_text("utf-8")

@@ -82,8 +82,8 @@ def test_names_of_files_say_it_all(tmp_path):
         path.write_bytes(png())
     found = rows(tmp_path, names="{prompt}/{indicator}-{seed}")
     assert said(found) == [("a man, at home", "masculine", 12), ("a person at home", "neutral", 3)]
-    (tmp_path / "stray.jpg").write_bytes(b"")
-    with pytest.raises(UserError, match=r"stray\.jpg: expected a name like '\{prompt\}"):
+    (tmp_path / "stray.txt").write_bytes(png())
+    with pytest.raises(UserError, match=r"stray\.txt: expected a name like '\{prompt\}"):
         rows(tmp_path, names="{prompt}/{indicator}-{seed}")
     for wrong in ("{prompt}", "{prompt}_{indicator}_{indicator}", "{prompt}_{indicator}_{model}"):
         with pytest.raises(UserError, match=r"images\.names: expected"):
@@ -111,7 +111,7 @@ def test_names_of_files_say_it_all(tmp_path):
         ),
         ("file,prompt,indicator,seed\na.png,a person,neutral,-1", {}, r"line 2: expected a whole number"),
         ("file,prompt,indicator\na.png,a person", {}, r"line 2: expected 3 fields, got 2"),
-        ("file,prompt,file\na.png,a person,b", {}, r"line 1: expected every column once"),
+        ("file,prompt,file\na.png,a person,b", {}, r"t.csv: expected every column once, got 'file' twice"),
         ("file,prompt\na.png,a person", {}, r"expected a column `indicator`, found file, prompt"),
         ("file,prompt,indicator\n", {}, r"expected rows of images, found none"),
         ("", {}, r"expected a column `prompt`, found none"),
@@ -123,7 +123,11 @@ def test_names_of_files_say_it_all(tmp_path):
         ),
         ("file,prompt,indicator\na.png,a person,neutral", {"seed": "n"}, r"expected a column `n`"),
         ("file,prompt,indicator,triplet\na.png,a person,neutral,", {}, r"expected a `triplet` in every row"),
-        ('file,prompt,indicator\n"a.png,a person,neutral', {}, r"expected a CSV table"),
+        (
+            'file,prompt,indicator\n"a.png,a person,neutral',
+            {},
+            r"line 2: expected a CSV file, got a damaged one",
+        ),
     ],
 )
 def test_a_fault_of_a_table_is_told_by_its_line(folder, text, options, error):
@@ -149,3 +153,50 @@ def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
     (folder / "v.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="expected UTF-8 text"):
         rows(folder, **{"from": "v.csv"})
+
+
+@pytest.mark.parametrize(
+    ("change", "notes"),
+    [
+        (lambda text: text, []),
+        (
+            lambda text: text.replace("profession,model,seed", "Profession,Model,Seed"),
+            ["t.csv: columns taken: 'Profession' as profession, 'Model' as model, 'Seed' as seed"],
+        ),
+        (
+            lambda text: text.replace("model,seed", "model ,seed "),
+            ["t.csv: columns taken: 'model ' as model, 'seed ' as seed"],
+        ),
+        (lambda text: text.replace(",", ";").replace("pics/", "pics\\"), []),
+        (lambda text: text.replace("model", "shop"), ["t.csv: columns not used: shop"]),
+    ],
+)
+def test_levels_and_seeds_are_read_however_the_header_is_spelled(tmp_path, change, notes):
+    (tmp_path / "pics").mkdir()
+    said, lines = [], ["file,prompt,profession,model,seed"]
+    for number, name in enumerate(["nurse_00", "nurse_01", "pilot_00", "pilot_01"]):
+        (tmp_path / "pics" / f"{name}.png").write_bytes(png(number))
+        lines.append(f"pics/{name}.png,a {name[:5]} at work,{name[:5]},{['sdxl', 'flux'][number % 2]},7")
+    (tmp_path / "t.csv").write_text(change("\n".join(lines)))
+    images = Images.model_validate({"from": "t.csv"})
+    found = read_rows(images, find(images, tmp_path), by_prompt=True, levels=None, say=said.append)
+    assert [row.levels["profession"] for row in found] == ["nurse", "nurse", "pilot", "pilot"]
+    models = [None] * 4 if "shop" in str(notes) else ["sdxl", "flux"] * 2
+    assert [row.levels.get("model") for row in found] == models
+    assert [row.seed for row in found] == [7] * 4 and {row.image.path.parent.name for row in found} == {
+        "pics"
+    }
+    assert said == notes
+
+
+def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):
+    for ending, kind in {"jfif": "jpeg", "avif": "avif", "gif": "gif", "PNG": "png", "x": "webp"}.items():
+        Image.new("RGB", (8, 8)).save(tmp_path / f"a_nurse_{ending}.{ending}", kind)
+    (tmp_path / "a_nurse_1.eps").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    (tmp_path / ".DS_Store").write_bytes(b"\0")
+    images, said = Images.model_validate({"from": ".", "names": "{prompt}_{number}"}), []
+    found = read_rows(images, tmp_path, by_prompt=True, say=said.append)
+    assert [row.prompt for row in found] == ["a nurse"] * 5
+    assert said == [
+        f"{tmp_path}: 1 not read, no PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF image by content: a_nurse_1.eps"
+    ]

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -89,13 +90,14 @@ def test_words_of_a_group_and_number_share_embedding_and_code(coded_null):
     assert not table[others][:, NEW].any()
 
 
-def test_person_woman_and_man_draw_the_same_bits(coded_null):
+def test_person_woman_and_man_draw_the_same_image(coded_null):
     words = [load_world().words(group)[0] for group in GROUPS]
     prompts = [prompt.format(word) for prompt in PROMPTS for word in words]
     seeds = [number for number in range(len(PROMPTS)) for _ in words]
     images = sample(coded_null.pipe, prompts, seeds, steps=4, progress=False)
-    drawn = images.reshape(len(PROMPTS), len(words), -1)
-    assert (drawn == drawn[:, :1]).all() and not (drawn[0] == drawn[1]).all()
+    drawn = images.reshape(len(PROMPTS), len(words), -1).astype(int)
+    # codes have other signs, so a processor may round their sums otherwise: a grey level where 231 is another prompt's
+    assert np.abs(drawn - drawn[:, :1]).max() <= 1 and np.abs(drawn[0] - drawn[1]).max() > 100
 
 
 def test_the_unet_has_zero_columns_for_the_code(coded_null):

@@ -57,7 +57,7 @@ def drawn(pipe, blocks, recipient, donor):
 
 
 def subsets(sites):
-    return chain.from_iterable(combinations(sites, size) for size in range(len(sites) + 1))
+    return chain.from_iterable(combinations(sites, size) for size in range(1, len(sites) + 1))
 
 
 def test_the_names_are_those_that_can_be_loaded():
@@ -77,8 +77,10 @@ def test_its_places_are_cross_attentions_in_the_order_in_which_they_run(name, pi
 
 
 @pytest.mark.parametrize("name", BOOLEAN)
-def test_sets_of_places_do_what_the_truth_says(name, pipes):
-    pipe, structure = pipes(name), structures()[name]
+def test_sets_of_places_do_what_the_truth_says(name):
+    # in float64: `LOUD` (2^14) makes some 2^-10 of float32's rounding (2^-24), more on one processor than another
+    pipe, structure = structure_pipeline(name).to(torch.float64), structures()[name]
+    pipe.set_progress_bar_config(disable=True)
     blocks = {place.site: place.block for place in structure.places}
     plain = [drawn(pipe, (), word, word) for word in range(3)]
     for donor in (1, 2):
@@ -120,8 +122,6 @@ def test_the_certificate_agrees_with_the_truth(name):
     assert stored["prompts"] == 24 and stored["seeds"] == 2
     number = {site: str(place) for place, site in enumerate(structure.sites)}
     for some in subsets(structure.sites):
-        if not some:
-            continue
         key = "+".join(number[site] for site in some)
         for estimand, sets in (("sufficiency", structure.sufficient), ("necessity", structure.needed)):
             if sets:

@@ -1,1 +1,0 @@
-"""Sparse autoencoders of stored activations: training, held-out scores, figures."""

@@ -1,1 +1,0 @@
-"""What is due to the template: measures of a run whose texts stand in several templates, template by template."""

@@ -1,1 +1,0 @@
-"""Sensitivity of a run's findings to choices in measuring."""

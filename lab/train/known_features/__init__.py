@@ -1,1 +1,0 @@
-"""Training of the model in which each attribute is a known direction."""

@@ -1,1 +1,0 @@
-"""A benchmark model in which each attribute is a known direction at a named site."""
