@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.small_run import PATIENCE, ROOT
+from tests.test_imports import FLOORS
 from triptych.cli.main import COMMANDS, split
 
 LINES = """\
@@ -40,11 +42,26 @@ prompts:
   - a {person} in a car
   - a {person} with a dog
   - a {person} with a cat
+indicators: {neutral: [person, human], feminine: [woman, lady], masculine: [man, gentleman]}
 sampler: {steps: 2}
 trace: {sites: [unet.mid.attn.0.cross], cuts: false}
 measure: {bootstrap: 20, permutations: 20}
 """
 MAY_BE_REFUSED = {"audit gep"}  # an audit so small need not find anything
+
+
+@pytest.mark.filterwarnings("ignore")  # of setuptools, that data files stand in no package
+def test_every_data_file_is_installed(monkeypatch):
+    setuptools = pytest.importorskip("setuptools")
+    monkeypatch.chdir(ROOT)
+    made = setuptools.Distribution({"name": "triptych", "script_name": "setup.py", "package_dir": {}})
+    made.parse_config_files(["setup.cfg"])
+    made.include_package_data = False  # nor what a manifest of an earlier build lists
+    build = made.get_command_obj("build_py")
+    build.ensure_finalized()
+    installed = {Path(folder, name) for _, folder, _, names in build.data_files for name in names}
+    held = {path for room in FLOORS[:-1] for path in Path(room).rglob("*") if path.is_file()}
+    assert {path for path in held if path.suffix not in (".py", ".pyc")} == installed
 
 
 @pytest.fixture

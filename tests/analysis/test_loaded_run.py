@@ -132,7 +132,7 @@ def test_a_gallery_is_chosen_and_sorted(loaded):
     gallery = loaded.gallery(sort="gap")
     assert gallery.of == 4 * 2 and len(gallery) == 8 and gallery.triplets[0].number == largest
     numbers = [triplet.number for triplet in loaded.gallery(8, triplets=[1, 3]).triplets]
-    assert numbers == [1, 1, 3, 3]  # as the run has them: both seeds of a triplet
+    assert numbers == [1, 1, 3, 3]  # as they were generated
     prompt = loaded.samples["prompt"].iloc[0]
     chosen = loaded.gallery(prompt=prompt.upper())
     assert {triplet.number for triplet in chosen.triplets} == set(
