@@ -29,7 +29,7 @@ CONFIG = {
     "sampler": {"steps": 2},
     "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
     "observe": {"detector": "toyworld", "segmenter": "toyworld", "features": ["dino"]},
-    "trace": {"sites": ["unet.mid.attn.0.cross"], "curve": 2, "cuts": False},
+    "trace": {"sites": ["unet.mid.attn.0.cross"], "cuts": False},
     "measure": {"bootstrap": 20, "permutations": 20},
     "report": {"gallery": 2},
 }

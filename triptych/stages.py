@@ -331,7 +331,7 @@ class _Work:
         """Write the report of the run; gives a line on where it stands."""
         config = self.plan.config
         _load("report", config, self.team)
-        from analysis.export.cards.dataset import write_dataset_card
+        from analysis.export.cards.card import write_dataset_card
         from analysis.report.page import answers, report
 
         began = monotonic()
