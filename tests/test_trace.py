@@ -337,7 +337,7 @@ def test_a_dry_run_says_what_it_will_take(model, tmp_path, capsys):
     assert run(settings(tmp_path, model), tmp_path / "run", "--dry-run") == 0
     said = capsys.readouterr().out
     drawn, patched = 2 * (DRAWN - 2), DRAWN - 4
-    assert f"trace: 2 triplets and seeds x {patched} variants: {drawn} images, about" in said
+    assert f"trace: 2 triplets and seeds x {patched} variants: {drawn} images, " in said
     assert "8 images at once" in said and not (tmp_path / "run").exists()
 
 

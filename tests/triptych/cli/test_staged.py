@@ -28,11 +28,10 @@ def test_a_plan_writes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["plan", file, "--limit", "2"]) == 0
     planned = capsys.readouterr().out
-    assert "\n16 images, about " in planned
+    assert "\n16 images, " in planned
     assert main(["run", file, "--limit", "2", "--dry-run"]) == 0
     again = capsys.readouterr().out
-    first = [line for line in planned.splitlines() if " images, about " not in line]
-    assert first == [line for line in again.splitlines() if " images, about " not in line]
+    assert planned == again
     assert sorted(tmp_path.rglob("*")) == before
 
 
