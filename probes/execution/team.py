@@ -298,9 +298,8 @@ def loading_libraries() -> Iterator[None]:
     try:
         yield
     finally:
-        if (
-            gc.get_freeze_count() < 10_000
-        ):  # Python 3.12 begins with some hundred; else somebody else sees to it
+        # Python 3.12 begins with some hundred frozen objects; where there are more, another program froze them
+        if gc.get_freeze_count() < 10_000:
             gc.freeze()
             gc.unfreeze()  # all objects are in the oldest generation now
         if enabled:

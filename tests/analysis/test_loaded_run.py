@@ -105,9 +105,8 @@ def test_a_finding_has_its_numbers(loaded):
     assert found.interval == (row["ci_low"], row["ci_high"]) and found.p == 1e-4
     assert (found.word_gap, found.word_interval) == (row["word_gap"], (row["word_low"], row["word_high"]))
     assert "gap in SSIM " in repr(found) and "p = 0.020 against words" in repr(found)
-    assert "against 0" not in repr(
-        found
-    )  # whose family is that of the sites: beside the interval it says nothing more
+    # the test against 0 belongs to the family of the sites: beside the interval it says nothing more
+    assert "against 0" not in repr(found)
     single = analysis.finding(
         row | {"p_control": np.nan}, headline_metrics()[2], "neutral", ("masculine", "feminine")
     )

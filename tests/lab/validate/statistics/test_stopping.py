@@ -28,4 +28,4 @@ def test_answers_are_counted():
 def test_the_simulation_keeps_its_promise_in_a_normal_world():
     number = next(n for n, world in enumerate(PROMPT_WORLDS) if world.name == "normal")
     found = of_prompts(number, 100)["designs"]["stops itself"]
-    assert found["wrong"] <= 12  # of 100 at 5 %: more has probability .002
+    assert found["wrong"] <= 12  # of 100 at 5 %: more has probability .0015
