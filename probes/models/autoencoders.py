@@ -75,15 +75,7 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
 
 
 def save_autoencoder(coder: SparseAutoencoder, folder: str | Path, metadata: Mapping[str, Any]) -> None:
-    """Write a sparse autoencoder in the layout of SAELens.
-
-    Parameters
-    ----------
-    coder : SparseAutoencoder
-    folder : str or Path
-    metadata : mapping of str to JSON values
-        Written beside the site.
-    """
+    """Write a sparse autoencoder in the layout of SAELens."""
     from safetensors.torch import save
 
     weights = {

@@ -77,13 +77,7 @@ def readable(
 
 
 def read_object(source: Source, file: str) -> dict[str, Any]:
-    """A JSON file of the description that must hold an object.
-
-    Raises
-    ------
-    UserError
-        There is no such file, or it holds something else.
-    """
+    """A JSON file of the description that must hold an object."""
     try:
         data = parse_json(source.described(file).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -113,13 +107,7 @@ def read_card(source: Source) -> dict[str, Any]:
 
 
 def read_index(source: Source) -> dict[str, Any]:
-    """``model_index.json``, of a pipeline that can be probed, with components of classes that are known.
-
-    Raises
-    ------
-    UserError
-        It is damaged, of another pipeline, or names a class that is none of the pipeline's.
-    """
+    """``model_index.json``, of a pipeline that can be probed, with components of classes that are known."""
     index = read_object(source, INDEX)
     kind, pipelines = index.get("_class_name"), drawing_pipelines()
     if kind not in pipelines:
@@ -183,20 +171,7 @@ def files(source: Source) -> dict[str, str]:
 
 
 def check(source: Source, tokenizers: list[Any]) -> Description:
-    """Check that a model's descriptions fit one another, without its weights.
-
-    Parameters
-    ----------
-    source
-        From :func:`probes.models.loading.resolve`.
-    tokenizers
-        From :func:`probes.models.loading.tokenizers`.
-
-    Raises
-    ------
-    UserError
-        A file is damaged, a size does not fit, or the tokenizer has tokens that the text encoder does not know.
-    """
+    """Check that a model's descriptions fit one another, without its weights."""
     import torch
 
     described = build(source)
@@ -219,13 +194,7 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
 
 
 def build(source: Source) -> Description:
-    """Build the components of a model from their configurations, without weights.
-
-    Raises
-    ------
-    UserError
-        A file is damaged.
-    """
+    """Build the components of a model from their configurations, without weights."""
     index, (architecture, layout) = read_index(source), read_kind(source)
     built = {one.name: _build(source, one, index[one.name][1]) for one in layout.networks}
     return Description(architecture, layout, built)
@@ -340,13 +309,7 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
 
 
 def check_weights(source: Source, description: Description) -> None:
-    """Refuse weights that are fewer than the description asks for, before memory is taken for them.
-
-    Raises
-    ------
-    UserError
-        A safetensors file is damaged or too small for its configuration.
-    """
+    """Refuse weights that are fewer than the description asks for, before memory is taken for them."""
     for name, module in description.components.items():
         folder = source.component(name)
         files = weight_files.names(folder, weight_files.choose(folder, source.variant))

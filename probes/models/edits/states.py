@@ -20,34 +20,14 @@ BATCH = 16  # texts encoded at once: always so many, so that the same edit has t
 
 
 class Texts(NamedTuple):
-    """The contexts of an edit with one word in them.
-
-    Attributes
-    ----------
-    texts : list of str
-    last : list of int
-        Position of the last token of the word, by text.
-    """
+    """The contexts of an edit with one word in them, and the position of the word's last token in each."""
 
     texts: list[str]
     last: list[int]
 
 
 def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> dict[str, Texts]:
-    """The contexts with each word of an edit in them.
-
-    Parameters
-    ----------
-    tokenizers
-        Of the model; positions are those of the first.
-    limit
-        Most tokens that the text encoders take.
-
-    Raises
-    ------
-    UserError
-        A text is too long for a tokenizer, or has a word that it cannot spell.
-    """
+    """The contexts with each word of an edit in them; positions are those of the first tokenizer."""
     written = {}
     for word in edit.named_words:
         filled = [fill(context, word) for context in edit.contexts]
@@ -64,30 +44,13 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
 
 @torch.no_grad()
 def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
-    """Return what the cross-attentions are given of texts.
-
-    Parameters
-    ----------
-    pipe
-        A pipeline of Stable Diffusion 1, 2 or XL.
-
-    Returns
-    -------
-    Tensor, shape (texts, tokens, width)
-        float64, on the CPU; of XL both encoders side by side.
-    """
+    """Return the cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'."""
     return torch.cat([_encoded(pipe, batch) for batch in _batches(texts)])
 
 
 @torch.no_grad()
 def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
-    """Return what is at a site of a text encoder while it reads texts.
-
-    Returns
-    -------
-    Tensor, shape (texts, tokens, width)
-        float64, on the CPU.
-    """
+    """Return what is at a site of a text encoder while it reads texts, float64 ``(texts, tokens, width)``."""
     seen: list[Tensor] = []
     reader = attach_reader(
         module_at(pipe, site.module), site, lambda value: seen.append(value.detach().cpu().double())
@@ -116,19 +79,7 @@ def _encoded(pipe: Any, texts: list[str]) -> Tensor:
 
 
 def onward(states: Tensor, last: Sequence[int], positions: str) -> list[Tensor]:
-    """The states from a word's last token on, or of that alone.
-
-    Parameters
-    ----------
-    states : Tensor, shape (texts, tokens, width)
-    last : sequence of int
-    positions : {"word", "onward"}
-
-    Returns
-    -------
-    list of Tensor, shape (tokens that are taken, width)
-        By text.
-    """
+    """The states of each text from a word's last token on, or of that token alone where `positions` is ``word``."""
     return [
         row[place : place + 1] if positions == "word" else row[place:]
         for row, place in zip(states, last, strict=True)
@@ -144,12 +95,7 @@ def aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 def mean_difference(
     states: tuple[Tensor, Tensor], last: tuple[Sequence[int], Sequence[int]], positions: str
 ) -> Tensor:
-    """Mean over contexts and positions of the second word's states less the first's.
-
-    Returns
-    -------
-    Tensor, shape (width,)
-    """
+    """Mean over contexts and positions of the second word's states less the first's, ``(width,)``."""
     runs = zip(*(onward(one, places, positions) for one, places in zip(states, last)))
     differences = [torch.sub(*reversed(aligned(first, second))) for first, second in runs]
     return torch.cat(differences).mean(0)

@@ -31,19 +31,11 @@ class Bus:
 
 
 class TellingBlock(BasicTransformerBlock):
-    """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another.
-
-    Attributes
-    ----------
-    place : str
-        Its name on the bus.
-    hears : str or None
-        Name of an earlier place.
-    """
+    """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another."""
 
     bus: Bus
-    place: str
-    hears: str | None
+    place: str  # its name on the bus
+    hears: str | None  # name of an earlier place
 
     def forward(
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
@@ -70,16 +62,8 @@ class TellingBlock(BasicTransformerBlock):
 def shares_of(told: Tensor) -> Tensor:
     """Return how much of neutral, feminine and masculine words a place has read, ``(n, 3)``.
 
-    Parameters
-    ----------
-    told : Tensor, shape (n, pixels, 4)
-        Mean over tokens of the codes, each times one number in all channels. Where there is no indicator word all are
-        about 0, and the shares are those of a neutral word.
-
-    Examples
-    --------
-    >>> shares_of(0.3 * torch.tensor([[list(CODES["feminine"])], [[0.0, 0.0, 0.0, 0.0]]])).tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    `told` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where there
+    is no indicator word all are about 0, and the shares are those of a neutral word.
     """
     mean = told.float().mean(1)
     code = mean[:, 1:] / torch.where(mean[:, :1].abs() > _HEARD, mean[:, :1], 1.0)
@@ -88,14 +72,7 @@ def shares_of(told: Tensor) -> Tensor:
 
 
 def with_code(text: Tensor, shares: Tensor) -> Tensor:
-    """Return text states whose indicator words have another code.
-
-    Parameters
-    ----------
-    text : Tensor, shape (n, tokens, 100)
-    shares : Tensor, shape (n, 3)
-        Of the three groups' codes.
-    """
+    """Return text states ``(n, tokens, 100)`` with a mixture of codes, `shares` ``(n, 3)``, at indicator words."""
     code = shares @ text.new_tensor(list(CODES.values()))
     return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
