@@ -35,12 +35,8 @@ def build(
 ) -> tuple[Config, LoadedPrompts]:
     """Return the configuration of the prompts, and what became of the captions.
 
-    Parameters
-    ----------
-    data : mapping
-        ``name``, ``prompts: {from: ...}`` and what else ``triplets.yaml`` may say.
-    options : mapping
-        Which flag each value came from, for errors (see `probes.config.loading.load_config`).
+    `data` has ``name``, ``prompts: {from: ...}`` and what else ``triplets.yaml`` may say; `options` which flag each
+    value came from, for errors.
     """
     loaded: list[LoadedPrompts] = []
     source = YamlSource(name="command line", text="", data=dict(data))
@@ -49,18 +45,7 @@ def build(
 
 
 def write(folder: Path, config: Config, loaded: LoadedPrompts, *, overwrite: bool = False) -> list[Path]:
-    """Write ``triplets.yaml``, ``report.json`` and, where the prompts are many, ``prompts.parquet``.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-
-    Raises
-    ------
-    UserError
-        The folder cannot be written, or holds such files and they are not to be overwritten.
-    """
+    """Write ``triplets.yaml``, ``report.json`` and, where prompts are many, ``prompts.parquet``; return the paths."""
     require_free(folder, overwrite)
     writable(folder, folder=True)
     words = {name: entry.forms for name, entry in config.indicators.items()}

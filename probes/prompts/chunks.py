@@ -79,21 +79,7 @@ class Chunks:
 
     @classmethod
     def of(cls, texts: Sequence[str], tokenizer: Any, place: str) -> Chunks | None:
-        """Return the chunks of the texts; None where the tokenizer does not read them by themselves.
-
-        Parameters
-        ----------
-        texts : sequence of str
-        tokenizer
-            A fast tokenizer of transformers.
-        place : str
-            What it is for, for the error.
-
-        Raises
-        ------
-        HookError
-            The tokenizer gives no character offsets.
-        """
+        """Return the chunks of the texts; None where the tokenizer does not read them by themselves."""
         different = list({chunk: None for text in texts for chunk in text.split(" ")})
         encoded = encode(tokenizer, ["", *different], place)
         (ends, _), *encoded = encoded

@@ -30,27 +30,8 @@ def fitted(
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
 
-    Parameters
-    ----------
-    config : Config
-    loaded : LoadedPrompts or None
-        Where its prompts come from; None where they are written by hand, and are refused where they are too long.
-    tokenizers, limit
-        Of the model, see `probes.models.loading.tokenizers`.
-    file : str
-        Where the configuration stands, for errors.
-
-    Returns
-    -------
-    config : Config
-        With the prompts that are left.
-    record : dict or None
-        What ``run.json`` keeps of the captions, under `KEY`; None where there are none.
-
-    Raises
-    ------
-    UserError
-        No caption is left.
+    `loaded` is None where prompts are written by hand; these are refused where they are too long. Beside the
+    configuration with the prompts that are left stands what ``run.json`` keeps of the captions, under `KEY`.
     """
     if loaded is None or not loaded.sentences:
         return config, None
@@ -108,13 +89,7 @@ def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
 
 
 def length_summary(record: Mapping[str, Any] | None) -> str:
-    """Return in a line what was left out for its length; nothing where nothing was.
-
-    Examples
-    --------
-    >>> length_summary({"tokens_read": 77, "longer_than_the_model_reads": ["c000007", "c000012"]})
-    'prompts: 2 are left out, longer than the 77 tokens that the model reads: c000007, c000012'
-    """
+    """Return in a line what was left out for its length; nothing where nothing was."""
     long = (record or {}).get(LONGER)
     if not record or not long:
         return ""
@@ -130,11 +105,6 @@ def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
     """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
 
     One that makes the same prompts is no other.
-
-    Raises
-    ------
-    UserError
-        Says how to go on.
     """
     there = _recorded(config.out_path) if loaded and loaded.file else {}
     if not there or _checksum(loaded.file) == there.get("sha256"):

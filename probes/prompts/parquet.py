@@ -19,13 +19,7 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """Return an opened Parquet file.
-
-    Raises
-    ------
-    UserError
-        It is damaged, or no Parquet, or has two columns of one name.
-    """
+    """Return an opened Parquet file."""
     try:
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
@@ -43,23 +37,7 @@ def require_once(place: Path | str, names: Sequence[str]) -> None:
 
 
 def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[..., bool], wanted: str) -> None:
-    """Refuse a column of another type than is wanted; one of categories is of their type.
-
-    Parameters
-    ----------
-    path, column
-        For the error.
-    kind : pyarrow.DataType
-    fits : callable
-        Whether a type is the one wanted.
-    wanted : str
-        In words.
-
-    Raises
-    ------
-    UserError
-        It is another.
-    """
+    """Refuse a column whose type (that of its categories) does not fit; `wanted` says in words which does."""
     if not fits(kind.value_type if pa.types.is_dictionary(kind) else kind):
         raise UserError(
             f"{path}: {shown(column)}: expected a column of {wanted}, got one of {str(kind)[:60]}: write these, or name"

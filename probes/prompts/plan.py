@@ -67,39 +67,16 @@ def noise_seed(text: str, seed: int) -> int:
 
     Noise of their own makes prompts independent, as every interval over prompts supposes: with the same few
     noises under all of them the images share their layouts, and intervals come out too narrow.
-
-    Examples
-    --------
-    >>> noise_seed("a {person} in a hat", 0) == noise_seed("a {person} in a hat", 0)
-    True
-    >>> noise_seed("a {person} in a hat", 0) == noise_seed("a {person} in a coat", 0)
-    False
     """
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """Indices of the words that all texts of a triplet share, aligned and in order.
+    """Indices of the words that all texts of a triplet share, aligned and in order, one tuple a text.
 
     A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
-    same words. Where an article was mended (a person, an individual) it is no longer shared.
-
-    Parameters
-    ----------
-    members
-        The words of each text.
-    blocked
-        For each text the indices of words that belong to the indicator.
-
-    Returns
-    -------
-    list of tuples
-        One tuple of word indices per text, all of equal length.
-
-    Examples
-    --------
-    >>> shared_words([["a", "man", "runs"], ["a", "tall", "woman", "runs"]], [{1}, {1, 2}])
-    [(0, 2), (0, 3)]
+    same words. Where an article was mended (a person, an individual) it is no longer shared. `blocked` are the indices
+    of each text's words that belong to the indicator.
     """
 
     same = same_rest(members, blocked)
@@ -134,21 +111,8 @@ def plan(
 ) -> list[Sample]:
     """The table of samples, ordered by triplet, seed and indicator.
 
-    Parameters
-    ----------
-    config
-        The validated configuration.
-    tokenizers
-        The model's tokenizers, one a text encoder; the length must suit them all.
-    limit
-        Most tokens the text encoder takes (see :func:`tokenize`).
-    name
-        The file the prompts stand in, for errors.
-
-    Raises
-    ------
-    UserError
-        A prompt is too long for a tokenizer or holds a word it cannot spell.
+    The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
+    `name` is the file the prompts stand in, for errors.
     """
     samples: list[Sample] = []
     sampler = config.sampler

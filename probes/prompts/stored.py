@@ -33,13 +33,7 @@ def is_stored(path: Path) -> bool:
 
 
 def write(path: Path, prompts: Sequence[Mapping[str, str]], words: Mapping[str, tuple[str, str]]) -> None:
-    """Write prompts with the words, singular and plural, that they were made with.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
-    """
+    """Write prompts with the words, singular and plural, that they were made with."""
     columns = ["id", *words]
     table = pa.table(
         {name: pa.array([prompt[name] for prompt in prompts], pa.string()) for name in columns},
@@ -49,19 +43,7 @@ def write(path: Path, prompts: Sequence[Mapping[str, str]], words: Mapping[str, 
 
 
 def read(path: Path, words: Mapping[str, tuple[str, str]]) -> list[dict[str, str]]:
-    """Return the prompts of a file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    words : mapping
-        For each indicator of the run its word and plural.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, not one of `write`, made with other words, or holds nothing.
-    """
+    """Return the prompts of a file of `write`, made with the word and plural of each indicator of the run."""
     file = open_parquet(path)
     made = _words(path, file)
     requested = {name: list(forms) for name, forms in words.items()}

@@ -15,25 +15,9 @@ BY_CHUNKS = 500  # texts; fewer are encoded as they are, which is sooner done th
 
 
 def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Tokenized:
-    """Tokens, words and the token positions of each word.
+    """Tokens, words and the token positions of each word of a text, which stands at `place`.
 
-    Parameters
-    ----------
-    text
-        The prompt.
-    tokenizer
-        A fast tokenizer of transformers (one that gives offsets).
-    place
-        Where the text stands, for errors.
-    limit
-        Most tokens the text encoder takes, start and end token included; default
-        ``tokenizer.model_max_length``.
-
-    Raises
-    ------
-    UserError
-        The tokenizer gives no offsets, the text has more tokens than it takes, or holds a word it cannot
-        spell.
+    At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
     """
     return tokenize_all([text], tokenizer, lambda _: place, limit)[0]
 
