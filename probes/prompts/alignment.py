@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 from probes.config.types import PERSON
 from probes.prompts.grammar.articles import mended
-
-Made = TypeVar("Made", bound=Callable)
 
 
 def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
@@ -94,23 +89,3 @@ def _runs(words: Sequence[str], blocked: set[int]) -> list[list[str]]:
         elif runs[-1]:
             runs.append([])
     return runs if runs[-1] else runs[:-1]
-
-
-def uncollected(make: Made) -> Made:
-    """Return a function that runs with garbage collection turned off.
-
-    A plan is millions of tuples, none of them in a circle: to go through all of them again and again takes a sixth of
-    the time.
-    """
-
-    @wraps(make)
-    def made(*arguments, **options):
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return make(*arguments, **options)
-        finally:
-            if collecting:
-                gc.enable()
-
-    return made  # type: ignore[return-value]

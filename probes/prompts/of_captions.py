@@ -7,7 +7,6 @@ the model's, so it is known once there is a model, and the record of the run say
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from typing import Any
 from probes.config.checks import caption, prompt_id
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.chunks import splits_at_spaces
 from probes.prompts.source import LoadedPrompts, NoFileError
-from probes.prompts.tokens import token_counts
 from probes.runs.store import Run
 
 KEY = "captions"  # in ``run.json``
@@ -50,16 +47,9 @@ def too_long(config: Config, tokenizers: Sequence[Any], most: int) -> list[str]:
     texts = [caption(prompt, name) for prompt in config.prompts for name in config.indicators]
     long: set[int] = set()
     for tokenizer in tokenizers:
-        # a token that pairs bytes stands for one of them at least
-        bytewise = splits_at_spaces(tokenizer)
-        left = [index for index, text in enumerate(texts) if not (bytewise and _bytes(text) + 2 <= most)]
-        counts = token_counts([texts[index] for index in left], tokenizer, "prompts")
-        long |= {index // len(config.indicators) for index, count in zip(left, counts) if count > most}
+        counts = map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])
+        long |= {index // len(config.indicators) for index, count in enumerate(counts) if count > most}
     return [prompt_id(config.prompts[index], index) for index in sorted(long)]
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(unicodedata.normalize("NFC", text).lower().encode())
 
 
 def without(config: Config, ids: Collection[str]) -> Config:

@@ -19,7 +19,6 @@ from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored, templates
-from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
@@ -132,7 +131,6 @@ class NoFileError(UserError):
         self.file = file
 
 
-@uncollected
 def load(
     source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:

@@ -42,7 +42,7 @@ class PromptTokens:
     lengths_2: dict[str, dict[str, int]] = field(default_factory=dict)  # of the last text encoder
 
     @classmethod
-    def of(cls, texts: Iterable[Text]) -> PromptTokens:
+    def of(cls, texts: Iterable[Text | Sample]) -> PromptTokens:
         """Read texts; one that comes again, of another seed, is passed over."""
         read = cls()
         for text in texts:
@@ -58,23 +58,6 @@ class PromptTokens:
                 if len(positions) > 1 and word.lower() not in read.pieces:
                     read.pieces[word.lower()] = tuple(_piece(text.tokens[position]) for position in positions)
         return read
-
-    @classmethod
-    def of_samples(cls, samples: Iterable[Sample]) -> PromptTokens:
-        """Read the texts of samples."""
-        texts = (
-            Text(
-                one.prompt_id,
-                one.indicator,
-                one.word,
-                one.tokens,
-                one.words,
-                one.word_positions,
-                one.word_positions_2,
-            )
-            for one in samples
-        )
-        return cls.of(texts)
 
 
 def _piece(token: str) -> str:

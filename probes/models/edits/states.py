@@ -14,7 +14,7 @@ from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
 from probes.config.edit_options import Edit
 from probes.prompts.alignment import fill
-from probes.prompts.tokens import require_readable
+from probes.prompts.tokens import tokenize_all
 
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
 
@@ -33,7 +33,7 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
         filled = [fill(context, word) for context in edit.contexts]
         texts = [text for text, _ in filled]
         for tokenizer in tokenizers:
-            require_readable(
+            tokenize_all(
                 texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit
             )
         read = encode(tokenizers[0], texts, "edit")

@@ -6,7 +6,7 @@ from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.articles import article
-from probes.prompts.plan import count, fill, pairs, plan, shared_words, tokenize
+from probes.prompts.plan import fill, pairs, plan, shared_words, tokenize
 from tests.tiny import tiny_tokenizer
 
 
@@ -16,10 +16,7 @@ def tokenizer():
 
 
 def planned(tokenizer, **fields):
-    config = Config(**fields)
-    samples = plan(config, [tokenizer])
-    assert count(config, [tokenizer]) == len(samples)
-    return samples
+    return plan(Config(**fields), [tokenizer])
 
 
 @pytest.mark.parametrize(
