@@ -25,42 +25,22 @@ SCALARS = [
     *("{a: b}", "2024-01-01", "!!int ''", "&a", "*a", "99999999999999999999"),
 ]
 SNIPPETS = [
-    *(
-        "\t",
-        "\n",
-        "\n\n",
-        ": ",
-        "- ",
-        "'",
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        "#",
-        "|",
-        ">",
-        "&a ",
-        "*a",
-        "<<: *a",
-        "!!int ''",
-    ),
-    *(
-        "---\n",
-        "\x00",
-        "\x1b[31m",
-        "\u202e",
-        "\ufeff",
-        "\u2028",
-        "é",
-        "漢",
-        "👩",
-        "{person}",
-        "@",
-        "%",
-        "\\",
-        "~",
-    ),
+    "\t",
+    "\n\n",
+    ": ",
+    "- ",
+    "'",
+    "{",
+    "]",
+    "#",
+    "|",
+    "*a",
+    "<<: *a",
+    "---\n",
+    "\x00",
+    "\u202e",
+    "漢",
+    "👩",
 ]
 ODD = ["auto", "default", "toyworld", "~nosuch", "a/b", "x" * 300, "cuda:7", "daam", "\x1b[0m", "{person}"]
 LINES = TEXT.splitlines(keepends=True)
@@ -186,50 +166,12 @@ def as_yaml(data):
     return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
 
 
-def bombs():
-    """YAML that is small to write and large to read: aliases of aliases, merges, levels, long texts, long numbers."""
-    levels, width = st.integers(1, 60), st.integers(1, 40)
-    size = st.sampled_from([1, 20, 400, 5000, 70_000])
-
-    def aliases(depth, wide, last):
-        rows = [f"a0: &a0 [{', '.join(['x'] * wide)}]"]
-        rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * wide)}]" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}: *a{depth - 1}", ""])
-
-    def merges(depth, wide, last):
-        rows = ["a0: &a0 {k: v}"]
-        rows += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * wide)}]}}" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}:", f"  <<: *a{depth - 1}", ""])
-
-    def deep(bracket, count, last):
-        return f"{last}: " + bracket * count + {"[": "]", "{a: ": "}"}.get(bracket, "") * (count // 2) + "\n"
-
-    def long(what, count, last):
-        return f"{last}: {what * count}\n"
-
-    names = st.sampled_from(
-        ["prompts", "seeds", "indicators", "sampler", "contrasts", "name", "zzz", "observe"]
-    )
-    brackets = st.sampled_from(["[", "{a: ", "- ", "? ", "!!str ", "&a ", "|\n "])
-    whats = st.sampled_from(
-        ["9", "-9", "x", "a {person} ", "{person}", "é漢", "1e9", "0x", ".", "'", "\\", "[1], "]
-    )
-    return st.one_of(
-        st.builds(aliases, levels, width, names),
-        st.builds(merges, levels, width, names),
-        st.builds(deep, brackets, size, names),
-        st.builds(long, whats, size, names),
-    )
-
-
 @st.composite
 def hostile(draw):
-    """Bytes: a bomb or a large value beside the shipped file, and a file cut, flipped or in another encoding."""
+    """Bytes: a large value or many prompts, and a file cut, flipped or in another encoding."""
     text = TEXT if draw(st.booleans()) else "prompts: ['a {person} with a dog']\n"
-    kind = draw(st.sampled_from(["bomb", "many", "bytes", "bytes", "encoding", "huge"]))
-    if kind == "bomb":
-        text = draw(bombs()) + (text if draw(st.booleans()) else "")
-    elif kind == "many":
+    kind = draw(st.sampled_from(["many", "bytes", "bytes", "encoding", "huge"]))
+    if kind == "many":
         count = draw(st.sampled_from([2, 50, 400]))
         lines = [
             f"- {draw(st.sampled_from(['a {{person}} {}', '{{person}}', 'a dog {}', '{}']))}".format(i)
@@ -357,8 +299,7 @@ KINDS = {"damaged": damaged(), "made up": made_up().map(as_yaml), "hostile": hos
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_or_one_line(kind, dry_run):
-    usual = "100" if kind == "hostile" else "250"
-    fuzz(KINDS[kind], int(os.environ.get("TRIPTYCH_FUZZ", usual)), lambda text: dry_run(text))
+    fuzz(KINDS[kind], 30 if kind == "hostile" else 80, lambda text: dry_run(text))
 
 
 @pytest.mark.slow

@@ -91,11 +91,11 @@ def fuzz_captions(numbers):
 
 
 def test_a_foreign_table_is_taken_in_or_refused_in_a_line(folder):
-    fuzz_tables(range(100))
+    fuzz_tables(range(33))
 
 
 def test_captions_are_read_or_refused_in_a_line(folder):
-    fuzz_captions(range(100))
+    fuzz_captions(range(33))
 
 
 @pytest.mark.slow

@@ -41,12 +41,6 @@ def test_printed_words_alone_leave_plurals_and_repairs_in(text):
     assert judge(f"a person with {text}", "printed").reason == ""
 
 
-def test_printed_words_alone_know_person_and_people_alone():
-    assert judge("two persons", "printed").reason == NO_PERSON
-    assert judge("a person and two persons", "printed").reason == ""
-    assert swap("a person and two persons", "woman", forms="printed") == "a woman and two persons"
-
-
 @pytest.mark.parametrize(
     ("caption", "word", "expected"),
     [

@@ -28,18 +28,6 @@ def test_the_right_article_stays_and_the_wrong_one_is_mended(case):
     assert fill(f"the {{person}} and an {word}", word)[0] == f"the {word} and an {word}"
 
 
-def test_no_article_of_the_user_nothing_changes():
-    for template in (
-        "{person}",
-        "two {person}",
-        "vitamin {person}",
-        "an old {person}",
-        "Ana {person}",
-        "a. {person}",
-    ):
-        assert fill(template, "80-year-old")[0] == template.replace("{person}", "80-year-old")
-
-
 def test_what_is_spoken_in_two_ways_keeps_what_was_written():
     assert fits("a", "herbalist") and fits("an", "herbalist")
     assert [fill(f"{written} {{person}}", "historian")[0] for written in ("a", "an")] == [
