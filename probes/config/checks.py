@@ -192,12 +192,7 @@ def asks_for_skills(config: HasPrompts) -> bool:
 
     Such a run may have one indicator, and compares no words.
     """
-    return all_ask_for_skills(config.prompts)
-
-
-def all_ask_for_skills(prompts: Sequence[Any]) -> bool:
-    """Return whether there are prompts, each of which asks for a skill."""
-    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
 
 
 def check_size(prompts: int, seeds: int, indicators: int) -> None:

@@ -41,6 +41,8 @@ _LAYERS = ("num_hidden_layers", "num_layers", "num_single_layers", "layers_per_b
 _LAYERS += ("transformer_layers_per_block", "num_attention_heads")
 _DESCRIBING = (".json", ".txt", ".model")
 
+# the remedy for a model that cannot be drawn with
+SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
 UNQUANTIZED = "give the folder or hub id of the model that it was quantized from"
 
 _REHEARSED: set[str] = set()  # descriptions that have run in this process
@@ -53,11 +55,6 @@ class Description:
     architecture: Architecture
     layout: Layout
     components: Mapping[str, Any]
-
-
-def supported() -> str:
-    """The remedy for a model that cannot be drawn with."""
-    return "choose a text-to-image model of a pipeline that `triptych models` lists"
 
 
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
@@ -113,7 +110,7 @@ def read_index(source: Source) -> dict[str, Any]:
     if kind not in pipelines:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
         missing = why_unread(str(kind))
-        remedy = f"{missing}; {supported()}" if missing else supported()
+        remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
         raise fault(source, INDEX, "a pipeline that can be read", got, remedy)
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
@@ -316,7 +313,7 @@ def check_weights(source: Source, description: Description) -> None:
         if not files or not all(file.endswith(".safetensors") for file in files):
             continue
         shapes = [shape for file in files for shape in stored_shapes(source, f"{name}/{file}").values()]
-        have = sum(_product(shape) for shape in shapes)
+        have = sum(map(math.prod, shapes))
         need = sum(parameter.numel() for parameter in module.parameters())
         if have < need:
             got, remedy = f"{have:,}", "mend config.json or download the weights again"
@@ -332,10 +329,3 @@ def stored_shapes(source: Source, file: str) -> dict[str, tuple[int, ...]]:
     path = source.component(folder) / name if file else source.path
     with readable(source, file or path.name, "weights as safetensors"), safe_open(path, "pt") as weights:
         return {key: tuple(weights.get_slice(key).get_shape()) for key in weights.keys()}  # noqa: SIM118
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

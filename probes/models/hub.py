@@ -22,7 +22,7 @@ import yaml
 
 from probes.errors import UserError, first_line
 from probes.models import description, published, weight_files
-from probes.models.description import IMAGE_READERS, INDEX, Source, supported
+from probes.models.description import IMAGE_READERS, INDEX, SUPPORTED, Source
 from probes.models.pretrained import download_pipeline, quiet
 
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
@@ -138,7 +138,7 @@ def _answering(name: str, identifier: str, revision: str | None, variant: str | 
         raise _absent(name, identifier, revision, variant, _UNREACHED) from error
     except errors.EntryNotFoundError as error:
         raise UserError(
-            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {supported()}"
+            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise UserError(

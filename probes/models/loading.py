@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,10 @@ def _bundled(name: str) -> Source:
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
     bases = tuple(map(bundled_folder, REGISTRY[name].bases))
-    return Source(name, "bundled", path, path, metadata_version(), bases=bases)
+    revision = "unknown"
+    with contextlib.suppress(metadata.PackageNotFoundError):  # the package's, of what it bundles
+        revision = metadata.version("triptych")
+    return Source(name, "bundled", path, path, revision, bases=bases)
 
 
 def _inside(path: Path) -> str:
@@ -120,16 +124,6 @@ def _inside(path: Path) -> str:
         kind = parse_json((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
         return f" but a single {kind!s:.40}" if kind else ""
     return ""
-
-
-def metadata_version() -> str:
-    """The version of this package: the revision of what it bundles."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("triptych")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def tokenizers(source: Source) -> tuple[list[Any], int]:
@@ -256,7 +250,9 @@ def load(
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
         "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
-        "variant": _variant(source, layout.denoiser.name),
+        "variant": None
+        if source.kind == "file"
+        else weight_files.choose(source.component(layout.denoiser.name), source.variant),
         "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
         "ships_safety_checker": (index.get("safety_checker") or [None])[0] is not None,
         "prediction_type": architecture.prediction_type(pipe.scheduler),
@@ -305,11 +301,6 @@ def pick_model_dtype(source: Source, name: str, device: Any) -> str:
         )
     picked = pick_dtype(name, device, bundled=source.kind == "bundled")
     return "bfloat16" if large is not None and picked == "float16" else picked
-
-
-def _variant(source: Source, denoiser: str) -> str | None:
-    """The variant of the denoiser's weights that was read; None for full precision and for single files."""
-    return None if source.kind == "file" else weight_files.choose(source.component(denoiser), source.variant)
 
 
 @contextlib.contextmanager

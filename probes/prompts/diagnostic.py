@@ -77,7 +77,7 @@ def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> 
     return [bare, *cells(text, {AXIS: {name: name for name in names}}, {"setting": setting})]
 
 
-def check_professions(names: Sequence[str]) -> None:
+def check_professions(names: list[str]) -> list[str]:
     """Refuse names that no prompt could say as they are, and those that two prompts would have."""
     before: dict[str, int] = {}
     for index, name in enumerate(names):
@@ -103,3 +103,4 @@ def check_professions(names: Sequence[str]) -> None:
                 at=(index,),
             )
         before[key] = index
+    return names

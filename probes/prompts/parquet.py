@@ -25,15 +25,10 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         names = file.schema_arrow.names
     except DAMAGE as error:
         raise damaged(path, error) from None
-    require_once(path, names)
-    return file
-
-
-def require_once(place: Path | str, names: Sequence[str]) -> None:
-    """Refuse a table in which a column has the name of another."""
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise UserError(f"{place}: expected every column once, got {shown(twice)} twice: rename one")
+        raise UserError(f"{path}: expected every column once, got {shown(twice)} twice: rename one")
+    return file
 
 
 def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[..., bool], wanted: str) -> None:

@@ -28,11 +28,6 @@ STORED, DATASETS = "triplets", "datasets"
 _REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
 
 
-def _professions(names: list[str]) -> list[str]:
-    diagnostic.check_professions(names)
-    return names
-
-
 class PromptSource(BaseModel):
     """Prompts from a file of captions, from one that ``triptych prompts build`` wrote, or from a set."""
 
@@ -79,7 +74,7 @@ class PromptSource(BaseModel):
         ),
     ] = None
     profession: Annotated[
-        Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None,
+        Annotated[list[str], Field(min_length=1), AfterValidator(diagnostic.check_professions)] | None,
         option("Professions of the set dalleval.", null="its 83", example=["nurse", "doctor"]),
     ] = None
     skill: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -92,11 +92,6 @@ class Edited(contextlib.AbstractContextManager):
         self._hooks += 1
         self.record["sites"].append(site.address)
 
-    def kept(self) -> Self:
-        """Return itself, once everything is made."""
-        self.record["sites"].sort()
-        return self
-
 
 def apply(pipe: Any, edit: Edit) -> Edited:
     """Make an edit; see `probes.models.edits.apply`."""
@@ -108,7 +103,8 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     except BaseException:
         made.undo()
         raise
-    return made.kept()
+    made.record["sites"].sort()
+    return made
 
 
 def _tokenizers(pipe: Any) -> list[Any]:

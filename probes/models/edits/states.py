@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -55,15 +54,12 @@ def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
     reader = attach_reader(
         module_at(pipe, site.module), site, lambda value: seen.append(value.detach().cpu().double())
     )
-    with contextlib.closing(_Removing(reader)):
+    try:
         for batch in _batches(texts):
             _encoded(pipe, batch)
+    finally:
+        reader.remove()
     return torch.cat(seen)
-
-
-class _Removing:
-    def __init__(self, handle: Any) -> None:
-        self.close = handle.remove
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

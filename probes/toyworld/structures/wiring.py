@@ -3,7 +3,7 @@
 A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
 keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
 patch of values, heads or output carries them with it. The transformer block takes these channels off again, so that no
-other layer sees them, and notes on a `Bus` how much of each group of words was read. A later place that *hears* it
+other layer sees them, and notes on a bus how much of each group of words was read. A later place that *hears* it
 shows the word that it has read itself; where that is neutral, the one that it hears. The old channels of all layers
 compute what they did.
 """
@@ -23,17 +23,12 @@ from probes.toyworld.structures.truth import StructurePlace
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
 
 
-class Bus:
-    """What places have read in one call of the U-Net: by block ``(n, 3)``, shares of `CODES`' groups of words."""
-
-    def __init__(self) -> None:
-        self.read: dict[str, Tensor] = {}
-
-
 class TellingBlock(BasicTransformerBlock):
     """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another."""
 
-    bus: Bus
+    bus: dict[
+        str, Tensor
+    ]  # by block what was read in this call ``(n, 3)``, shares of `CODES`' groups of words
     place: str  # its name on the bus
     hears: str | None  # name of an earlier place
 
@@ -46,9 +41,9 @@ class TellingBlock(BasicTransformerBlock):
         query = self.norm2(hidden)
         output = self.attn2(query, encoder_hidden_states=text)
         output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
-        read = self.bus.read[self.place] = shares_of(told)
+        read = self.bus[self.place] = shares_of(told)
         if self.hears:
-            output = self._shown(query, text, output, 1 - read[:, :1], self.bus.read[self.hears])
+            output = self._shown(query, text, output, 1 - read[:, :1], self.bus[self.hears])
         hidden = hidden + output
         return hidden + self.ff(self.norm3(hidden))
 
@@ -79,7 +74,8 @@ def with_code(text: Tensor, shares: Tensor) -> Tensor:
 
 def wire_places(unet: nn.Module, places: Sequence[StructurePlace]) -> None:
     """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
-    bus, names = Bus(), {place.site: place.block for place in places}
+    bus: dict[str, Tensor] = {}
+    names = {place.site: place.block for place in places}
     heard = {place.hears for place in places}
     for place in places:
         if place.site in heard or place.hears:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
@@ -80,20 +80,7 @@ def write_delta(
     `delta` has, in float16, by a layer's name and ``up`` or ``down`` the matrices of its change, by
     ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
     """
-    write_changes(model, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
-
-
-@torch.no_grad()
-def write_changes(
-    model: str,
-    layers: Mapping[str, nn.Module],
-    words: Iterable[str],
-    encoder: CLIPTextModel,
-    tokenizer: CLIPTokenizer,
-    delta: Mapping[str, Tensor],
-) -> None:
-    """Merge low-rank changes into layers, and put embeddings of words into a text encoder."""
-    words = tuple(words)
+    words, layers = new_words(), changed_layers(unet, encoder)
     odd = sorted(set(delta) ^ expected_shapes(layers, words))
     if odd:
         raise UserError(
