@@ -17,7 +17,6 @@ from probes.models.devices import pick_dtype
 from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
-from tests.probes.models.original_layout import original_layout
 from triptych.cli.run import main
 
 
@@ -96,21 +95,6 @@ def test_the_safety_checker_is_left_off(copy, saved):
     assert loaded.pipe.safety_checker is None  # its weights are not even looked for
     assert (loaded.record["safety_checker"], loaded.record["ships_safety_checker"]) == ("off", True)
     assert load(saved()).record["ships_safety_checker"] is False
-
-
-@pytest.mark.parametrize("kind", ["sd1", "sd2"])
-def test_a_single_file_in_the_original_layout(saved, tmp_path, kind):
-    """The description beside the file is used, so nothing is fetched; the images are those of the folder."""
-    folder = saved(kind)
-    shutil.copytree(folder, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
-    save_file(original_layout(folder), tmp_path / "model.safetensors")
-    source = loading.resolve(str(tmp_path / "model.safetensors"))
-    assert (source.kind, source.config) == ("file", tmp_path / "model")
-    single, whole = loading.load(source, device="cpu"), load(folder)
-    np.testing.assert_array_equal(draw(single.pipe), draw(whole.pipe))
-    assert single.record["weight_hash"] == whole.record["weight_hash"]
-    tokenizers, limit = loading.tokenizers(source)
-    assert (len(tokenizers), limit) == (1, 77)
 
 
 def as_pickle(folder, write):
@@ -227,12 +211,6 @@ def test_schedulers_by_name_keep_the_model_settings(saved, name):
     assert loaded.scheduler["class"] == schedulers.SCHEDULERS.get(name.lower(), name)
     assert loaded.scheduler["set"]["prediction_type"] == "v_prediction"
     assert np.isfinite(draw(loaded.pipe)).all()
-
-
-@pytest.mark.parametrize("name", ["eulr", "UNet2DModel", "torch", ""])
-def test_unknown_schedulers(saved, name):
-    with pytest.raises(UserError, match=r"sampler\.scheduler: expected one of"):
-        load(saved(), scheduler=name)
 
 
 @pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])

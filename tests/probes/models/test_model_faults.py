@@ -169,23 +169,6 @@ def test_a_lora_is_no_model(file, key, tmp_path, capsys):
         )
 
 
-def test_a_lora_that_was_put_into_its_model_as_the_line_says_is_read(saved, tmp_path):
-    pytest.importorskip("peft")
-    from diffusers import StableDiffusionPipeline
-
-    query = "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q"
-    up, down = torch.randn(16, 2), torch.randn(2, 16)
-    save_file({f"{query}.lora_A.weight": down, f"{query}.lora_B.weight": up}, tmp_path / "lora.safetensors")
-    pipe = StableDiffusionPipeline.from_pretrained(saved("sd1"), safety_checker=None)
-    before = pipe.unet.get_parameter(f"{query[5:]}.weight").detach().clone()
-    pipe.load_lora_weights(tmp_path / "lora.safetensors")
-    pipe.fuse_lora()
-    pipe.unload_lora_weights()
-    pipe.save_pretrained(tmp_path / "fused")
-    fused = loading.load(loading.resolve(str(tmp_path / "fused")), device="cpu").pipe
-    torch.testing.assert_close(fused.unet.get_parameter(f"{query[5:]}.weight"), before + up @ down)
-
-
 def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
     file = tmp_path / "unet.safetensors"
     original = original_layout(saved("sd1"))

@@ -229,12 +229,14 @@ def with_nltk(data, code):
     return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=1800)
 
 
+@pytest.mark.slow
 def test_nltk_backend(small_nltk):
     code = "print([(n.word, n.lemma, n.start, n.end) for n in nouns('two women riding a bike.', backend='nltk')])"
     done = with_nltk(small_nltk, code)
     assert done.stdout.strip() == "[('women', 'woman', 4, 9), ('bike', 'bike', 19, 23)]", done.stderr
 
 
+@pytest.mark.slow
 def test_nltk_without_its_data(tmp_path):
     code = (
         "from probes.errors import UserError\n"
