@@ -236,6 +236,7 @@ def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
     assert loading.default_guidance(loading.resolve(str(saved_kind("flux-dev")), weights=False)) == 3.5
 
 
+@pytest.mark.slow
 def test_guidance_beside_the_distilled_one(saved_kind, tmp_path):
     """With a negative prompt, and with an empty one; each step is reckoned as two calls."""
     model = saved_kind("flux-dev")
@@ -319,6 +320,7 @@ def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
     assert "capture.pool: expected sites of the image for PixArt-Σ, whose pipeline alters a prompt or" in line
 
 
+@pytest.mark.slow
 def test_the_mean_over_tokens_of_a_word_is_kept_by_text_encoder(saved_kind, tmp_path):
     """The word is one token of CLIP and one of T5; the denoiser is given both, CLIP's 77 positions first."""
     model, sites = saved_kind("sd3"), ["text.layers.1", "text_3.layers.1", "text.final", "dit.block.1.text"]
