@@ -160,7 +160,7 @@ for name in sys.argv[1:]:
 
 
 def test_help_of_a_command_is_quick():
-    names = sorted(set(COMMANDS) - {"prompts"})  # which takes its lists from the schema
+    names = sorted(COMMANDS)
     line = [sys.executable, "-c", HELP, *names]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -285,15 +285,18 @@ BAD = [
         "images {empty}/none",
         "expected a table or a folder of images, found",
     ),
-    ("triptych audit gep", "sheet {bare} --images 0", "--images: "),
-    ("triptych audit gep", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
-    ("triptych human-check", "", "arguments are required: command"),
-    ("triptych human-check", "sample {bare} --out {empty} --images 0", "--images: "),
-    ("triptych human-check", "sample {bare} --out {empty} --seed -1", "--seed: "),
-    ("triptych human-check", "sample {bare} --out {empty} --objects -1", "--objects: "),
-    ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
-    ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
-    ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
+    (
+        "triptych labels",
+        "sheet {bare} --about attributes --out {empty}/sheet",
+        "expected a run whose prompts have",
+    ),
+    ("triptych labels", "", "arguments are required: command"),
+    ("triptych labels", "sheet {bare} --out {empty} --images 0", "--images: "),
+    ("triptych labels", "sheet {bare} --out {empty} --seed -1", "--seed: "),
+    ("triptych labels", "sheet {bare} --out {empty} --objects -1", "--objects: "),
+    ("triptych labels", "sheet {bare} --out {file}", "{file}: cannot be written"),
+    ("triptych labels", "sheet {bare} --out {empty}", "{bare}"),
+    ("triptych labels", "read {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
     (
         "lab.validate.statistics.page",

@@ -25,7 +25,7 @@ from tests.analysis.dalleval_parts import (
 from tests.analysis.synthetic_run import configure
 from triptych.cli.main import command as command_of
 
-label = command_of("questions")
+label = command_of("labels")
 
 MEASURE = Measure(bootstrap=100, permutations=200)
 
@@ -98,7 +98,7 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     file.write_text(
         "sample_id,question,answer\n" + "".join(f"{one},tone,{tone}\n" for one, tone in said.items())
     )
-    assert label(["labels", str(small.path), str(file)]) == 0
+    assert label(["read", str(small.path), str(file)]) == 0
     run = Run.open(small.path)
     *_, last = readings = read_all(run)
     assert [one.source for one in readings] == ["ita", "ciede2000", "dalleval2023", "human"]
@@ -128,7 +128,7 @@ def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
         file.write_text(
             "\n".join(["sample_id,question,answer", *(f"{one},gender,male" for one in samples[:number])])
         )
-        assert label(["labels", str(small.path), str(file)]) == 0
+        assert label(["read", str(small.path), str(file)]) == 0
         assert [one.source for one in read_all(Run.open(small.path))] == expected
 
 
@@ -137,7 +137,7 @@ def test_people_are_a_reader_and_captions_are_none(tmp_path):
     first, second = run.samples(["sample_id"])["sample_id"][:2]
     labels = tmp_path / "labels.csv"
     labels.write_text(f"sample_id,question,answer\n{first},gender,female\n{second},gender,unclear\n")
-    assert label(["labels", str(run.path), str(labels)]) == 0
+    assert label(["read", str(run.path), str(labels)]) == 0
     (run.path / "attributes/captions").mkdir(parents=True)
     (run.path / "attributes/captions/part-00000.parquet").write_bytes(b"no answers")
     (said,) = read_all(Run.open(run.path))
