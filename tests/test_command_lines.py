@@ -213,7 +213,6 @@ def places(tmp_path):
     """Paths that the arguments below name."""
     (tmp_path / "file").write_text("years of work")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "figures.json").write_text('{"cases": []}')
     resolved = {"model": "other/model", "indicators": {"neutral": {"word": "person", "control": False}}}
     for name, config in (("foreign", resolved), ("bare", resolved | {"model": "toyworld"})):
         (tmp_path / name).mkdir()
@@ -295,17 +294,6 @@ BAD = [
     ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
     ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
-    (
-        "lab.validate.statistics.page",
-        "--scale {empty}/none.json",
-        "--scale: expected a file that is there",
-    ),
-    ("lab.validate.statistics.page", "--scale {file}", "expected the figures of a measurement"),
-    (
-        "lab.validate.statistics.page",
-        "--scale {figures.json}",
-        "expected the figures of a measurement",
-    ),
     ("lab.validate.statistics.page", "--seed -1", "--seed: "),
     ("lab.validate.statistics.page", "--out {empty}", "cannot be written"),
     ("lab.train.base.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
@@ -389,7 +377,7 @@ def test_bad_arguments_are_one_line(module, arguments, message, places, capsys):
     before = sorted(places.rglob("*"))
 
     def fill(text):
-        for name in ("file", "empty", "foreign", "bare", "figures.json"):
+        for name in ("file", "empty", "foreign", "bare"):
             text = text.replace(f"{{{name}}}", str(places / name))
         return text
 
