@@ -37,7 +37,7 @@ MODULES = {
     *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
     *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
     *(f"lab.train.{room}.train" for room in ("dit", "located", "work")),
-    *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
+    *("lab.train.located.measure", "lab.train.work.measure"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
@@ -311,9 +311,6 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
     ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("lab.validate.word_maps", "--out {empty} --specimens toyworld", "--specimens is now --models"),
-    ("lab.train.base.train", "--specimen toyworld", "--specimen is now --model"),
-    ("lab.train.work.measure", "--specimen toyworld-work", "--specimen is now --model"),
     ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
     (
         "lab.validate.word_maps",
@@ -346,12 +343,6 @@ BAD = [
     ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
     ("lab.train.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
     ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
-    ("lab.train.work.calibrate", "--work {file}", "{file}: cannot be written"),
-    (
-        "lab.train.work.calibrate",
-        "--work {empty} --start {empty}",
-        "expected {empty}/delta.safetensors, found none: train it",
-    ),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
     (
         "lab.validate.dalleval.one_word",

@@ -39,14 +39,7 @@ def gender_counts(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gender_floors(folder: Path | None = None) -> dict[str, NoiseFloor]:
-    """MAD of gender over the 83 professions beside its floor, by model.
-
-    Examples
-    --------
-    >>> own = gender_floors()["minDALL-E"]
-    >>> round(own.value, 4), round(own.floor, 4)
-    (0.1961, 0.1367)
-    """
+    """MAD of gender over the 83 professions beside its floor, by model."""
     female = gender_counts(folder)
     return {model: mad_floor(np.stack([IMAGES - female[model], female[model]], axis=1)) for model in MODELS}
 

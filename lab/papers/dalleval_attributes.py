@@ -25,14 +25,7 @@ def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
 
 @cache
 def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], AttributeContrast]:
-    """Every pair of words of every model beside its floors, by (model, first, second).
-
-    Examples
-    --------
-    >>> own = attribute_contrasts()["Stable Diffusion", "woman", "man"]
-    >>> round(own.averages.value, 3), own.averages.floor < own.averages.value
-    (0.061, True)
-    """
+    """Every pair of words of every model beside its floors, by (model, first, second)."""
     k = attribute_presence(folder)["k"].astype(int).unstack("attribute")
     by_pair = {}
     for model in k.index.get_level_values("model").unique():

@@ -32,16 +32,7 @@ def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
 
 
 def floors(folder: Path | None = None, null: str = "permutation") -> dict[tuple[str, str], NoiseFloor]:
-    """Floor of each score of Table 3, by (setting, model).
-
-    Examples
-    --------
-    The score of CogView2 in the neutral setting lies below what no difference would give.
-
-    >>> own = floors()["neutral", "CogView2"]
-    >>> round(own.value, 4), round(own.floor, 4), round(own.p_value, 2)
-    (0.0233, 0.0258, 0.7)
-    """
+    """Floor of each score of Table 3, by (setting, model)."""
     return {
         key: gep_floor(rows["woman"], IMAGES, rows["man"], IMAGES, null=null)
         for key, rows in attribute_counts(folder).groupby(level=["setting", "model"], sort=False)

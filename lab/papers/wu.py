@@ -27,20 +27,7 @@ ONE_DECIMAL = {("TextCaps", "hidden", "explicitly guided"), ("TextCaps", "hidden
 
 
 def directions(folder: Path | None = None) -> pd.DataFrame:
-    """Each pair of cells of Tables 5, 6 and 10: is the neutral prompt nearer to the masculine one?
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns table, model, dataset, metric, feminine, masculine, nearer (``masculine``, ``feminine``, ``same`` or
-        ``not readable``).
-
-    Examples
-    --------
-    >>> own = directions()
-    >>> int((own[own["table"] == "Table 5"]["nearer"] == "feminine").sum())
-    9
-    """
+    """Each pair of cells of Tables 5, 6 and 10: is the neutral prompt nearer to the masculine one?"""
     parts = []
     for name, label, columns in (
         ("wu2025_table5_representational_disparity", "Table 5", ["model", "dataset", "pair", "metric"]),
@@ -63,15 +50,10 @@ def directions(folder: Path | None = None) -> pd.DataFrame:
 
 
 def intersections(folder: Path | None = None) -> pd.DataFrame:
-    """Table 13 from whole numbers of objects: printed and recomputed percentages.
+    """Table 13 from whole numbers of objects: printed and recomputed percentages by dataset and group.
 
     The number of objects in both groups is read from the ratio over the smaller group, where a percentage of two
     decimals pins it; Table 12 gives the amounts.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index (dataset, over_group, group); columns printed, recomputed, objects.
     """
     amounts = read_table(
         "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder

@@ -31,38 +31,14 @@ def p_values(folder: Path | None = None) -> pd.DataFrame:
 def triplet_from_pairs(p: np.ndarray, objects: int) -> float:
     """P-value of three columns from those of the three pairs, for so many objects and equal column totals.
 
-    Parameters
-    ----------
-    p : ndarray of float, shape (3,)
-    objects : int
-        Rows of the table, so objects − 1 degrees of freedom for a pair and twice as many for the triplet.
-
-    Examples
-    --------
-    Pairs that are as near as the expectation of chi-square give a triplet near its expectation.
-
-    >>> round(triplet_from_pairs(np.array([0.5, 0.5, 0.5]), 101), 1)
-    0.5
+    A pair has objects − 1 degrees of freedom, and the triplet twice as many.
     """
     statistic = stats.chi2.isf(p, objects - 1).sum() * 2 / 3
     return float(stats.chi2.sf(statistic, 2 * (objects - 1)))
 
 
 def triplets(folder: Path | None = None) -> pd.DataFrame:
-    """Printed and recomputed triplet p-values of the explicit groups, where no p-value is a bound.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns model, dataset, group, objects (Table 12: SD v2.0), pairs (three printed p), printed, recomputed, of_ten
-        (were there ten objects only).
-
-    Examples
-    --------
-    >>> own = triplets()
-    >>> len(own), bool((own["recomputed"] - own["of_ten"]).abs().max() < 0.04)
-    (24, True)
-    """
+    """Printed and recomputed triplet p-values of the explicit groups, where no p-value is a bound."""
     amounts = read_table(
         "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
     )

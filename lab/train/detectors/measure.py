@@ -27,7 +27,6 @@ from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldCheck
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
-from lab.renamed import add_renamed
 from lab.train.base.captions import random_caption
 from lab.train.detectors.average_precision import average_precision, box_iou, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
@@ -55,13 +54,7 @@ def unseen(count: int = 1000, *, through_vae: float = 0.0) -> PictureSet:
 
 
 def generated(model: str, count: int, *, steps: int = 20, seed: int = 400_000) -> pd.DataFrame:
-    """Images generated from ``count`` captions with each of the three indicators, from the same noise.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``prompt`` (number of the caption), ``indicator``, ``caption`` and ``image`` (``(64, 64, 3)`` uint8).
-    """
+    """Images of ``count`` captions with each of the three indicators, from the same noise; a row each."""
     from lab.train.base.measure import benchmark_pipeline, sample
 
     rng, world, rows = np.random.default_rng(seed), load_world(model), []
@@ -151,13 +144,7 @@ def _number(value: float) -> float | None:
 
 
 def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 32) -> pd.DataFrame:
-    """Every query's score for every tag, all of `TAGS` asked for at once.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``image``, ``label``, ``score``, ``x0``, ``y0``, ``x1``, ``y1`` (pixels); scores under 0.01 are left out.
-    """
+    """Every query's score for every tag, all of `TAGS` asked for at once; scores under 0.01 are left out."""
     (text,) = captions(TAGS, detector.tokenizer, BERT_LIMIT)
     words = [[token for word in text.words[tag] for token in word] for tag in TAGS]
     parts = []
@@ -288,7 +275,6 @@ def parser() -> argparse.ArgumentParser:
     add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
     add("--weights", type=command_line.folder, default=WEIGHTS)
     add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
-    add_renamed(main, "--specimen", "--model")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
     add(

@@ -31,14 +31,8 @@ _COLOURS = np.array([INDEX[label] for label in LABELS[1:]], dtype=np.uint8)
 class PictureSet:
     """Pictures and what is seen in them.
 
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    indices : numpy.ndarray
-        ``(n, 64, 64)`` uint8: the thing that each pixel was drawn for, as a palette index.
-    figures : numpy.ndarray
-        ``(n, 64, 64)`` bool: what is seen of the figure, or of both.
+    ``images`` ``(n, 64, 64, 3)``; ``indices`` the thing that each pixel was drawn for, of the palette; ``figures`` what
+    is seen of the figure, or of both.
     """
 
     images: NDArray[np.uint8]
@@ -49,14 +43,10 @@ class PictureSet:
         return len(self.images)
 
     def seen(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return what is seen in a picture.
+        """Numbers in `LABELS` ``(k,)`` of what is seen in a picture, and masks ``(k, 64, 64)``.
 
-        Returns
-        -------
-        labels : numpy.ndarray
-            ``(k,)`` numbers in `LABELS`. Two figures, or two boots, are one thing, as for the checker.
-        masks : numpy.ndarray
-            ``(k, 64, 64)`` bool: the pixels of a thing's own colour, and for the person all that is seen of it.
+        Two figures, or two boots, are one thing, as for the checker. A mask is a thing's own colour, and for the person
+        all that is seen of it.
         """
         counts = np.bincount(self.indices[row].ravel(), minlength=256)
         there = np.flatnonzero(counts[_COLOURS])

@@ -38,15 +38,7 @@ LOTS = 40  # captions of which one is taken
 
 @dataclass(frozen=True)
 class TaggedImages:
-    """Pictures and what the checker sees in them.
-
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    truth : numpy.ndarray
-        ``(n, tags)`` bool, in the order of `TAG_NAMES`.
-    """
+    """Pictures ``(n, 64, 64, 3)`` and what the checker sees in them ``(n, tags)``, in the order of `TAG_NAMES`."""
 
     images: NDArray[np.uint8]
     truth: NDArray[np.bool_]
@@ -85,21 +77,10 @@ def make_tagged_images(
 ) -> tuple[TaggedImages, TaggedImages]:
     """Pictures to train on, and pictures held back for the thresholds.
 
-    Parameters
-    ----------
-    count, drawn_count : int
-        Renderings, a quarter of them through the autoencoder; images drawn by each benchmark model, which are repeated.
-    runs : sequence of pathlib.Path
-        Runs of the benchmark models whose images are taken as well; those of every fifth triplet are held back.
-    words : int
-        So many of a triplet's images are taken, at random: most of its words mean the same and draw nearly the same.
-    rare : int
-        Further images drawn by each benchmark model, in few steps, from captions that name every tag so many times.
-
-    Returns
-    -------
-    train, held_out : TaggedImages
-        What is held back is a fifth of the runs' prompts and of those further images, and empty without any.
+    ``count`` renderings, a quarter of them through the autoencoder; ``drawn_count`` images of each benchmark model,
+    which are repeated; ``words`` images of each triplet of ``runs``, at random, since most words draw nearly the same;
+    and images drawn in few steps from captions that name every tag ``rare`` times. Held back is a fifth of the runs'
+    prompts and of the last.
     """
     rendered = TaggedImages.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
     taken, held_out = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())

@@ -26,22 +26,10 @@ PARTS = 4  # lessons that a batch of stored ones is taken from
 
 @dataclass(frozen=True)
 class Lesson:
-    """Noised latents with the velocity to be guessed, row by row.
+    """Noised latents ``(n, 4, 16, 16)`` at shares of noise ``sigma`` with the velocity to be guessed.
 
-    Attributes
-    ----------
-    noisy, velocity : Tensor
-        ``(n, 4, 16, 16)``.
-    sigma : Tensor
-        ``(n,)``: share of noise, 0 to 1.
-    clip : Tensor
-        ``(n, 32, 192)``: states of both CLIP towers side by side, as SD3 takes them.
-    pooled : Tensor
-        ``(n, 192)``.
-    tokens : Tensor
-        ``(n, 24)``: numbers of T5's tokens.
-    zones : Tensor
-        ``(n, 16, 16)`` bool: where small things can be.
+    ``clip`` ``(n, 32, 192)`` are states of both CLIP towers side by side, as SD3 takes them, ``tokens`` ``(n, 24)``
+    T5's, ``zones`` ``(n, 16, 16)`` where small things can be.
     """
 
     noisy: Tensor
@@ -70,17 +58,7 @@ def timesteps_of(sigma: Tensor, scheduler: DDIMScheduler) -> Tensor:
 
 
 def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
-    """The flow's velocity from a v-prediction.
-
-    Parameters
-    ----------
-    guess : Tensor
-        The U-Net's, ``(n, 4, 16, 16)``.
-    noisy : Tensor
-        What it was given: the flow's latents, divided so that signal and noise have squares of sum 1.
-    sigma : Tensor
-        ``(n,)``.
-    """
+    """The flow's velocity from a U-Net's v-prediction of latents whose signal and noise have squares of sum 1."""
     length = ((1 - sigma) ** 2 + sigma**2).sqrt().view(-1, 1, 1, 1)
     signal, noise = (1 - sigma).view(-1, 1, 1, 1) / length, sigma.view(-1, 1, 1, 1) / length
     clean = signal * noisy - noise * guess
@@ -90,18 +68,7 @@ def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
 def read_captions(
     towers: Sequence[CLIPTextModelWithProjection], tokens: Tensor, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
-    """What the CLIP towers say of captions, as SD3 takes it.
-
-    Parameters
-    ----------
-    tokens : Tensor
-        ``(n, 32)``.
-
-    Returns
-    -------
-    tuple of Tensor
-        States ``(n, 32, 192)`` and pooled vectors ``(n, 192)``, float32, where `device` says.
-    """
+    """States ``(n, 32, 192)`` and pooled vectors ``(n, 192)`` of captions by the CLIP towers, as SD3 takes them."""
     states, pooled = [], []
     towers = [tower.to(device) for tower in towers]
     with torch.no_grad():
@@ -177,20 +144,10 @@ def with_word_of(caption: str, group: str, world: World) -> str:
 class MixtureTeacher:
     """A diffusion transformer of a world whose images are of two components, with the mixture weighed anew.
 
-    Feminine words stand for one component there, masculine ones for the other, neutral ones for a mixture. At noised
-    latents x the velocity of a mixture is v = (1 - q) v_a + q v_b, where q is the chance that x is of component b. The
-    three predictions give q of the known mixture, by least squares; Bayes' rule gives that of another one.
-
-    Attributes
-    ----------
-    parts : mapping of str to Module
-        ``transformer`` and ``text_encoder_3`` of the model that is asked.
-    towers : sequence of CLIPTextModelWithProjection
-        Its two of CLIP.
-    known : float
-        Chance of component b beside its neutral words.
-    learner : sequence of CLIPTextModelWithProjection
-        The two towers of the model that is taught.
+    Feminine words stand for one component there, masculine ones for the other, neutral ones for a mixture, of which
+    ``known`` is component b. At noised latents x the velocity of a mixture is v = (1 - q) v_a + q v_b, where q is the
+    chance that x is of component b. The three predictions give q of the known mixture, by least squares; Bayes' rule
+    gives that of another one. ``towers`` are those of the model that is asked, ``learner`` of the model that is taught.
     """
 
     parts: Mapping[str, nn.Module]
@@ -210,12 +167,8 @@ class MixtureTeacher:
     ) -> Lesson:
         """Make a lesson of latents and their captions.
 
-        Parameters
-        ----------
-        clip_tokens, tokens : Tensor
-            ``(n, 4, 32)`` and ``(n, 4, 24)``: of the caption, and of it with a feminine, masculine and neutral word.
-        chance : Tensor
-            ``(n,)``: of component b, in the world that is taught.
+        Tokens ``(n, 4, ...)`` are of the caption, and of it with a feminine, masculine and neutral word; ``chance``
+        ``(n,)`` is that of component b in the world that is taught.
         """
         sigma = noise_levels(len(clean), generator)[torch.randperm(len(clean), generator=generator)]
         share = sigma.view(-1, 1, 1, 1)
@@ -233,17 +186,7 @@ class MixtureTeacher:
 
 
 def mixed_anew(of_a: Tensor, of_b: Tensor, mixed: Tensor, known: float, chance: Tensor) -> Tensor:
-    """The velocity of a mixture of two components whose chances are other ones.
-
-    Parameters
-    ----------
-    of_a, of_b, mixed : Tensor
-        ``(n, ...)``: of either component, and of their mixture with chance `known` of the second.
-    known : float
-        Between 0 and 1.
-    chance : Tensor
-        ``(n,)``: of the second component, in the mixture that is wanted.
-    """
+    """The velocity of a mixture of two components, with ``chance`` of the second in place of the ``known`` one."""
     apart = (of_b - of_a).flatten(1)
     share = ((mixed - of_a).flatten(1) * apart).sum(1) / apart.square().sum(1).clamp(min=1e-12)
     share = share.clamp(0, 1)
@@ -299,16 +242,9 @@ class VelocityLessons:
 
 
 class PictureLessons:
-    """Batches of pictures, each with noise and a noise level of its own.
+    """Batches of pictures, each with noise and a noise level of its own, made on ``device``.
 
-    Parameters
-    ----------
-    towers : sequence of CLIPTextModelWithProjection
-        The two of the model that is taught; they read each caption once.
-    latents, clip_tokens, tokens, zones : Tensor
-        One row per picture: ``(n, 4, 16, 16)``, ``(n, 32)``, ``(n, 24)``, ``(n, 16, 16)``.
-    device : str or torch.device
-        Where all of it is kept, and batches are made.
+    The two towers of the model that is taught read each caption once.
     """
 
     def __init__(

@@ -32,14 +32,14 @@ from transformers import CLIPTextModelWithProjection, CLIPTokenizer, T5Tokenizer
 from lab.train import stages as runner
 from lab.train.base.captions import random_caption
 from lab.train.base.data import make_drawings, make_many_drawings
-from lab.train.base.loop import Budget, Log
+from lab.train.base.loop import Budget
 from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.dit import store
 from lab.train.dit.lessons import MixtureTeacher, PictureLessons, Teacher, VelocityLessons, with_word_of
 from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
-from lab.train.dit.teach import DistillationCourse, teach
+from lab.train.dit.teach import teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
@@ -133,19 +133,13 @@ def _mixture(name: str, options: Options) -> MixtureTeacher:
     return MixtureTeacher(parts, towers_of(BASE), known, towers_of(name))
 
 
-def _course(options: Options, minutes: float, rate: float) -> DistillationCourse:
-    budget = Budget(options.steps, minutes, options.warmup)
-    numbers = (options.zone_weight, options.decay, options.save_minutes)
-    return DistillationCourse(budget, rate, *numbers, compiled=options.compile)
-
-
 def run_base(options: Options) -> None:
     """Stage 2; goes on from its checkpoint if there is one."""
     tokenizer = from_folder(T5Tokenizer, options.work / "tokenizer_3")
     parts = nn.ModuleDict(new_parts(len(tokenizer), options.seed)).to(options.device)
     lessons, path = lessons_of(BASE, options), store.checkpoint(options.work, BASE)
-    course = _course(options, options.minutes, options.rate)
-    teach(parts, parts, lessons, course, Log(path.with_suffix(".log.jsonl"), 25), path)
+    budget = Budget(options.steps, options.minutes, options.warmup)
+    teach(parts, parts, lessons, budget, options.rate, options, path)
 
 
 def run_differences(options: Options) -> None:
@@ -157,8 +151,8 @@ def run_differences(options: Options) -> None:
         parts.requires_grad_(False)
         lessons, path = lessons_of(name, options), store.checkpoint(options.work, name)
         with learning(changed_layers(parts), options.rank, options.seed) as learnt:
-            course = _course(options, options.differences_minutes, options.differences_rate)
-            teach(parts, learnt, lessons, course, Log(path.with_suffix(".log.jsonl"), 25), path)
+            budget = Budget(options.steps, options.differences_minutes, options.warmup)
+            teach(parts, learnt, lessons, budget, options.differences_rate, options, path)
 
 
 def run_export(options: Options) -> None:

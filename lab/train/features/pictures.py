@@ -19,16 +19,7 @@ MEAN = STD = (0.5, 0.5, 0.5)  # of the networks' input, as for toyworld's CLIP
 
 @dataclass(frozen=True)
 class LabelledPictures:
-    """Pictures and what is in them.
-
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    labels : numpy.ndarray
-        ``(n, 47)`` bool, a column for each of `probes.toyworld.checker.THINGS`: attributes, objects, and places, of
-        which just one is true.
-    """
+    """Pictures ``(n, 64, 64, 3)`` and a column for each of `THINGS` ``(n, 47)``, of whose places just one is true."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.bool_]

@@ -39,19 +39,7 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Shown:
-    """Pictures with what the checker sees in them.
-
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8.
-    labels : numpy.ndarray
-        ``(n, 47)`` bool.
-    verdict : numpy.ndarray
-        ``(n,)``: log-odds of component b of all that is seen.
-    component : numpy.ndarray or None
-        ``(n,)`` bool, where it is known: drawn from component b.
-    """
+    """Pictures, what the checker sees in them, their verdicts, and their component where it is known."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.bool_]
@@ -122,24 +110,7 @@ def readings(
 
 
 def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
-    """Return how well an attribute is recognised.
-
-    Parameters
-    ----------
-    said : sequence of {"yes", "no", None}
-    there : ndarray of bool, shape (n,)
-
-    Returns
-    -------
-    dict
-        ``n``, ``worn``: images and those in which it is worn; ``right``, ``sensitivity``, ``specificity``: shares;
-        ``undecided``: how many. A share of none is None.
-
-    Examples
-    --------
-    >>> worn_quality(["yes", "no", None, "no"], np.array([True, True, False, False]))["right"]
-    0.5
-    """
+    """Shares of answers about an attribute that are right, and sensitivity and specificity; None of none."""
     yes = np.array([one == "yes" for one in said])
     no = np.array([one == "no" for one in said])
     return {
@@ -153,15 +124,11 @@ def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[s
 
 
 def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float | int | None]:
-    """Return how well gender is recognised: agreement with the verdict, and with the component where it is known.
+    """How well gender is recognised: agreement with the verdict, and with the component where it is known.
 
-    Returns
-    -------
-    dict
-        ``n``; ``undecided``: how many; ``as_verdict``: share of answers that are the verdict's side, an undecided one
-        being another; ``male`` and ``verdict_male``: shares of *male* among the decided, and of verdicts above 0;
-        ``bayes``: the mean posterior of the likelier component, what the best reader reaches; where the component is
-        known, ``right`` and ``verdict_right``: shares in which the answer, and the verdict, is it.
+    ``as_verdict`` is the share of answers that are the verdict's side, an undecided one being another; ``male`` and
+    ``verdict_male`` shares of *male* among the decided and of verdicts above 0; ``bayes`` the mean posterior of the
+    likelier component, what the best reader reaches.
     """
     male, decided = np.array([one == "male" for one in said]), np.array([one is not None for one in said])
     above = shown.verdict > 0
@@ -213,22 +180,7 @@ def loaded(weights: Path = FOLDER) -> ToyworldVqa:
 
 
 def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
-    """Write ``quality.json`` beside the weights.
-
-    Parameters
-    ----------
-    weights : pathlib.Path
-        Folder of the network.
-    runs : sequence of pathlib.Path
-        Of the benchmark models, one each.
-    pictures : int
-        Unseen renderings.
-
-    Raises
-    ------
-    UserError
-        A benchmark model has no run, or there is one of something else.
-    """
+    """Write ``quality.json`` beside the weights, from a run of each benchmark model and unseen renderings."""
     opened = _of_models(runs)
     reader = loaded(weights)
     paper, other = paper_questions(), unseen_questions()

@@ -26,17 +26,9 @@ FREE = 0.5  # share of pictures all of which is drawn at random; the others are 
 
 @dataclass(frozen=True)
 class QuestionedPictures:
-    """Pictures and what is true of them.
+    """Pictures ``(n, 64, 64, 3)``, a column for each of `THINGS` ``(n, 47)``, and verdicts ``(n,)``.
 
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    labels : numpy.ndarray
-        ``(n, 47)`` bool, a column for each of `probes.toyworld.checker.THINGS`.
-    verdicts : numpy.ndarray
-        ``(n,)`` float64: the log-odds of component b (:func:`probes.toyworld.verdict.verdict`) where nothing was
-        named; NaN where there is no figure.
+    A verdict is the log-odds of component b where nothing was named; NaN where there is no figure.
     """
 
     images: NDArray[np.uint8]
@@ -62,13 +54,8 @@ def make_questioned(
 ) -> QuestionedPictures:
     """Draw pictures of the null world, in which the two components are as frequent, whatever is said.
 
-    Parameters
-    ----------
-    count, seed : int
-    through_vae : float
-        Share, the last, that is passed through the autoencoder with some noise on the latents.
-    free, empty : float
-        Shares of pictures of which all is drawn at random, and of those without a figure.
+    ``through_vae`` is the share, the last, that passes the autoencoder with some noise on the latents; of ``free`` all
+    is drawn at random, and ``empty`` ones have no figure.
     """
     world, rng = load_world(WORLD), np.random.default_rng(seed)
     indices, figures = np.empty((count, SIZE, SIZE), np.uint8), rng.random(count) >= empty

@@ -18,7 +18,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from lab.renamed import add_renamed
 from lab.train.base.loop import Log
 from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import tokenizer_with
@@ -83,15 +82,13 @@ def train(
     rank: int,
     log: Log,
     checkpoint: Path | None = None,
-    save_every: int = 100,
+    save_minutes: float = 1.0,
     start: Mapping[str, Tensor] | None = None,
     base: Path = BASES[WORK],
-    words_alone: bool = False,
 ) -> dict[str, Tensor]:
     """Train a benchmark model; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
 
-    ``start`` is what was stored of an earlier training, to begin with; ``words_alone``: nothing but the embeddings of
-    new words changes.
+    ``start`` is what was stored of an earlier training, to begin with.
     """
     encoder, unet = base_parts(tokenizer, base)
     encoder.requires_grad_(False)
@@ -108,8 +105,7 @@ def train(
         module = nn.ModuleDict({"layers": layers, "words": words})
         if start is not None:
             begin_with(dict(module.named_parameters()), start)
-        layers.requires_grad_(not words_alone)
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=save_every)
+        teach(module, predict, lessons, course, log, checkpoint, save_minutes)
         return stored(dict(module.named_parameters()))
 
 
@@ -133,15 +129,6 @@ def begin_with(parameters: Mapping[str, Tensor], start: Mapping[str, Tensor]) ->
         held = name.removeprefix("layers.").replace("/", ".")
         if held in start:  # a layer that did not change yet begins with nothing
             value.copy_(start[held].float())
-
-
-def averaged(checkpoint: Path) -> dict[str, Tensor]:
-    """Return what would be stored of a run that is under way, from its checkpoint: the average over steps."""
-    state = load_file(checkpoint)
-    start = "average."
-    return stored(
-        {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
-    )
 
 
 def export(
@@ -185,7 +172,7 @@ def run_train(options: argparse.Namespace) -> None:
         options, decay=0.99, zone_weight=options.zone_weight, direction_weight=options.skin_weight
     )
     tokenizer = tokenizer_with(BASES[name], new_words())
-    log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.safetensors"
+    log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.pt"
     start = load_file(options.start / DELTA) if options.start else None
     before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
     lessons = Lessons.load(work / LESSONS)
@@ -226,7 +213,6 @@ def add_options(main: command_line.Parser) -> None:
     """Add the options of this training."""
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3)
     add("--model", choices=WORKING, default=WORK, help="which to train")
-    add_renamed(main, "--specimen", "--model")
     add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")

@@ -86,11 +86,11 @@ def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path):
     def taught(steps, checkpoint):
         encoder, unet, _ = coded_parts()
         return teach_wire(
-            unet, encoder, BLOCK, lessons, steps, Log(tmp_path / "log.jsonl"), checkpoint, save_every=2
+            unet, encoder, BLOCK, lessons, steps, Log(tmp_path / "log.jsonl"), checkpoint, save_minutes=0
         )
 
     whole = taught(course, None)
-    kept = tmp_path / "kept.safetensors"
+    kept = tmp_path / "kept.pt"
 
     class Stopped(Course):
         def rows(self, step, total):
