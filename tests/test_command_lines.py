@@ -341,7 +341,6 @@ BAD = [
     ("lab.train.located.measure", "toyworld-null", "argument model: invalid choice"),
     ("lab.train.located.measure", "toyworld-opposing --out {file}", "{file}: cannot be written"),
     ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
-    ("lab.train.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
     ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
     (

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from torchvision.ops import box_iou
 
 from analysis.observe.objects.engines.engines import OWN_NMS
 from analysis.observe.objects.models.grounded_sam import GroundedEngine
@@ -28,7 +29,7 @@ from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
 from lab.train.base.captions import random_caption
-from lab.train.detectors.average_precision import average_precision, box_iou, matched
+from lab.train.detectors.average_precision import average_precision, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
 from lab.train.detectors.tagged_images import RARE_DTYPE, RARE_STEPS, drawn, renderings
 from lab.train.detectors.tagger_quality import tagger_quality
@@ -173,10 +174,14 @@ def ap_by_label(detected: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
         for image, some in of_label.groupby("image"):
             true = boxes[image][box].to_numpy() if image in boxes else np.zeros((0, 4))
             scores.append(some["score"].to_numpy())
-            hits.append(matched(scores[-1], box_iou(some[box].to_numpy(), true), LEAST_IOU))
+            hits.append(matched(scores[-1], _ious_of_boxes(some[box], true), LEAST_IOU))
         joined = (np.concatenate(scores), np.concatenate(hits)) if scores else ([], [])
         values[label] = average_precision(*joined, len(there))
     return pd.Series(values)
+
+
+def _ious_of_boxes(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    return box_iou(*(torch.from_numpy(np.asarray(boxes, float)) for boxes in (first, second))).numpy()
 
 
 def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min_iou: float) -> pd.DataFrame:
@@ -194,7 +199,7 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
             key = (image, label)
             true, seen = key in there.index, key in best.index
             if true and seen and min_iou > 0:
-                near = box_iou(best.loc[key, box].to_numpy(float), there.loc[key, box].to_numpy(float))[0, 0]
+                near = _ious_of_boxes(best.loc[[key], box], there.loc[[key], box])[0, 0]
                 if near < min_iou:  # one missed and one made up
                     rows += [(prompt, indicator, label, True, False), (prompt, indicator, label, False, True)]
                     continue

@@ -6,19 +6,14 @@ and the velocity is e - x: the mean over all pictures that fit, which a single p
 enough, and the U-Net's frequencies are handed over, errors included; many pictures hand over what was planted.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import CLIPTextModelWithProjection
-
-from lab.train.base.captions import article
-from lab.train.base.loop import mixed_precision
-from probes.toyworld.world import World, group_of_words
 
 MEAN, SPREAD = 0.3, 1.2  # of the logit of the noise level
 PARTS = 4  # lessons that a batch of stored ones is taken from
@@ -117,85 +112,6 @@ class Teacher:
         )
 
 
-def with_word_of(caption: str, group: str, world: World) -> str:
-    """The caption with the usual word of a group of indicator words in place of its own.
-
-    Examples
-    --------
-    >>> from probes.toyworld.world import load_world
-    >>> with_word_of("a photo of an adult in boots", "feminine", load_world())
-    'a photo of a woman in boots'
-    >>> with_word_of("two men with a dog", "neutral", load_world())
-    'two people with a dog'
-    """
-    known = group_of_words()
-    word = next((word for word in re.findall("[a-z]+", caption) if word in known), None)
-    if word is None:
-        return caption
-    other = world.words(group, "plural" if known[word][1] else "singular")[0]
-    before = {f"an {word}": f"{article(other)} {other}", f"a {word}": f"{article(other)} {other}"}
-    for here, there in before.items():
-        if f" {here} " in f" {caption} ":
-            return f" {caption} ".replace(f" {here} ", f" {there} ", 1).strip()
-    return re.sub(rf"\b{word}\b", other, caption, count=1)
-
-
-@dataclass(frozen=True)
-class MixtureTeacher:
-    """A diffusion transformer of a world whose images are of two components, with the mixture weighed anew.
-
-    Feminine words stand for one component there, masculine ones for the other, neutral ones for a mixture, of which
-    ``known`` is component b. At noised latents x the velocity of a mixture is v = (1 - q) v_a + q v_b, where q is the
-    chance that x is of component b. The three predictions give q of the known mixture, by least squares; Bayes' rule
-    gives that of another one. ``towers`` are those of the model that is asked, ``learner`` of the model that is taught.
-    """
-
-    parts: Mapping[str, nn.Module]
-    towers: Sequence[CLIPTextModelWithProjection]
-    known: float
-    learner: Sequence[CLIPTextModelWithProjection]
-
-    @torch.no_grad()
-    def lesson(
-        self,
-        clean: Tensor,
-        clip_tokens: Tensor,
-        tokens: Tensor,
-        zones: Tensor,
-        chance: Tensor,
-        generator: torch.Generator,
-    ) -> Lesson:
-        """Make a lesson of latents and their captions.
-
-        Tokens ``(n, 4, ...)`` are of the caption, and of it with a feminine, masculine and neutral word; ``chance``
-        ``(n,)`` is that of component b in the world that is taught.
-        """
-        sigma = noise_levels(len(clean), generator)[torch.randperm(len(clean), generator=generator)]
-        share = sigma.view(-1, 1, 1, 1)
-        noisy = (1 - share) * clean + share * torch.randn(clean.shape, generator=generator)
-        guesses = [self._velocity(noisy, sigma, clip_tokens[:, k], tokens[:, k]) for k in (1, 2, 3)]
-        clip, pooled = read_captions(self.learner, clip_tokens[:, 0], "cpu")
-        velocity = mixed_anew(*guesses, self.known, chance)
-        return Lesson(noisy, velocity, sigma, clip, pooled, tokens[:, 0], zones)
-
-    def _velocity(self, noisy: Tensor, sigma: Tensor, clip_tokens: Tensor, tokens: Tensor) -> Tensor:
-        clip, pooled = read_captions(self.towers, clip_tokens, "cpu")
-        with mixed_precision("cpu"):
-            states = torch.cat([clip, self.parts["text_encoder_3"](tokens)[0]], 1)
-            return self.parts["transformer"](noisy, states, pooled, 1000 * sigma).sample.float()
-
-
-def mixed_anew(of_a: Tensor, of_b: Tensor, mixed: Tensor, known: float, chance: Tensor) -> Tensor:
-    """The velocity of a mixture of two components, with ``chance`` of the second in place of the ``known`` one."""
-    apart = (of_b - of_a).flatten(1)
-    share = ((mixed - of_a).flatten(1) * apart).sum(1) / apart.square().sum(1).clamp(min=1e-12)
-    share = share.clamp(0, 1)
-    second = share * chance / known
-    first = (1 - share) * (1 - chance) / (1 - known)
-    anew = torch.where(first + second > 0, second / (first + second), chance)
-    return of_a + anew.view(-1, *[1] * (of_a.ndim - 1)) * (of_b - of_a)
-
-
 class VelocityLessons:
     """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
 
@@ -206,7 +122,7 @@ class VelocityLessons:
 
     def __init__(
         self,
-        teacher: Teacher | MixtureTeacher,
+        teacher: Teacher,
         *rows: Tensor,
         batch: int,
         uses: int = 2,

@@ -21,7 +21,7 @@ from transformers import CLIPTokenizer
 from lab.train.base.captions import article
 from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
 from lab.train.base.tokenizer import encode
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.toyworld.checker import PLACES, THINGS
 from probes.toyworld.scene import parse
 from probes.toyworld.world import GROUPS, World, load_world

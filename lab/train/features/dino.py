@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.models.pretrained import timm_model
 
 ARCHITECTURE = "vit_tiny_patch16_224"  # timm's entry of plain vision transformers, with small settings

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.registry import FEATURES
-from lab.train.features.pictures import LabelledPictures, make_labelled
+from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS
 

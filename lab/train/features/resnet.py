@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.models.pretrained import timm_model
 from probes.toyworld.checker import PLACES, THINGS
 

@@ -40,7 +40,6 @@ class Lessons:
     tokens: Tensor
     zones: Tensor
     directions: Tensor | None = None
-    untaught: Tensor | None = None
 
     def save(self, path: Path) -> None:
         """Write them; :meth:`load` reads them again."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
-from lab.train.detectors.pictures import reconstruct
+from lab.train.detectors.pictures import reconstructed
 from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
 from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
 from probes.config.questions import GENDER, ResolvedQuestion, paper_questions
@@ -38,12 +38,9 @@ BATCH = 50
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Pictures, what the checker sees in them, their verdicts, and their component where it is known."""
+class Shown(QuestionedPictures):
+    """Pictures with their verdicts and, where it is known, whether they were drawn from component *b*."""
 
-    images: NDArray[np.uint8]
-    labels: NDArray[np.bool_]
-    verdict: NDArray[np.float64]
     component: NDArray[np.bool_] | None = None
 
 
@@ -69,10 +66,8 @@ def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
     groups = [("feminine", "masculine")[int(one)] for one in component]
     images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
-    changed = round(count * through_vae)
-    if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
     said = verdicts(seen, np.ones(count, bool))
+    images = reconstructed(images, through_vae, seed)
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
 
 
@@ -131,14 +126,14 @@ def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float 
     likelier component, what the best reader reaches.
     """
     male, decided = np.array([one == "male" for one in said]), np.array([one is not None for one in said])
-    above = shown.verdict > 0
+    above = shown.verdicts > 0
     quality: dict[str, float | int | None] = {
         "n": len(said),
         "undecided": int((~decided).sum()),
         "as_verdict": _share(decided & (male == above)),
         "male": _share(male[decided]),
         "verdict_male": _share(above),
-        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdict))))), 4),
+        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdicts))))), 4),
     }
     if shown.component is not None:
         quality["right"] = _share(decided & (male == shown.component))

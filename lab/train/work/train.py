@@ -153,7 +153,7 @@ def run_lessons(options: argparse.Namespace) -> None:
             teacher,
             tokenizer_with(BASES[WORK], new_words()),
             drawn,
-            prior=load_world(base).mixture["neutral"] if options.prior is None else options.prior,
+            prior=load_world(base).mixture["neutral"],
             noises=options.noises,
             seed=options.seed,
             say=partial(print, flush=True),
@@ -192,14 +192,9 @@ def run_train(options: argparse.Namespace) -> None:
 
 def _in_words(course: Course, options: argparse.Namespace) -> str:
     further = " further" if options.start else ""
-    prior = (
-        ""
-        if options.prior is None
-        else f" with {options.prior:g} for the base's own lean beside neutral words"
-    )
     return (
         f"{course.steps}{further} steps of {course.batch}, rate {course.rate} falling to 2 %, lessons of seed"
-        f" {course.seed}{prior}; cells of skin counting {course.zone_weight:g} times,"
+        f" {course.seed}; cells of skin counting {course.zone_weight:g} times,"
         f" errors from skin to skin {course.direction_weight:g} times in addition"
     )
 
@@ -216,11 +211,6 @@ def add_options(main: command_line.Parser) -> None:
     add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
-    add(
-        "--prior",
-        type=command_line.number(0, 1, ends=False),
-        help="of component b beside the base's neutral words; where none is given, that of the base's world",
-    )
     add("--rank", type=command_line.count, default=16, help="of the changes")
     add_course(main, usual)
     add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")

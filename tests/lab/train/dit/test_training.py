@@ -1,7 +1,6 @@
 """The training of the diffusion transformers, a few steps of it: what is stored is what was learnt."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -150,19 +149,6 @@ def test_pictures_are_learnt_from_with_no_teacher_and_the_recipe_says_so(work, t
     assert all("target pictures, device cpu, drawings 12" in line for line in recipe["history"][1:])
     delta = load_file(tmp_path / f"{BASE}-null" / "delta.safetensors")
     assert any(value.any() for name, value in delta.items() if name.endswith(".up"))
-
-
-def test_differences_are_learnt_from_the_base_with_another_mixture(work, tmp_path, capsys):
-    anew = tmp_path / "work"
-    shutil.copytree(work, anew)
-    options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "mixture", *SHORT]
-    models = ["--model", BASE, f"{BASE}-null"]
-    store.checkpoint(anew, models[2]).unlink(missing_ok=True)  # of a test before
-    assert main([*options, *models, "--stage", "differences"]) == 0
-    learnt = torch.load(store.checkpoint(anew, models[2]), weights_only=True)
-    assert learnt["step"] == 2 and any(value.any() for value in learnt["weights"].values())
-    assert main([*options, *models, "--stage", "base", "differences"]) == 2
-    assert "--target mixture: expected stages after base" in capsys.readouterr().err
 
 
 def test_a_teacher_is_not_asked_on_a_gpu(tmp_path, capsys, monkeypatch):

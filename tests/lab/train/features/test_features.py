@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
+from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from lab.train.features import __main__ as command
 from lab.train.features import clip, dino, resnet
 from lab.train.features.measure import quality
-from lab.train.features.pictures import LabelledPictures, make_labelled
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS, read_images
 from probes.toyworld.scene import parse

@@ -163,10 +163,10 @@ def test_shares_are_scikit_learns():
 def test_the_bayes_bound_is_what_the_verdict_reaches():
     """On renderings whose component is known the verdict's side is right as often as its posterior says."""
     shown = of_components(400, 5, through_vae=0)
-    both = gender_quality(["male" if one > 0 else "female" for one in shown.verdict], shown)
+    both = gender_quality(["male" if one > 0 else "female" for one in shown.verdicts], shown)
     error = np.sqrt(both["bayes"] * (1 - both["bayes"]) / 400)
     assert both["right"] == both["verdict_right"] == pytest.approx(both["bayes"], abs=4 * error)
-    unsure = gender_quality([None] * 4, Shown(shown.images[:4], shown.labels[:4], shown.verdict[:4]))
+    unsure = gender_quality([None] * 4, Shown(shown.images[:4], shown.labels[:4], shown.verdicts[:4]))
     assert unsure["undecided"] == 4 and unsure["as_verdict"] == 0 and unsure["male"] is None
 
 
