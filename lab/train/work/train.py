@@ -27,7 +27,6 @@ from lab.train.located.teach import Course, add_course, course_of, teach
 from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from lab.train.work.lessons import make_lessons, sketches
 from probes import command_line
-from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.work.assemble import (
@@ -158,11 +157,6 @@ def run_lessons(options: argparse.Namespace) -> None:
             seed=options.seed,
             say=partial(print, flush=True),
         ).save(path)
-    if Lessons.load(path).directions is None:
-        raise UserError(
-            f"{path}: expected lessons with the directions of skins, got those of an earlier version: choose another"
-            " --work"
-        )
 
 
 def run_train(options: argparse.Namespace) -> None:

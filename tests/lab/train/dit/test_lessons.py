@@ -6,11 +6,7 @@ import torch
 from diffusers import DDIMScheduler
 
 from lab.train.dit.lessons import (
-    Lesson,
     PictureLessons,
-    Teacher,
-    VelocityLessons,
-    noise_levels,
     timesteps_of,
     velocity_of,
 )
@@ -42,14 +38,6 @@ def test_the_velocity_of_an_exact_prediction_is_noise_less_picture(scheduler):
     torch.testing.assert_close(found, noise - clean, atol=1e-4, rtol=0)
 
 
-def test_noise_levels_are_logit_normal_and_stratified():
-    levels = noise_levels(4000, torch.Generator().manual_seed(0))
-    logits = torch.logit(levels.double())
-    assert float(logits.mean()) == pytest.approx(0.3, abs=0.01)
-    assert float(logits.std()) == pytest.approx(1.2, abs=0.02)
-    assert bool((levels.diff() > 0).all())  # one of each part, in their order
-
-
 def test_a_lesson_is_what_the_u_net_says_of_noised_latents_and_what_both_towers_say_of_the_caption():
     teacher = teacher_of("toyworld-dit-null")
     generator = torch.Generator().manual_seed(1)
@@ -71,30 +59,6 @@ def test_a_lesson_is_what_the_u_net_says_of_noised_latents_and_what_both_towers_
     assert float(noise.mean()) == pytest.approx(0, abs=0.1) and float(noise.std()) == pytest.approx(
         1, abs=0.1
     )
-
-
-class Counting(Teacher):
-    def __init__(self):
-        self.__dict__["calls"] = 0
-
-    def lesson(self, clean, clip_tokens, tokens, zones, generator):
-        self.__dict__["calls"] += 1
-        return Lesson(clean, clean, clean[:, 0, 0, 0] + 1000 * self.calls, clean, clean, tokens, zones)
-
-
-def test_each_guess_of_the_teacher_is_learnt_from_so_many_times():
-    teacher, latents = Counting(), torch.arange(40.0).view(40, 1, 1, 1).expand(40, 4, 16, 16)
-    rows = torch.arange(40).view(40, 1)
-    lessons = VelocityLessons(teacher, latents, rows, rows, rows, batch=8, uses=3, kept=16)
-    drawn = [lessons.next() for _ in range(12)]
-    assert teacher.calls == 4 and len(lessons.stored) == 2  # 16 rows are kept
-    for number, one in enumerate(drawn):
-        made = set((one.sigma // 1000).int().tolist())
-        newest = number // 3 + 1
-        assert made <= {newest - 1, newest} - {0}
-        assert len(one.sigma) == 8
-        # rows stay together: the picture and its caption
-        assert torch.equal(one.noisy[:, 0, 0, 0].int(), one.tokens[:, 0].int())
 
 
 def test_a_lesson_of_pictures_holds_them_noised_with_what_is_to_be_guessed_and_their_own_captions():
