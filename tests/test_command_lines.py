@@ -37,7 +37,7 @@ MODULES = {
     *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
     *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
     *(f"lab.train.{room}.train" for room in ("dit", "located", "work")),
-    *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
+    *("lab.train.located.measure", "lab.train.work.measure"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
@@ -213,7 +213,6 @@ def places(tmp_path):
     """Paths that the arguments below name."""
     (tmp_path / "file").write_text("years of work")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "figures.json").write_text('{"cases": []}')
     resolved = {"model": "other/model", "indicators": {"neutral": {"word": "person", "control": False}}}
     for name, config in (("foreign", resolved), ("bare", resolved | {"model": "toyworld"})):
         (tmp_path / name).mkdir()
@@ -298,17 +297,6 @@ BAD = [
     ("triptych labels", "sheet {bare} --out {empty}", "{bare}"),
     ("triptych labels", "read {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
-    (
-        "lab.validate.statistics.page",
-        "--scale {empty}/none.json",
-        "--scale: expected a file that is there",
-    ),
-    ("lab.validate.statistics.page", "--scale {file}", "expected the figures of a measurement"),
-    (
-        "lab.validate.statistics.page",
-        "--scale {figures.json}",
-        "expected the figures of a measurement",
-    ),
     ("lab.validate.statistics.page", "--seed -1", "--seed: "),
     ("lab.validate.statistics.page", "--out {empty}", "cannot be written"),
     ("lab.train.base.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
@@ -326,9 +314,6 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
     ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("lab.validate.word_maps", "--out {empty} --specimens toyworld", "--specimens is now --models"),
-    ("lab.train.base.train", "--specimen toyworld", "--specimen is now --model"),
-    ("lab.train.work.measure", "--specimen toyworld-work", "--specimen is now --model"),
     ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
     (
         "lab.validate.word_maps",
@@ -359,14 +344,7 @@ BAD = [
     ("lab.train.located.measure", "toyworld-null", "argument model: invalid choice"),
     ("lab.train.located.measure", "toyworld-opposing --out {file}", "{file}: cannot be written"),
     ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
-    ("lab.train.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
     ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
-    ("lab.train.work.calibrate", "--work {file}", "{file}: cannot be written"),
-    (
-        "lab.train.work.calibrate",
-        "--work {empty} --start {empty}",
-        "expected {empty}/delta.safetensors, found none: train it",
-    ),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
     (
         "lab.validate.dalleval.one_word",
@@ -392,7 +370,7 @@ def test_bad_arguments_are_one_line(module, arguments, message, places, capsys):
     before = sorted(places.rglob("*"))
 
     def fill(text):
-        for name in ("file", "empty", "foreign", "bare", "figures.json"):
+        for name in ("file", "empty", "foreign", "bare"):
             text = text.replace(f"{{{name}}}", str(places / name))
         return text
 
