@@ -19,7 +19,6 @@ from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
-from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
@@ -27,11 +26,6 @@ from probes.toyworld import MODELS
 
 DATASETS = "datasets"
 _REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
-
-
-def _professions(names: list[str]) -> list[str]:
-    diagnostic.check_professions(names)
-    return names
 
 
 class PromptSource(BaseModel):
@@ -80,7 +74,7 @@ class PromptSource(BaseModel):
         ),
     ] = None
     profession: Annotated[
-        Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None,
+        Annotated[list[str], Field(min_length=1), AfterValidator(diagnostic.check_professions)] | None,
         option("Professions of the set dalleval.", null="its 83", example=["nurse", "doctor"]),
     ] = None
     skill: Annotated[
@@ -116,22 +110,11 @@ class PromptSource(BaseModel):
 
 @dataclass(frozen=True)
 class LoadedPrompts:
-    """Prompts of every indicator.
-
-    Attributes
-    ----------
-    prompts : list of dict
-    selection : Selection or None
-        What became of the captions; None where they were not chosen here.
-    sentences : bool
-        Whether they are captions, each of which stands for itself; else they are a set or a grid, which is whole.
-    file : pathlib.Path or None
-        That they were read from.
-    """
+    """Prompts of every indicator."""
 
     prompts: list[dict[str, Any]]
-    selection: captions.Selection | None
-    sentences: bool = False
+    selection: captions.Selection | None  # what became of the captions; None where they were not chosen here
+    sentences: bool = False  # captions, each of which stands for itself; else a set or a grid, which is whole
     file: Path | None = None
 
 
@@ -143,28 +126,13 @@ class NoFileError(UserError):
         self.file = file
 
 
-@uncollected
 def load(
     source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:
     """Return the prompts of a source.
 
-    Parameters
-    ----------
-    source : PromptSource
-    words : mapping
-        For each indicator the word for a person and its plural.
-    reference : str
-        The indicator that is put before no profession.
-    folder : pathlib.Path
-        Where a relative path begins.
-    model : str
-        Which draws the images: how sentences are written where `source` does not say.
-
-    Raises
-    ------
-    UserError
-        The source cannot be read, holds no captions, or no neutral one.
+    `words` has for each indicator the word for a person and its plural; `reference` is put before no profession. Where
+    `source` does not say how sentences are written, it is as `model` reads them.
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
     _require_skills(source, of_set and source.from_ in sets.of_skills())
@@ -313,16 +281,7 @@ def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
 
 
 def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
-    """Return lines on how many captions became prompts, and why others did not, with an example of each reason.
-
-    Examples
-    --------
-    >>> said = captions.select(["A person in a hat", "A nurse", "A dog", "The boy of two people"])
-    >>> print(*selection_summary([LoadedPrompts([], said)]), sep="\\n")
-    prompts: 1 of 4 captions of captions is neutral, 3 are left out
-      2 no person or people, such as “A nurse”
-      1 another word for a human (Table 2): boy 1, such as “The boy of two people”
-    """
+    """Return lines on how many captions became prompts, and why others did not, with an example of each reason."""
     lines = []
     for selection in [one.selection for one in loaded if one.selection][:1]:
         count, out = len(selection.kept), selection.dropped.total()
