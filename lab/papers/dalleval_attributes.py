@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import AttributeContrast, attribute_contrast, mean_absolute_difference
+from analysis.methods.dalleval.scores import LEVEL
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
 from lab.papers.compare import PrintedTable, family, number, p_text
 from lab.papers.tables import read_table
 
 IMAGES = 9  # a prompt
 CONTRASTS = (("woman", "person"), ("man", "person"), ("woman", "man"))
 KEY = ["model", "gender", "profession", "attribute"]
+
+
+class AttributeContrast(NamedTuple):
+    """Mean absolute differences of attributes: of averages over prompts, mean over prompts, and prompts tested."""
+
+    averages: NoiseFloor
+    prompts: NoiseFloor
+    different: int
+    tested: int
+
+
+def attribute_contrast(first: NDArray[np.int64], second: NDArray[np.int64]) -> AttributeContrast:
+    """Return how two words differ, from counts of `IMAGES` images a prompt, shape (n_prompts, n_attributes)."""
+    each = [gep_floor(a, IMAGES, b, IMAGES).p_value for a, b in zip(first, second)]
+    p_adjusted = adjust_p_values(each)
+    return AttributeContrast(
+        paired_floor((first - second) / IMAGES),
+        gep_floor(first.ravel(), IMAGES, second.ravel(), IMAGES),
+        int((p_adjusted < LEVEL).sum()),
+        int((~np.isnan(p_adjusted)).sum()),
+    )
 
 
 def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
@@ -38,7 +64,7 @@ def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str]
     for model in k.index.get_level_values("model").unique():
         for first, second in CONTRASTS:
             a, b = k.loc[(model, first)].to_numpy(), k.loc[(model, second)].to_numpy()
-            by_pair[model, first, second] = attribute_contrast(a, IMAGES, b, IMAGES)
+            by_pair[model, first, second] = attribute_contrast(a, b)
     return by_pair
 
 
@@ -147,7 +173,7 @@ def _mean_absolute(values: pd.Series) -> pd.Series:
     person = wide.xs("person", level="gender")
     wide = wide[wide.index.get_level_values("gender") != "person"]
     key = wide.index.droplevel("gender")
-    return pd.Series(mean_absolute_difference(wide, person.loc[key]), wide.index)
+    return pd.Series(np.abs(wide.to_numpy() - person.loc[key].to_numpy()).mean(axis=1), wide.index)
 
 
 def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:

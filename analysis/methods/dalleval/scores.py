@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
-
 VERSION = "dalleval/1"
 GENDER, TONE = "gender", "tone"
 TONES = 10
@@ -123,33 +120,6 @@ def status_counts(reading: Reading) -> dict[str, NDArray[np.int64]]:
     return {"planned": (reading.status != "").sum(axis=2), **counts}
 
 
-def average_gender(female: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
-    """Return the average gender of images of which so many were read as female, the others as male.
-
-    Examples
-    --------
-    >>> average_gender([0, 4, 9], 9).round(2).tolist()
-    [-1.0, -0.11, 1.0]
-    """
-    return 2 * np.asarray(female, float) / np.asarray(images, float) - 1
-
-
-def mean_absolute_difference(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """Return the mean over the last axis of how far values are from those of a reference; NaN is left out.
-
-    Over attributes, of a word's frequencies from those of *person*: the last column of Tables 22 and 24 to 31.
-
-    Examples
-    --------
-    >>> mean_absolute_difference([[0.5, 0.0], [np.nan, 1.0]], [0.25, 0.25]).tolist()
-    [0.25, 0.75]
-    """
-    apart = np.abs(np.asarray(values, float) - np.asarray(reference, float))
-    known = ~np.isnan(apart)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, apart, 0.0).sum(axis=-1) / known.sum(axis=-1)
-
-
 def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     """Return the exact binomial p-values of so many of some images, two-sided, against one half; NaN without images.
 
@@ -183,75 +153,3 @@ def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
         table = [[k[row], n[row] - k[row]], [rest, others - rest]]
         p_values[row] = stats.fisher_exact(table).pvalue
     return p_values
-
-
-@dataclass(frozen=True)
-class AttributeContrast:
-    """Frequencies of attributes for two words, over all prompts of a model.
-
-    Attributes
-    ----------
-    averages : NoiseFloor
-        Mean over attributes of the absolute difference of the averages over prompts (Table 22, last column); the words
-        of whole prompts change places.
-    prompts : NoiseFloor
-        Mean over prompts of the mean absolute difference of a prompt (Tables 24 to 31, last column); the images of each
-        prompt and attribute are dealt to the two words at random.
-    each : tuple of NoiseFloor
-        The latter of every single prompt.
-    p_adjusted : ndarray of float64, shape (n_prompts,)
-        Of `each`, Benjamini–Hochberg over prompts.
-    """
-
-    averages: NoiseFloor
-    prompts: NoiseFloor
-    each: tuple[NoiseFloor, ...]
-    p_adjusted: NDArray[np.float64]
-
-    @property
-    def tested(self) -> int:
-        """Prompts that have a p-value."""
-        return int((~np.isnan(self.p_adjusted)).sum())
-
-    @property
-    def different(self) -> int:
-        """Prompts whose adjusted p-value is below `LEVEL`."""
-        return int((self.p_adjusted < LEVEL).sum())
-
-
-def attribute_contrast(
-    k_first: ArrayLike,
-    n_first: ArrayLike,
-    k_second: ArrayLike,
-    n_second: ArrayLike,
-    *,
-    draws: int = 9999,
-    seed: int = 0,
-) -> AttributeContrast:
-    """Hold the frequencies of attributes for one word against those for another, with floors.
-
-    Parameters
-    ----------
-    k_first, k_second : array_like of int, shape (n_prompts, n_attributes)
-        Images with the attribute.
-    n_first, n_second : array_like of int, same shape or one number
-        Images that were decided.
-    draws, seed : int
-        Of the sign flips, and of floors that cannot be counted.
-
-    Examples
-    --------
-    >>> result = attribute_contrast([[9, 0], [9, 0]], 9, [[0, 0], [0, 0]], 9)
-    >>> round(result.averages.value, 12), [round(one.value, 12) for one in result.each]
-    (0.5, [0.5, 0.5])
-    """
-    k1, n1, k2, n2 = np.broadcast_arrays(*map(np.asarray, (k_first, n_first, k_second, n_second)))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        apart = (k1 * n2 - k2 * n1) / (n1 * n2)  # equal differences of counts are equal numbers
-    each = tuple(gep_floor(*row, draws=draws, seed=seed) for row in zip(k1, n1, k2, n2))
-    return AttributeContrast(
-        paired_floor(np.where(np.isfinite(apart), apart, np.nan), draws=draws, seed=seed),
-        gep_floor(k1.ravel(), n1.ravel(), k2.ravel(), n2.ravel(), draws=draws, seed=seed),
-        each,
-        adjust_p_values([one.p_value for one in each]),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -19,56 +18,6 @@ EQUAL = (
 EACH_SCALE = 10  # examples of an attribute and scale
 # largest difference of each scale of Table 17, in images of 80; its 19 differences are evenly spaced
 SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How two GEP vectors agree.
-
-    Attributes
-    ----------
-    tau : float
-        Kendall's tau-b: the same order of differences.
-    mcc : float
-        Matthews' correlation of their signs: the same direction. 0 where one vector has one sign alone.
-    pearson : float
-    n : int
-        Differences that both vectors have.
-    """
-
-    tau: float
-    mcc: float
-    pearson: float
-    n: int
-
-
-def agreement(estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive") -> Agreement:
-    """Return how an estimated GEP vector agrees with a labelled one.
-
-    Parameters
-    ----------
-    estimated, labelled : array_like of float, shape (n,)
-        NaN on either side is left out.
-    zero : {"positive", "left out"}
-        What the sign of a difference of 0 is: the paper counts it as positive (appendix D); a labelled difference of 0
-        has no direction to be found, so it can be left out of the correlation of signs.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or `zero` is neither.
-
-    Examples
-    --------
-    >>> result = agreement([0.3, 0.1, -0.2], [0.5, 0.2, -0.1])
-    >>> result.tau, result.mcc, round(result.pearson, 6), result.n
-    (1.0, 1.0, 0.993399, 3)
-    """
-    first, second = np.asarray(estimated, float), np.asarray(labelled, float)
-    if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"vectors: expected one shape (n,), got {first.shape} and {second.shape}")
-    tau, mcc, pearson, n = agreements(first[None], second[None], zero=zero)
-    return Agreement(float(tau[0]), float(mcc[0]), float(pearson[0]), int(n[0]))
 
 
 def agreements(

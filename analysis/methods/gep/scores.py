@@ -8,7 +8,6 @@ from prompts that name it, and is read from those. Both fit the same array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,11 +57,6 @@ class Audit:
         if values.shape != self.values.shape:
             raise ValueError(f"values: expected shape {self.values.shape}, got {values.shape}")
         return replace(self, values=values, source=source)
-
-    def of_contexts(self, rows: Sequence[int] | NDArray[np.integer]) -> Audit:
-        """Return an audit of some contexts, in a given order; one that is named twice counts twice."""
-        chosen = tuple(self.contexts[row] for row in rows)
-        return replace(self, values=self.values[np.asarray(rows, int)], contexts=chosen)
 
 
 def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:

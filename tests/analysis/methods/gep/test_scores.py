@@ -103,13 +103,6 @@ def test_images_that_were_not_read_are_left_out_and_nothing_is_not_a_number():
     assert np.isnan(scores.score(np.array([np.nan])))
 
 
-def test_contexts_drawn_again_count_twice():
-    labels = scores.audit(long_table(np.random.default_rng(3)), setting="neutral", source="x")
-    twice = labels.of_contexts([0, 0, 2])
-    expected = scores.by_context(labels, "woman", "man")[[0, 0, 2]].mean(axis=0)
-    np.testing.assert_allclose(scores.vector(twice, "woman", "man"), expected, atol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
