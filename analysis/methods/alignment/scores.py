@@ -18,17 +18,10 @@ _CHUNK = 256  # images whose cosines with every caption are held at a time
 class Retrieval:
     """Retrieved prompts of each image; arrays have shape (n_images,).
 
-    Attributes
-    ----------
-    hit : ndarray of float64
-        1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j) where j
-        negatives are tied with it at the top (the mean over ways to break the tie); NaN where nothing can be drawn.
-    expected : ndarray of float64
-        The mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
-    negatives : ndarray of int64
-        Captions drawn: as asked for, or all that say something else, where these are fewer.
-    tied : ndarray of int64
-        Negatives of the pool that are tied with the prompt.
+    ``hit``: 1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j)
+    where j negatives are ``tied`` with it at the top (the mean over ways to break the tie); NaN where nothing can be
+    drawn. ``expected``: the mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
+    ``negatives``: captions drawn: as asked for, or all that say something else, where these are fewer.
     """
 
     hit: NDArray[np.float64]
@@ -46,11 +39,6 @@ def same_text(text: str) -> str:
     """Return what two captions must have in common to be the same: their words without case and spacing.
 
     CLIP's tokenizer reads neither.
-
-    Examples
-    --------
-    >>> same_text(" A person  rides a Bike\\n")
-    'a person rides a bike'
     """
     return " ".join(text.casefold().split())
 
@@ -66,32 +54,11 @@ def r_precision(
 ) -> Retrieval:
     """Return whether each image's prompt is the nearest of a pool of one positive and random negatives (R = 1).
 
-    A pool holds the image's prompt and captions drawn without replacement from those that say something else: a
-    caption that is the same text (`same_text`) is no negative, and one that occurs repeatedly is drawn at most once.
-    What ties do, Xu et al. and DALL-Eval leave open; here they count as the mean over ways to break them.
+    A pool holds the image's prompt and captions drawn without replacement from those that say something else: a caption
+    that is the same text (`same_text`) is no negative, and one that occurs repeatedly is drawn at most once; DALL-Eval
+    draws 99. What ties do, Xu et al. and DALL-Eval leave open; here they count as the mean over ways to break them.
+    Embeddings, (n_images, d) and (n_captions, d), need not be of length 1; the positives are among the captions.
 
-    Parameters
-    ----------
-    images : array_like of float, shape (n_images, d)
-        Embeddings; need not be of length 1.
-    captions : sequence of str
-        What negatives are drawn from, the positives among them.
-    texts : array_like of float, shape (n_captions, d)
-        Their embeddings.
-    positives : sequence of str
-        The prompt of each image.
-    negatives : int
-        Drawn for each image; 99 in DALL-Eval.
-    seed : int
-        Of the draw.
-
-    Raises
-    ------
-    ValueError
-        A positive is not among the captions, shapes do not belong together, or no negative is asked for.
-
-    Examples
-    --------
     >>> found = r_precision([[1, 0], [1, 0]], ["x", "y"], [[1, 0], [0, 1]], ["x", "y"])
     >>> found.hit.tolist(), found.negatives.tolist(), found.chance.tolist()
     ([1.0, 0.0], [1, 1], [0.5, 0.5])

@@ -26,23 +26,10 @@ def attribute_tones(
 ) -> pd.DataFrame:
     """Return the share of each Monk tone in the images in which an attribute is read, all main words together.
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-        Each rule of tones is crossed with each reader of attributes.
-    main : sequence of str
-        Indicators whose images are taken.
-    measure : Measure
-    paired : bool
-        Whether the images of a draw share their noise; another program's may not.
-
-    Returns
-    -------
-    DataFrame
-        One row per rule (``source``), ``reader``, ``attribute`` and ``category`` (1 to 10): ``images`` of the tone,
-        their ``share`` of those that have a tone (``decided``) among those in which the attribute is ``present``, with
-        Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
-        ones); NaN where none has one. The attribute `ALL` is every image, read or not.
+    Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.
+    The ``share`` is of the images that have a tone (``decided``) among those in which the attribute is ``present``,
+    with Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
+    ones, unless not `paired`).
     """
     tones = [one for one in readings if one.question == TONE]
     others = [one for one in readings if one.question not in (TONE, GENDER)]

@@ -24,27 +24,14 @@ COLUMNS = (
 def between_table(
     readings: Sequence[Reading], main: Sequence[str], measure: Measure, bare: str
 ) -> pd.DataFrame:
-    """Return how far professions differ from one another, and whether by more than chance.
+    """Return how far professions differ from one another, by reader, question and word, and over all words.
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    main : sequence of str
-        Indicators that are tested, and whose images stand together in the rows of all words.
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts as one.
-
-    Returns
-    -------
-    DataFrame
-        A row for each reader, question and word, and one of all words: ``explained``, the share of the variance of what
-        was read that lies between professions (eta squared; of tones, of their numbers), beside its ``floor``, the mean
-        where whole noises change places between professions (`analysis.stats.group_swaps`), with a p-value, adjusted
-        over the words, and of attributes over all attributes of the reader and all words. ``p_page`` is
-        filled by `analysis.methods.dalleval.page_tests.adjust_page`. ``different``: professions
-        that differ from all together, adjusted over professions (Benjamini–Hochberg), of those ``tested``. ``images``
-        counts decided images, in rows of all words noises.
+    ``explained``, the share of the variance of what was read that lies between professions (eta squared; of tones, of
+    their numbers), beside its ``floor``, the mean where whole noises change places between professions
+    (`analysis.stats.group_swaps`), with a p-value adjusted over the words, and of attributes over all attributes of the
+    reader and all words. ``different``: professions that differ from all together, adjusted over professions
+    (Benjamini–Hochberg). ``images`` counts decided images, in rows of all words noises. ``p_page`` is filled by
+    `analysis.methods.dalleval.page_tests.adjust_page`.
     """
     frames = [
         _of_family([with_bare(one, bare) for one in family], main, measure) for family in families(readings)

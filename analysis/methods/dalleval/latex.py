@@ -38,12 +38,8 @@ Tables = Mapping[str, pd.DataFrame]
 class ProfessionAudits:
     """The tables of audits by model, and which words and readers the paper's tables show of them.
 
-    Attributes
-    ----------
-    words : tuple of str
-        The reference and the two words that are held against each other: *person*, *woman*, *man*.
-    sources : dict of str
-        Who reads gender, tone and attributes: of the first model the first that read its images.
+    ``words`` are the reference and the two that are compared: *person*, *woman*, *man*; ``sources`` who reads gender,
+    tone and attributes: of the first model the first that read its images.
     """
 
     def __init__(self, models: Mapping[str, Tables], words: Sequence[str]):

@@ -70,15 +70,7 @@ def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
 def adjust_page(
     mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
-
-    Parameters
-    ----------
-    mad, between, words : DataFrame
-        Of `analysis.methods.dalleval.mad.mad_table`, `analysis.methods.dalleval.between.between_table` and
-        `analysis.methods.dalleval.words.word_table`.
-    reference : str
-    """
+    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of."""
     mad, between, words = (table.assign(p_page=np.nan) for table in (mad, between, words))
     tests = []
     if len(mad):

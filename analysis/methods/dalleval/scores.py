@@ -68,8 +68,6 @@ class Reading:
 def categories(question: str) -> tuple[float, ...]:
     """Return the values that answers to a question can have: (male, female), the ten tones, or (no, yes).
 
-    Examples
-    --------
     >>> categories("gender"), categories("boots"), len(categories("tone"))
     ((-1.0, 1.0), (0.0, 1.0), 10)
     """
@@ -95,18 +93,10 @@ def category_counts(reading: Reading) -> NDArray[np.int64]:
 
 
 def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
-    """Return how many images of each prompt and noise are in each category.
+    """Return how many images of each prompt and noise are in each category, which add up to `category_counts`.
 
-    Parameters
-    ----------
-    reading : Reading
-    shared : bool
-        Whether words that stand together share their noise; where not, each image has a noise of its own.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_professions, n_words, n_noises, n_categories)
-        Their sum over noises is `category_counts`.
+    Shape (n_professions, n_words, n_noises, n_categories). Words that stand together share their noise; where not
+    (`shared`), each image has a noise of its own.
     """
     *prompts, images = reading.values.shape
     together = reading.together if shared else 1
@@ -123,8 +113,6 @@ def status_counts(reading: Reading) -> dict[str, NDArray[np.int64]]:
 def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     """Return the exact binomial p-values of so many of some images, two-sided, against one half; NaN without images.
 
-    Examples
-    --------
     >>> even_p_values([0, 4, 0], [9, 9, 0]).round(4).tolist()
     [0.0039, 1.0, nan]
     """
@@ -136,13 +124,6 @@ def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
 def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     """Return Fisher's exact p-values, two-sided, of each row's share against that of all other rows together.
 
-    Parameters
-    ----------
-    counts, images : array_like of int, shape (n_professions,)
-        Images with an attribute, and images.
-
-    Examples
-    --------
     >>> other_p_values([3, 0, 0], [3, 3, 3]).round(4).tolist()
     [0.0119, 0.4643, 0.4643]
     """

@@ -110,14 +110,7 @@ def draw_professions(run: Run) -> dict[str, Drawn]:
 
 
 def section(professions: Professions, config: Config) -> dict[str, Any]:
-    """Lay the section out.
-
-    Returns
-    -------
-    dict
-        ``readers`` and ``rules`` in words; ``sentences``; ``mads``, ``counts``, ``words``, ``absolute``, ``agreement``
-        and ``each``: rows of tables; ``named``: how a source is called.
-    """
+    """Return the values that the section's template shows, rows of tables mostly."""
     table, mad = professions.table("dalleval_professions"), professions.table("dalleval_mad")
     reference = config.reference
     shown = mad[mad["indicator"].isin([reference, ALL])]

@@ -107,31 +107,13 @@ def profession_table(
 ) -> pd.DataFrame:
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    main : sequence of str
-        Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise: intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
-        `analysis.stats.group_swaps`).
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts as one: in the others it has no p-value of its tones.
-    correct : bool
-    paired : bool
-        Whether the images of a draw share their noise; another program's may not.
-
-    Returns
-    -------
-    DataFrame
-        ``average`` of gender (-1 to 1), tone (1 to 10) or presence (0 to 1), with its interval over images (Wilson's of
-        a share; of tones by bootstrap), the MAD from equally likely categories with its floor, a test (``tested`` says
-        of what: of tones, whether the profession differs from all together) and its p-value adjusted over the
-        professions of a word; ``corrected``: set right for what the reader
-        confuses and leaves undecided, of all images that were asked, with its interval; ``corrected_least`` and
-        ``corrected_most``: between them it lies where the odds of any two answers in these images differ by a factor of
-        at most 2 from those in the labelled ones; and what became of every image that was planned. A prompt without a
-        decided image has its row.
+    Tones of the words of `main` also stand together in rows of all words, as in Tables 20 and 21. Their images share
+    noise (unless not `paired`: another program's may not): intervals are over draws, floor and test over noises
+    (`analysis.stats.clustered_floor`, `analysis.stats.group_swaps`). `bare` says where the prompt without a profession
+    counts as one: in the others it has no p-value of its tones. Other intervals are over images (Wilson's of a share,
+    of tones by bootstrap); p-values are adjusted over the professions of a word. ``corrected_least`` and
+    ``corrected_most``: between them the corrected average lies where the odds of any two answers in these images differ
+    by a factor of at most 2 from those in the labelled ones. A prompt without a decided image has its row.
     """
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
@@ -233,21 +215,7 @@ def bounded_interval(
     """Return the mean of each column and its bootstrap interval, which does not leave what a value can be.
 
     Where all rows of a column are equal, but for rounding, nothing can be resampled: it is then that of any values
-    between the ends.
-
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (n_rows, n_columns)
-        NaN is left out; a column without any has no interval.
-    ends : (float, float)
-        Between them lies every value.
-    measure : Measure
-
-    Examples
-    --------
-    >>> mean, low, high = bounded_interval(np.full((9, 1), 5.0), (1.0, 10.0), Measure())
-    >>> [round(float(one[0]), 1) for one in (mean, low, high)]
-    [5.0, 3.7, 6.6]
+    between the ends. NaN is left out; a column without any value has no interval.
     """
     options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
     rows = _equalled(rows, ROUNDING * (ends[1] - ends[0]))
@@ -299,16 +267,8 @@ def distribution_table(
 ) -> pd.DataFrame:
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-        Those of gender and tone are taken: a presence is its own distribution.
-    main : sequence of str
-        Indicators whose images stand together in the rows of all words, as in Tables 20 and 21.
-    measure : Measure
-    paired : bool
-        As for `profession_table`: the intervals of those rows are of the effective size
-        (`analysis.stats.design_effect`).
+    Of gender and tone: a presence is its own distribution. Images of the words of `main` also stand together, with
+    intervals of the effective size where they share noise (`paired`; `analysis.stats.design_effect`).
     """
     frames = []
     for one in readings:

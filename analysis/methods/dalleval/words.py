@@ -67,31 +67,15 @@ def word_table(
     paired: bool = True,
     shared: bool = False,
 ) -> pd.DataFrame:
-    """Return the difference between the images of two words, over all professions and for each.
+    """Return the difference between the images of two words of `compared`, over all professions and for each.
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    chosen : sequence of (first, second, kind)
-        As of `compared`.
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts among all.
-    paired : bool
-        Whether images of one draw share their noise; if not, there is nothing to test within a profession.
-    shared : bool
-        Whether a draw has one noise under all professions (`sampler.noise`).
-
-    Returns
-    -------
-    DataFrame
-        ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for
-        ``first`` less ``second``. In rows of profession ``(all)`` the mean over professions, with its interval over
-        them and a sign-flip test, adjusted over all pairs of words and questions (`joint_families`); in others over
-        pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is filled by
-        `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise professions lean together: the
-        interval is as wide as those over professions and over noises add up to, and the p-values are the larger of
-        flips of whole professions and of whole noises.
+    ``difference``: mean over pairs of images of one noise that were both decided (not `paired`: of averages; then there
+    is nothing to test within a profession) for ``first`` less ``second``. In rows of profession ``(all)`` the mean over
+    professions, with its interval over them and a sign-flip test, adjusted over all pairs of words and questions
+    (`joint_families`); in others over pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is
+    filled by `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise (`sampler.noise`) professions lean
+    together: the interval is as wide as those over professions and over noises add up to, and the p-values are the
+    larger of flips of whole professions and of whole noises.
     """
     frames = []
     for first, second, kind in chosen:
@@ -287,25 +271,10 @@ def absolute_table(
 ) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-        Attributes of one image are kept together where readers hold the same prompts and draws.
-    chosen : sequence of (first, second, kind)
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-    paired : bool
-        Whether images of one draw share their noise.
-    shared : bool
-        Whether a draw has one noise under all professions (`sampler.noise`).
-
-    Returns
-    -------
-    DataFrame
-        ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the
-        mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
-        `analysis.stats.attribute_swaps`). With `shared` noise the images of a noise change places in all prompts at
-        once, and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
+    ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the mean
+    over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
+    `analysis.stats.attribute_swaps`). With `shared` noise the images of a noise change places in all prompts at once,
+    and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
     """
     frames = []
     for family in families([one for one in readings if one.question not in (GENDER, TONE)]):

@@ -77,22 +77,11 @@ def _of_attributes(one: Audit, names: Sequence[str]) -> Audit:
 
 
 def agreement_of_examples(examples: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return how estimates follow the differences of examples (Tables 5, 18, 19, 21).
+    """Return how estimates follow the differences of examples (Tables 5, 18, 19, 21), of several runs by ``model``.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        Of `example_table`, of several runs with a column ``model``.
-    measure : Measure
-        Level, resamples and seed.
-
-    Returns
-    -------
-    DataFrame
-        One row per source, its labels, pair and measure: those of ``tables/gep_agreement``, and Kendall's tau over
-        pairs
-        of one type (`analysis.methods.gep.examples.TYPES`), of which one run has two. Intervals are percentiles over
-        resampled attributes, with all of their examples.
+    The measures are those of ``tables/gep_agreement``, and Kendall's tau over pairs of one type
+    (`analysis.methods.gep.examples.TYPES`), of which one run has two. Intervals are percentiles over resampled
+    attributes, with all of their examples.
     """
     rows = []
     for key, table in examples.groupby(list(SET), sort=False):

@@ -14,29 +14,14 @@ def label_ceiling(labels: Audit, estimate: Audit, first: str, second: str, *, se
     r"""Return Kendall's tau between the differences that labels of all images would give and those of the labels.
 
     An estimate reads all images and labels are of some, so that the order of their differences has errors of its own,
-    and no estimate can follow it further than this on average (attenuation; Spearman 1904).
+    and no estimate can follow it further than this on average (attenuation; Spearman 1904). 1 where all images are
+    labelled; NaN where the labels' differences are no larger than their errors.
 
-    Parameters
-    ----------
-    labels, estimate : Audit
-        Laid out alike; the images that the estimate read are all there are.
-    first, second : str
-        Indicators.
-    seed : int
-
-    Returns
-    -------
-    float
-        1 where all images are labelled; NaN where the labels' differences are no larger than their errors.
-
-    Notes
-    -----
-    Counts of all images are made up from the labels: the differences shrunk by
-    :math:`\sqrt{\max(0, 1 - \sum\sigma^2 / \sum\hat v^2)}`, which takes off what their errors add to their squares
-    (James and Stein 1961), about frequencies with half an image more on either side. As many labels as there are are
-    then drawn from them without replacement, again and again. At the published frequencies with 15 to 40 labels it lies
-    within 0.03 of tau on average in the explicit setting; where nearly all attributes are rare, it is up to 0.11 too
-    low (`docs/validation/statistics.md`).
+    Counts of all images are made up from the labels: the differences shrunk by :math:`\sqrt{\max(0, 1 - \sum\sigma^2 /
+    \sum\hat v^2)}`, which takes off what their errors add to their squares (James and Stein 1961), about frequencies
+    with half an image more on either side. As many labels as there are are then drawn from them without replacement,
+    again and again. At the published frequencies with 15 to 40 labels it lies within 0.03 of tau on average in the
+    explicit setting; where nearly all attributes are rare, it is up to 0.11 too low (`docs/validation/statistics.md`).
     """
     words = [place(labels, first), place(labels, second)]
     values = labels.values[:, words]

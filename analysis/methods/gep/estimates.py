@@ -22,36 +22,18 @@ REFERENCE = "an object"  # the paper's r(a), after Bansal et al. 2022
 
 @dataclass(frozen=True)
 class Classifiers:
-    """Logistic regressions of one attribute, one a seed.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_seeds, n_dimensions)
-    intercepts : ndarray of float64, shape (n_seeds,)
-    """
+    """Logistic regressions of one attribute, one a seed: weights (n_seeds, n_dimensions), intercepts (n_seeds,)."""
 
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
 
     def probabilities(self, embeddings: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean probability that the attribute is there, shape (n_images,), in 0 to 1.
-
-        Parameters
-        ----------
-        embeddings : array_like, shape (n_images, n_dimensions)
-            Of images; their length is set to 1.
-        """
+        """Return the mean probability that the attribute is in each image, shape (n_images,)."""
         return expit(unit(embeddings) @ self.weights.T + self.intercepts).mean(axis=1)
 
 
 def unit(embeddings: ArrayLike) -> NDArray[np.float64]:
-    """Return embeddings of length 1 in float64, shape (n, n_dimensions).
-
-    Raises
-    ------
-    ValueError
-        If one is 0 or not finite.
-    """
+    """Return embeddings (n, n_dimensions) of length 1 in float64; one that is 0 or not finite is a ValueError."""
     values = np.asarray(embeddings, np.float64)
     if values.ndim != 2:
         raise ValueError(f"embeddings: expected shape (n, n_dimensions), got {values.shape}")
@@ -62,14 +44,7 @@ def unit(embeddings: ArrayLike) -> NDArray[np.float64]:
 
 
 def similarity(images: ArrayLike, attributes: ArrayLike) -> NDArray[np.float64]:
-    """Return the cosine of every image with every attribute, shape (n_images, n_attributes): C of Eq. 4.
-
-    Parameters
-    ----------
-    images : array_like, shape (n_images, n_dimensions)
-    attributes : array_like, shape (n_attributes, n_dimensions)
-        Embeddings of their names without preposition (*a dress*).
-    """
+    """Return the cosine of every image with every attribute's name, shape (n_images, n_attributes): C of Eq. 4."""
     return unit(images) @ unit(attributes).T
 
 
@@ -78,12 +53,7 @@ def calibrated_similarity(
 ) -> NDArray[np.float64]:
     """Return `similarity` less the one to a reference string, shape (n_images, n_attributes): CC of Eq. 5.
 
-    Parameters
-    ----------
-    images, attributes : array_like
-        As for `similarity`.
-    references : array_like, shape (n_dimensions,) or (n_attributes, n_dimensions)
-        Embedding of the reference string (`REFERENCE`), or of one an attribute.
+    `references` is its embedding (`REFERENCE`), or one an attribute.
     """
     return similarity(images, attributes) - similarity(images, np.atleast_2d(np.asarray(references)))
 
@@ -95,28 +65,13 @@ def train(
     seeds: Sequence[int] = SEEDS,
     learning_rate: float | None = None,
 ) -> Classifiers:
-    """Train logistic regressions on embeddings of sentences with an attribute and without it (Eq. 6).
+    """Train logistic regressions on embeddings of sentences with an attribute and without it, one a seed (Eq. 6).
 
-    Parameters
-    ----------
-    positive, negative : array_like, shape (n_sentences, n_dimensions)
-        Embeddings of the sentences that name the attribute and of those that do not; their length is set to 1. Rows are
-        read in the order given, the positive ones first.
-    seeds : sequence of int
-        One regression each. The paper's ablation without ensemble takes one.
-    learning_rate : float, optional
-        Constant step of the gradient; scikit-learn's decreasing one unless said. The paper's 1e-3 can be read
-        as this or as the tolerance; the tolerance is 1e-3 in either case.
-
-    Raises
-    ------
-    ValueError
-        A side has no sentence, or so few that 10 % of them are none to stop by.
-
-    Notes
-    -----
     `sklearn.linear_model.SGDClassifier` with log loss, at most 5,000 iterations, a tenth of the sentences held back and
-    five iterations without progress to stop (section 6, experiment details).
+    five iterations without progress to stop (section 6, experiment details). Embeddings are set to length 1; rows are
+    read in the order given, the positive ones first. The paper's 1e-3 can be read as a constant `learning_rate` (of
+    scikit-learn's decreasing one by default) or as the tolerance; the tolerance is 1e-3 in either case. The paper's
+    ablation without ensemble takes one seed.
     """
     from sklearn.linear_model import SGDClassifier  # most runs are no audit, and it takes a second to load
 

@@ -23,25 +23,14 @@ SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
 def agreements(
     estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return `agreement` of many pairs of vectors at once, as of resampled contexts.
+    """Return how pairs of GEP vectors, shape (n_pairs, n), agree: tau, mcc, pearson and n, shape (n_pairs,) each.
 
-    Parameters
-    ----------
-    estimated, labelled : array_like of float, shape (n_pairs, n)
-    zero : {"positive", "left out"}
-
-    Returns
-    -------
-    tau, mcc, pearson, n : ndarray, shape (n_pairs,)
-
-    Raises
-    ------
-    ValueError
-        `zero` is none of these.
+    Kendall's tau-b: the same order of differences. Matthews' correlation of their signs: the same direction; the paper
+    counts a difference of 0 as positive (appendix D), and since a labelled difference of 0 has no direction to be found
+    it can be ``left out``; 0 where one vector has one sign alone. NaN on either side is left out; ``n`` counts the
+    rest.
     """
     first, second = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
-    if zero not in ("positive", "left out"):
-        raise ValueError(f"zero: expected 'positive' or 'left out', got {zero!r}")
     known = ~(np.isnan(first) | np.isnan(second))
     kept = known & (second != 0) if zero == "left out" else known
     upper = np.triu_indices(first.shape[1], 1)
@@ -78,17 +67,8 @@ def _correlation(first: NDArray, second: NDArray, known: NDArray[np.bool_]) -> N
 def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
     """Return the probability that an image with the attribute has a higher value than one without it; ties count half.
 
-    NaN where all images have it, or none.
+    NaN on either side is left out; NaN where all images have it, or none.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        NaN is left out.
-    labels : array_like of float, shape (n,)
-        1 and 0; NaN is left out.
-
-    Examples
-    --------
     >>> roc_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
     0.75
     """
@@ -113,39 +93,18 @@ def artificial_set(
     images: int = GROUP_IMAGES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Draw groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
+    """Return groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
 
     For each attribute and scale differences are drawn at random from the scale's 19; a group of images of the first
     indicator and one of the second are then put together, drawn with replacement from those with and those without the
-    attribute, so that their frequencies differ by just that.
+    attribute, so that their frequencies differ by just that. Where in 0 to 1 the two frequencies lie is drawn evenly
+    among those that the images allow; the paper leaves it open, and the size of a group (its differences are multiples
+    of 1/80).
 
-    Parameters
-    ----------
-    labels : Audit or sequence of Audit
-        Of both settings, as in the paper; with the same attributes.
-    estimates : mapping of str to the same
-        By name; of the same images in the same layout.
-    first, second : str
-        Indicators.
-    scales : mapping of str to int
-        The largest difference of each scale in images; nine steps lead up to it.
-    examples : int
-        Of each attribute and scale.
-    images : int
-        Of a group. The paper does not say; its differences are multiples of 1/80.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        One row per example: ``attribute``, ``scale``, ``labelled`` (the difference), and for each estimate a column by
-        its
-        name. What cannot be put together, because an indicator has no image with (or without) the attribute, is left
-        out.
-
-    Notes
-    -----
-    Where in 0 to 1 the two frequencies lie is drawn evenly among those that the images allow; the paper leaves it open.
+    `labels` are of both settings, as in the paper, with the same attributes; `estimates`, by name, of the same images
+    in the same layout. One row per example: ``attribute``, ``scale``, ``labelled`` (the difference), and a column for
+    each estimate; what cannot be put together, because an indicator has no image with (or without) the attribute, is
+    left out.
     """
     pools = _Pools(labels, estimates, first, second)
     rng = np.random.default_rng(seed)

@@ -16,19 +16,9 @@ TYPES = ("SA_SM", "DA_SM", "SA_DM", "DA_DM")  # same or different attribute, sam
 
 
 class Examples:
-    """Estimated and labelled differences by attribute and model.
+    """Estimated and labelled differences by attribute and model; examples that lack a number are left out.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``attribute``, ``model``, ``estimated``, ``labelled``, one row per example; those that lack a number are
-        left out.
-
-    Attributes
-    ----------
-    attributes : tuple of str
-    n : int
-        Examples.
+    Made from columns ``attribute``, ``model``, ``estimated``, ``labelled``, one row per example.
     """
 
     def __init__(self, table: pd.DataFrame):
@@ -46,18 +36,10 @@ class Examples:
         }
 
     def measures(self, counts: ArrayLike | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return the measures of agreement, shape (n_draws,) each.
+        """Return the measures of agreement, shape (n_draws,) each, by how often each attribute was drawn (once).
 
-        Parameters
-        ----------
-        counts : array_like of float, shape (n_draws, n_attributes), optional
-            How often each attribute was drawn; each once, by default.
-
-        Returns
-        -------
-        dict
-            ``tau``: Kendall's tau-b over all pairs of examples; `TYPES`: over pairs of a type (Table 21); ``mcc``,
-            ``mcc_nonzero`` and ``pearson`` as in `analysis.methods.gep.evaluation`. NaN where it is not defined.
+        ``tau``: Kendall's tau-b over all pairs of examples; `TYPES`: over pairs of a type (Table 21); ``mcc``,
+        ``mcc_nonzero`` and ``pearson`` as in `analysis.methods.gep.evaluation`. NaN where it is not defined.
         """
         times = np.ones((1, len(self.attributes))) if counts is None else np.asarray(counts, float)
         pairs = {

@@ -21,6 +21,7 @@ from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
 from analysis.methods.gep.one_word import OneWord, context, read_one_word
+from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
@@ -64,8 +65,7 @@ def read_attributes(run: Run) -> Attributes | OneWord | None:
     if not set(NAMES) <= set(run.tables()):
         return read_one_word(run)
     tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
-    there = set(tables["gep_score"]["source"])
-    source = next((source for source in ORDER if source in there), None)
+    source = first_source(tables["gep_score"])
     if source is None:
         return None
     of_words = examples(run, tables["gep_frequencies"], source)
@@ -156,15 +156,7 @@ def draw(attributes: Attributes | OneWord, config: Config) -> dict[str, Drawn]:
 
 
 def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
-    """Lay the section out; that of one word: `analysis.methods.gep.one_word.context`.
-
-    Returns
-    -------
-    dict
-        ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
-        ``powered``, ``agreement``, ``ratios``, ``artificial`` and ``auc``: rows of tables;
-        ``over_units``: what intervals are over.
-    """
+    """Return the values that the section's template shows; of one word those of `one_word.context`."""
     if isinstance(attributes, OneWord):
         return context(attributes)
     score = attributes.tables["gep_score"]
