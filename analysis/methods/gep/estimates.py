@@ -17,7 +17,6 @@ from scipy.special import expit
 from probes.prompts.audit import SENTENCES
 
 SEEDS = tuple(range(10))
-REFERENCE = "an object"  # the paper's r(a), after Bansal et al. 2022
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def calibrated_similarity(
 ) -> NDArray[np.float64]:
     """Return `similarity` less the one to a reference string, shape (n_images, n_attributes): CC of Eq. 5.
 
-    `references` is its embedding (`REFERENCE`), or one an attribute.
+    `references` is its embedding (the paper's is *an object*, after Bansal et al. 2022), or one an attribute.
     """
     return similarity(images, attributes) - similarity(images, np.atleast_2d(np.asarray(references)))
 
@@ -63,15 +62,13 @@ def train(
     negative: ArrayLike,
     *,
     seeds: Sequence[int] = SEEDS,
-    learning_rate: float | None = None,
 ) -> Classifiers:
     """Train logistic regressions on embeddings of sentences with an attribute and without it, one a seed (Eq. 6).
 
     `sklearn.linear_model.SGDClassifier` with log loss, at most 5,000 iterations, a tenth of the sentences held back and
     five iterations without progress to stop (section 6, experiment details). Embeddings are set to length 1; rows are
-    read in the order given, the positive ones first. The paper's 1e-3 can be read as a constant `learning_rate` (of
-    scikit-learn's decreasing one by default) or as the tolerance; the tolerance is 1e-3 in either case. The paper's
-    ablation without ensemble takes one seed.
+    read in the order given, the positive ones first. The paper's 1e-3 is read as the tolerance, not as a constant step
+    of the gradient. Its ablation without ensemble takes one seed.
     """
     from sklearn.linear_model import SGDClassifier  # most runs are no audit, and it takes a second to load
 
@@ -83,7 +80,6 @@ def train(
         )
     sentences = np.concatenate(sides)
     labels = np.repeat([1, 0], [len(side) for side in sides])
-    step = {} if learning_rate is None else {"learning_rate": "constant", "eta0": learning_rate}
     fitted = [
         SGDClassifier(
             loss="log_loss",
@@ -93,7 +89,6 @@ def train(
             validation_fraction=0.1,
             n_iter_no_change=5,
             random_state=seed,
-            **step,
         ).fit(sentences, labels)
         for seed in seeds
     ]

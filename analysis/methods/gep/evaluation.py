@@ -88,9 +88,7 @@ def artificial_set(
     first: str,
     second: str,
     *,
-    scales: Mapping[str, int] = SCALES,
     examples: int = EACH_SCALE,
-    images: int = GROUP_IMAGES,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
@@ -110,12 +108,14 @@ def artificial_set(
     rng = np.random.default_rng(seed)
     rows = []
     for attribute, name in enumerate(pools.attributes):
-        for scale, largest in scales.items():
+        for scale, largest in SCALES.items():
             for _ in range(examples):
                 difference = int(rng.integers(-9, 10)) * largest // 9
-                drawn = pools.draw(attribute, difference, images, rng)
+                drawn = pools.draw(attribute, difference, rng)
                 if drawn is not None:
-                    rows.append({"attribute": name, "scale": scale, "labelled": difference / images, **drawn})
+                    rows.append(
+                        {"attribute": name, "scale": scale, "labelled": difference / GROUP_IMAGES, **drawn}
+                    )
     return pd.DataFrame(rows, columns=["attribute", "scale", "labelled", *estimates])
 
 
@@ -140,12 +140,9 @@ class _Pools:
             [one.values[:, place(one, indicator)].reshape(-1, len(self.attributes)) for one in audits]
         )
 
-    def draw(
-        self, attribute: int, difference: int, images: int, rng: np.random.Generator
-    ) -> dict[str, float] | None:
-        """Return what each estimate says of two groups whose counts differ by `difference`; None where there are
-        none.
-        """
+    def draw(self, attribute: int, difference: int, rng: np.random.Generator) -> dict[str, float] | None:
+        """Return what each estimate says of two groups whose counts differ by `difference`; None if there are none."""
+        images = GROUP_IMAGES
         pools = [[np.flatnonzero(side[:, attribute] == label) for label in (0, 1)] for side in self.labels]
         counts = [
             (count, count - difference)

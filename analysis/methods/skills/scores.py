@@ -163,30 +163,14 @@ def judge(
     return found.sort_values("image", kind="stable", ignore_index=True)
 
 
-def shuffled(
-    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> dict[tuple[str, str], float]:
-    r"""Return what is expected of images that are dealt out to the prompts of their skill at random, by skill and task.
-
-    .. math:: \frac{1}{n^2} \sum_{i=1}^n \sum_{j=1}^n \mathbf{1}(\text{image } j \text{ is right for prompt } i)
-
-    the mean over all permutations, so nothing is drawn; `chance` is that of a detector without error.
-    """
-    places, shares = _by_skill(requests), dealt(requests, images, rules)
-    return {
-        (skill, task): float(shares[task][members].mean())
-        for skill, members in places.items()
-        for task in TASKS[skill]
-    }
-
-
 def dealt(
     requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
+    r"""Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
 
-    `shuffled` is its mean over a skill, and over some prompts of it the accuracy of these when its images are dealt out
-    at random. NaN where a task is another skill's.
+    Its mean over n prompts, :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`,
+    is the accuracy of images that are dealt out to the prompts of their skill at random (over all permutations, so
+    nothing is drawn). NaN where a task is another skill's.
     """
     shares = {task: np.full(len(requests), np.nan) for tasks in TASKS.values() for task in tasks}
     of_skill = {skill: images.of(members) for skill, members in _by_skill(requests).items()}
@@ -196,18 +180,13 @@ def dealt(
     return shares
 
 
-def chance(requests: Sequence[SkillRequest]) -> dict[str, float]:
-    """Return the accuracy of `shuffled` images that show exactly what their prompts ask for, by skill.
-
-    With K objects equally often it is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
-    objects: a scene with *b left of a* is one with *a right of b*.
-    """
-    shares = chances(requests)
-    return {skill: float(shares[members].mean()) for skill, members in _by_skill(requests).items()}
-
-
 def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
-    """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``."""
+    """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
+
+    It is `dealt` of a detector without error where images show exactly what their prompts ask for. With K objects
+    equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two objects:
+    a scene with *b left of a* is one with *a right of b*.
+    """
     scenes = [(one.skill, scene_of(one)) for one in requests]
     repeats, total = Counter(scenes), Counter(one.skill for one in requests)
     return np.array([repeats[scene] / total[scene[0]] for scene in scenes])
