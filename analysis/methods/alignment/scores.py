@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from analysis.methods.gep.estimates import unit
+
 R_PRECISION_VERSION = "1"
 TIE = 1e-6  # cosines nearer than this are tied: float32 embeddings of the same tokens differ by less
 _CHUNK = 256  # images whose cosines with every caption are held at a time
@@ -64,31 +66,18 @@ def r_precision(
     ([1.0, 0.0], [1, 1], [0.5, 0.5])
     """
     images, texts = np.asarray(images, np.float64), np.asarray(texts, np.float64)
-    if negatives < 1:
-        raise ValueError(f"negatives: expected at least 1, got {negatives}")
-    if images.ndim != 2 or texts.ndim != 2 or images.shape[1] != texts.shape[1]:
-        raise ValueError(f"expected embeddings of one width, got shapes {images.shape} and {texts.shape}")
-    if len(captions) != len(texts) or len(positives) != len(images):
-        raise ValueError("expected an embedding of every caption and a prompt of every image")
     row = {same_text(caption): index for index, caption in reversed(list(enumerate(captions)))}
     column = {caption: place for place, caption in enumerate(row)}
-    lost = next((one for one in positives if same_text(one) not in column), None)
-    if lost is not None:
-        raise ValueError(f"expected every prompt among the captions, {lost!r} is not")
-    texts, chosen = _unit(texts[list(row.values())]), np.random.default_rng(seed)
+    texts, chosen = unit(texts[list(row.values())]), np.random.default_rng(seed)
     right = np.array([column[same_text(one)] for one in positives], np.intp)
     blocks = [
         _block(
-            _unit(images[start : start + _CHUNK]) @ texts.T, right[start : start + _CHUNK], negatives, chosen
+            unit(images[start : start + _CHUNK]) @ texts.T, right[start : start + _CHUNK], negatives, chosen
         )
         for start in range(0, len(images), _CHUNK)
     ]
     hit, expected, drawn, tied = (np.concatenate(one) for one in zip(*blocks)) if blocks else np.empty((4, 0))
     return Retrieval(hit, expected, drawn.astype(np.int64), tied.astype(np.int64))
-
-
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _block(

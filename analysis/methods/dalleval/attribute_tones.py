@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import GENDER, TONE, Reading, categories
+from analysis.methods.dalleval.scores import GENDER, TONE, Design, Reading, categories
 from analysis.methods.dalleval.tables import ALL
 from analysis.stats.design_effect import design_effect
 from analysis.stats.effects import wilson_interval
-from probes.config.schema import Measure
 
 COLUMNS = (
     *("source", "reader", "attribute", "category", "images", "share", "low", "high"),
@@ -21,9 +20,7 @@ COLUMNS = (
 )
 
 
-def attribute_tones(
-    readings: Sequence[Reading], main: Sequence[str], measure: Measure, *, paired: bool = True
-) -> pd.DataFrame:
+def attribute_tones(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return the share of each Monk tone in the images in which an attribute is read, all main words together.
 
     Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.
@@ -33,11 +30,13 @@ def attribute_tones(
     """
     tones = [one for one in readings if one.question == TONE]
     others = [one for one in readings if one.question not in (TONE, GENDER)]
-    rows = [row for tone in tones for row in _rows(tone, others, main, paired)] if others else []
+    rows = (
+        [row for tone in tones for row in _rows(tone, others, design.main, design.paired)] if others else []
+    )
     columns = [name for name in COLUMNS if name not in ("low", "high", "level")]
     frame = pd.DataFrame(rows, columns=[*columns, "effect"])
-    low, high = wilson_interval(frame["share"], frame["decided"] / frame["effect"], measure.level)
-    return frame.assign(low=low, high=high, level=measure.level)[list(COLUMNS)]
+    low, high = wilson_interval(frame["share"], frame["decided"] / frame["effect"], design.measure.level)
+    return frame.assign(low=low, high=high, level=design.measure.level)[list(COLUMNS)]
 
 
 def _rows(

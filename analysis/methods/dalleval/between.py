@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import LEVEL, Reading
-from analysis.methods.dalleval.tables import ALL, DRAWS, with_bare
+from analysis.methods.dalleval.scores import LEVEL, Design, Reading, known_mean
+from analysis.methods.dalleval.tables import ALL, DRAWS
 from analysis.methods.dalleval.words import families
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
@@ -21,9 +21,7 @@ COLUMNS = (
 )
 
 
-def between_table(
-    readings: Sequence[Reading], main: Sequence[str], measure: Measure, bare: str
-) -> pd.DataFrame:
+def between_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return how far professions differ from one another, by reader, question and word, and over all words.
 
     ``explained``, the share of the variance of what was read that lies between professions (eta squared; of tones, of
@@ -34,7 +32,8 @@ def between_table(
     `analysis.methods.dalleval.page_tests.adjust_page`.
     """
     frames = [
-        _of_family([with_bare(one, bare) for one in family], main, measure) for family in families(readings)
+        _of_family([design.counted(one) for one in family], design.main, design.measure)
+        for family in families(readings)
     ]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
 
@@ -71,7 +70,4 @@ def _columns(reading: Reading, main: Sequence[str]) -> NDArray[np.float64]:
     values = np.stack([reading.word(name) for name in main], axis=2)
     if len(main) < 2:
         return values
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        mean = np.where(known, values, 0.0).sum(axis=2, keepdims=True) / known.sum(axis=2, keepdims=True)
-    return np.concatenate([values, mean], axis=2)
+    return np.concatenate([values, known_mean(values, 2)[..., None]], axis=2)

@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from probes.config.schema import Measure
+from probes.prompts.diagnostic import NONE
+
 VERSION = "dalleval/1"
 GENDER, TONE = "gender", "tone"
 TONES = 10
@@ -65,6 +68,30 @@ class Reading:
         return self.values[:, self.words.index(name)]
 
 
+@dataclass(frozen=True)
+class Design:
+    """How an audit is measured; ``main`` are the indicators whose images stand together in the rows of all words.
+
+    ``pairs`` of words are compared (first, second, kind); ``bare`` (attributes, all, none) says where the prompt
+    without a profession counts as one. ``paired``: the images of a draw share their noise (another program's may not);
+    ``shared``: a draw has one noise under all professions (`sampler.noise`). ``correct``: averages set right by the
+    checker stand beside.
+    """
+
+    main: Sequence[str]
+    measure: Measure
+    pairs: Sequence[tuple[str, str, str]] = ()
+    bare: str = "attributes"
+    paired: bool = True
+    shared: bool = False
+    correct: bool = True
+
+    def counted(self, reading: Reading) -> Reading:
+        """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
+        counts = self.bare == "all" or (self.bare == "attributes" and reading.question not in (GENDER, TONE))
+        return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+
+
 def categories(question: str) -> tuple[float, ...]:
     """Return the values that answers to a question can have: (male, female), the ten tones, or (no, yes).
 
@@ -82,9 +109,14 @@ def averages(reading: Reading) -> NDArray[np.float64]:
     Average gender (-1 to 1), average tone (1 to 10) or the frequency of an attribute (section 4.2.4; Tables 6, 7, 9,
     16, 17, 20 to 31).
     """
-    decided = ~np.isnan(reading.values)
+    return known_mean(reading.values, 2)
+
+
+def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Return the mean over an axis of what is not NaN; NaN where all is."""
+    known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.where(decided, reading.values, 0.0).sum(axis=2) / decided.sum(axis=2)
+        return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
 
 
 def category_counts(reading: Reading) -> NDArray[np.int64]:

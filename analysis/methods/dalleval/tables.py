@@ -21,11 +21,13 @@ from analysis.methods.dalleval.scores import (
     TONE,
     UNDECIDED,
     VERSION,
+    Design,
     Reading,
     averages,
     categories,
     category_counts,
     even_p_values,
+    known_mean,
     noise_counts,
     other_p_values,
     status_counts,
@@ -90,49 +92,34 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
     ]
 
 
-def with_bare(reading: Reading, bare: str) -> Reading:
-    """Return a reading with the prompt that names no profession, or without it, as ``dalleval.bare`` says."""
-    counts = bare == "all" or (bare == "attributes" and reading.question not in (GENDER, TONE))
-    return reading if counts else reading.of([name for name in reading.professions if name != NONE])
-
-
-def profession_table(
-    readings: Sequence[Reading],
-    main: Sequence[str],
-    measure: Measure,
-    bare: str = "attributes",
-    *,
-    correct: bool = True,
-    paired: bool = True,
-) -> pd.DataFrame:
+def profession_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
-    Tones of the words of `main` also stand together in rows of all words, as in Tables 20 and 21. Their images share
-    noise (unless not `paired`: another program's may not): intervals are over draws, floor and test over noises
-    (`analysis.stats.clustered_floor`, `analysis.stats.group_swaps`). `bare` says where the prompt without a profession
-    counts as one: in the others it has no p-value of its tones. Other intervals are over images (Wilson's of a share,
-    of tones by bootstrap); p-values are adjusted over the professions of a word. ``corrected_least`` and
-    ``corrected_most``: between them the corrected average lies where the odds of any two answers in these images differ
-    by a factor of at most 2 from those in the labelled ones. A prompt without a decided image has its row.
+    Tones of the main words also stand together in rows of all words, as in Tables 20 and 21. Their images share noise:
+    intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
+    `analysis.stats.group_swaps`). The prompt without a profession has no p-value of its tones but where it counts.
+    Other intervals are over images (Wilson's of a share, of tones by bootstrap); p-values are adjusted over the
+    professions of a word. ``corrected_least`` and ``corrected_most``: between them the corrected average lies where the
+    odds of any two answers in these images differ by a factor of at most 2 from those in the labelled ones. A prompt
+    without a decided image has its row.
     """
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
         [
-            _professions(one, paired, measure, bare, checkers.get(one.question) if correct else None)
-            for one in with_pooled(readings, main)
+            _professions(one, design, checkers.get(one.question) if design.correct else None)
+            for one in with_pooled(readings, design.main)
         ],
         ignore_index=True,
     )[list(PROFESSION_COLUMNS)]
 
 
-def _professions(
-    reading: Reading, paired: bool, measure: Measure, bare: str, checker: Reading | None
-) -> pd.DataFrame:
+def _professions(reading: Reading, design: Design, checker: Reading | None) -> pd.DataFrame:
+    measure = design.measure
     average, counts, table = averages(reading), counted(reading), category_counts(reading)
-    of_noises = noise_counts(reading, shared=paired)
+    of_noises = noise_counts(reading, shared=design.paired)
     low, high = _intervals(reading, table, measure)
     right = corrected(reading, checker, measure)
-    p_values, tested, reasons = _tests(reading, table, measure, bare)
+    p_values, tested, reasons = _tests(reading, table, design)
     frames = []
     for number, word in enumerate(reading.words):
         own = table[:, number]
@@ -166,7 +153,7 @@ def _professions(
 
 
 def _tests(
-    reading: Reading, table: NDArray[np.int64], measure: Measure, bare: str
+    reading: Reading, table: NDArray[np.int64], design: Design
 ) -> tuple[NDArray[np.float64], str, NDArray[np.object_]]:
     """P-values of each profession and word, of what, and why a profession of which images were decided has none."""
     shape = table.shape[:2]
@@ -175,7 +162,7 @@ def _tests(
         test = even_p_values if reading.question == GENDER else other_p_values
         p_values = [test(own[:, 1], own.sum(axis=1)) for own in np.moveaxis(table, 1, 0)]
         return np.stack(p_values, axis=1), TESTED.get(reading.question, TESTED[""]), none
-    kept = with_bare(reading, bare)
+    kept, measure = design.counted(reading), design.measure
     found = group_swaps(
         _of_draws(kept).swapaxes(1, 2), draws=min(DRAWS, measure.permutations - 1), seed=measure.seed
     )
@@ -188,10 +175,7 @@ def _tests(
 def _of_draws(reading: Reading) -> NDArray[np.float64]:
     """The values of each draw, the mean of words that stand together, shape (n_professions, n_words, n_draws)."""
     shape = reading.values.shape
-    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
-    decided = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)
+    return known_mean(reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together), 2)
 
 
 def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> tuple[NDArray, NDArray]:
@@ -262,28 +246,26 @@ def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> di
     return {**values, "corrected_reason": right.reason.reshape(shape)}
 
 
-def distribution_table(
-    readings: Sequence[Reading], main: Sequence[str], measure: Measure, *, paired: bool = True
-) -> pd.DataFrame:
+def distribution_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
-    Of gender and tone: a presence is its own distribution. Images of the words of `main` also stand together, with
-    intervals of the effective size where they share noise (`paired`; `analysis.stats.design_effect`).
+    Of gender and tone: a presence is its own distribution. Images of the main words also stand together, with
+    intervals of the effective size where they share noise (`analysis.stats.design_effect`).
     """
     frames = []
     for one in readings:
         if one.question not in (GENDER, TONE):
             continue
         table = category_counts(one)
-        columns = [one.words.index(name) for name in main]
+        columns = [one.words.index(name) for name in design.main]
         named = [row for row, name in enumerate(one.professions) if name != NONE]
         together = table[:, columns].sum(axis=1, keepdims=True)
         table = np.concatenate([table, together], axis=1)
         table = np.concatenate([table, table[named].sum(axis=0, keepdims=True)])
-        effect = design_effect(noise_counts(pool_words(one, main), shared=paired)[:, 0])
+        effect = design_effect(noise_counts(pool_words(one, design.main), shared=design.paired)[:, 0])
         effects = np.ones(table.shape[1])
         effects[-1] = np.nan_to_num(effect, nan=1.0)
-        frames.append(_shares(one, table, effects, measure.level))
+        frames.append(_shares(one, table, effects, design.measure.level))
     return (
         pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(DISTRIBUTION_COLUMNS))
     )

@@ -13,8 +13,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, Reading, averages, categories
-from analysis.methods.dalleval.tables import ALL, bounded_interval, with_bare
+from analysis.methods.dalleval.scores import (
+    GENDER,
+    LEVEL,
+    TONE,
+    Design,
+    Reading,
+    averages,
+    categories,
+    known_mean,
+)
+from analysis.methods.dalleval.tables import ALL, bounded_interval
 from analysis.methods.gep.tables import pairs
 from analysis.stats.attribute_swaps import attribute_swaps
 from analysis.stats.multiplicity import adjust_p_values
@@ -22,7 +31,6 @@ from analysis.stats.noise_floor import NoiseFloor, paired_floor
 from analysis.stats.sign_flips import flip_p_values
 from analysis.stats.step_down import step_down_test
 from analysis.study import Comparison
-from probes.config.schema import Measure
 
 PAIR = ("first", "second", "kind")
 WORD_COLUMNS = (
@@ -58,43 +66,30 @@ def compared(comparison: Comparison) -> list[tuple[str, str, str]]:
     ]
 
 
-def word_table(
-    readings: Sequence[Reading],
-    chosen: Sequence[tuple[str, str, str]],
-    measure: Measure,
-    bare: str,
-    *,
-    paired: bool = True,
-    shared: bool = False,
-) -> pd.DataFrame:
-    """Return the difference between the images of two words of `compared`, over all professions and for each.
+def word_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+    """Return the difference between the images of two words, over all professions and for each.
 
-    ``difference``: mean over pairs of images of one noise that were both decided (not `paired`: of averages; then there
+    ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages; then there
     is nothing to test within a profession) for ``first`` less ``second``. In rows of profession ``(all)`` the mean over
     professions, with its interval over them and a sign-flip test, adjusted over all pairs of words and questions
     (`joint_families`); in others over pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is
-    filled by `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise (`sampler.noise`) professions lean
+    filled by `analysis.methods.dalleval.page_tests.adjust_page`. With shared noise professions lean
     together: the interval is as wide as those over professions and over noises add up to, and the p-values are the
     larger of flips of whole professions and of whole noises.
     """
     frames = []
-    for first, second, kind in chosen:
+    for first, second, kind in design.pairs:
         there = [one for one in readings if {first, second} <= {*one.words}]
-        for one in there:
-            own = _of_professions(one, first, second, measure, paired)
-            frames.append(own.assign(first=first, second=second, kind=kind))
-        frames += [
-            frame.assign(first=first, second=second, kind=kind)
-            for family in families(there)
-            for frame in (_overall(family, first, second, measure, bare, paired, shared),)
-        ]
+        own = [_of_professions(one, first, second, design) for one in there]
+        own += [_overall(family, first, second, design) for family in families(there)]
+        frames += [frame.assign(first=first, second=second, kind=kind) for frame in own]
     if not frames:
         return pd.DataFrame(columns=list(WORD_COLUMNS))
     table = pd.concat(frames, ignore_index=True).assign(p_page=np.nan)
     for family in joint_families(readings):
-        for kinds in ({"control"}, {kind for *_, kind in chosen} - {"control"}):
-            pairs_of = [(first, second) for first, second, kind in chosen if kind in kinds]
-            _test(table, [with_bare(one, bare) for one in family], pairs_of, measure, paired, shared)
+        for control in (True, False):
+            chosen = [pair for *pair, kind in design.pairs if (kind == "control") == control]
+            _test(table, [design.counted(one) for one in family], chosen, design)
     return table[list(WORD_COLUMNS)]
 
 
@@ -124,33 +119,18 @@ def families(readings: Sequence[Reading]) -> list[list[Reading]]:
 def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDArray[np.float64]:
     """Mean difference of each profession, shape (n_professions,)."""
     if paired:
-        return _known_means(reading.word(first) - reading.word(second))
+        return known_mean(reading.word(first) - reading.word(second), 1)
     average = averages(reading)
     return average[:, reading.words.index(first)] - average[:, reading.words.index(second)]
 
 
-def _known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of what is known of each row; NaN of a row without any."""
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
-
-
-def _overall(
-    family: Sequence[Reading],
-    first: str,
-    second: str,
-    measure: Measure,
-    bare: str,
-    paired: bool,
-    shared: bool,
-) -> pd.DataFrame:
+def _overall(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
     """One row per question: the mean over professions, not yet tested."""
-    kept = [with_bare(one, bare) for one in family]
-    each = np.stack([_differences(one, first, second, paired) for one in kept], axis=1)
+    kept, measure = [design.counted(one) for one in family], design.measure
+    each = np.stack([_differences(one, first, second, design.paired) for one in kept], axis=1)
     reach = [_reach(one.question) for one in kept]
     mean, low, high = bounded_interval(each / reach, (-1.0, 1.0), measure)
-    if shared:
+    if design.shared:
         noises = np.stack([_of_noises(one, first, second) for one in kept], axis=1)
         centre, *of_noises = bounded_interval(noises / reach, (-1.0, 1.0), measure)
         low, high = (
@@ -170,7 +150,8 @@ def _overall(
             "p_value": np.nan,
             "p_adjusted": np.nan,
             "pairs": [
-                int((~np.isnan(one.word(first) - one.word(second))).sum()) if paired else 0 for one in kept
+                int((~np.isnan(one.word(first) - one.word(second))).sum()) if design.paired else 0
+                for one in kept
             ],
             "images_first": decided[0],
             "images_second": decided[1],
@@ -183,16 +164,11 @@ def _overall(
 
 def _of_noises(reading: Reading, first: str, second: str) -> NDArray[np.float64]:
     """Mean difference of each noise that all professions share, shape (n_draws,)."""
-    return _known_means((reading.word(first) - reading.word(second)).T)
+    return known_mean(reading.word(first) - reading.word(second), 0)
 
 
 def _test(
-    table: pd.DataFrame,
-    family: Sequence[Reading],
-    chosen: Sequence[tuple[str, str]],
-    measure: Measure,
-    paired: bool,
-    shared: bool,
+    table: pd.DataFrame, family: Sequence[Reading], chosen: Sequence[Sequence[str]], design: Design
 ) -> None:
     """Fill in the p-values of the rows of all professions of a family, over all its questions and pairs of words."""
     keys = ["source", "question", "first", "second"]
@@ -204,12 +180,12 @@ def _test(
     }
     if not columns:
         return
-    options = {"permutations": measure.permutations, "seed": measure.seed}
+    options = {"permutations": design.measure.permutations, "seed": design.measure.seed}
     differences = [
-        pd.Series(_differences(one, *pair, paired), one.professions) for one, pair in columns.values()
+        pd.Series(_differences(one, *pair, design.paired), one.professions) for one, pair in columns.values()
     ]
     tests = [step_down_test(pd.concat(differences, axis=1), **options)]
-    if shared:
+    if design.shared:
         noises = [pd.Series(_of_noises(one, *pair)) for one, pair in columns.values()]
         tests.append(step_down_test(pd.concat(noises, axis=1), **options))
     rows = table["profession"] == ALL
@@ -226,10 +202,9 @@ def _reach(question: str) -> float:
     return values[-1] - values[0]
 
 
-def _of_professions(
-    reading: Reading, first: str, second: str, measure: Measure, paired: bool
-) -> pd.DataFrame:
+def _of_professions(reading: Reading, first: str, second: str, design: Design) -> pd.DataFrame:
     """One row per profession: the mean over pairs of images."""
+    measure, paired = design.measure, design.paired
     apart = (reading.word(first) - reading.word(second)).T  # draws by profession
     if not paired:
         apart = np.full_like(apart, np.nan)
@@ -260,50 +235,39 @@ def _of_professions(
     )
 
 
-def absolute_table(
-    readings: Sequence[Reading],
-    chosen: Sequence[tuple[str, str, str]],
-    measure: Measure,
-    bare: str,
-    *,
-    paired: bool = True,
-    shared: bool = False,
-) -> pd.DataFrame:
+def absolute_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
 
     ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the mean
     over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
-    `analysis.stats.attribute_swaps`). With `shared` noise the images of a noise change places in all prompts at once,
+    `analysis.stats.attribute_swaps`). With shared noise the images of a noise change places in all prompts at once,
     and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
     """
     frames = []
     for family in families([one for one in readings if one.question not in (GENDER, TONE)]):
-        for first, second, kind in chosen:
+        for first, second, kind in design.pairs:
             if {first, second} <= {*family[0].words}:
-                kept = [with_bare(one, bare) for one in family]
-                frame = _absolute(kept, first, second, measure, paired, shared)
+                frame = _absolute([design.counted(one) for one in family], first, second, design)
                 frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
     if not frames:
         return pd.DataFrame(columns=list(ABSOLUTE_COLUMNS))
     return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)]
 
 
-def _absolute(
-    family: Sequence[Reading], first: str, second: str, measure: Measure, paired: bool, shared: bool
-) -> pd.DataFrame:
+def _absolute(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
     """Rows of the attributes of a reader and a pair of words."""
     values = [np.stack([one.word(word) for one in family], axis=1) for word in (first, second)]
     known = [(~np.isnan(of_word)).sum(axis=2) for of_word in values]  # professions, attributes
-    options = {"draws": measure.permutations - 1, "seed": measure.seed}
+    options = {"draws": design.measure.permutations - 1, "seed": design.measure.seed}
     with np.errstate(invalid="ignore", divide="ignore"):
         k, n = [(of_word == 1).sum(axis=2) for of_word in values], known
         apart = (k[0] * n[1] - k[1] * n[0]) / (n[0] * n[1])  # equal differences of counts are equal numbers
     averages_held = paired_floor(np.where(np.isfinite(apart), apart, np.nan), **options)
-    if shared and paired:
+    if design.shared and design.paired:
         of_noises = np.stack([_of_noises(one, first, second) for one in family], axis=1)
         other = paired_floor(of_noises, **options).p_value
         averages_held = replace(averages_held, p_value=max(averages_held.p_value, other))
-    whole, each = attribute_swaps(*values, paired=paired, shared=shared, **options)
+    whole, each = attribute_swaps(*values, paired=design.paired, shared=design.shared, **options)
     p_adjusted = adjust_p_values([one.p_value for one in each])
     over = {
         "different": int((p_adjusted < LEVEL).sum()),

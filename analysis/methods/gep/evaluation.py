@@ -133,9 +133,6 @@ class _Pools:
 
     def _images(self, audits: Sequence[Audit], indicator: str) -> NDArray[np.float64]:
         """Values of all images of an indicator, shape (n, n_attributes)."""
-        for one in audits:
-            if one.attributes != self.attributes:
-                raise ValueError(f"audits: expected the attributes {self.attributes}, got {one.attributes}")
         return np.concatenate(
             [one.values[:, place(one, indicator)].reshape(-1, len(self.attributes)) for one in audits]
         )

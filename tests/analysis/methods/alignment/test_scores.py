@@ -75,18 +75,3 @@ def test_without_negatives_nothing_is_said():
     assert np.isnan(
         [found.hit[0], found.expected[0], found.chance[0]]
     ).all() and found.negatives.tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"negatives": 0}, "at least 1, got 0"),
-        ({"positives": ["west"]}, "'west' is not"),
-        ({"texts": at(0)}, "an embedding of every caption"),
-        ({"images": [[1.0, 2, 3]]}, r"\(1, 3\) and \(2, 2\)"),
-    ],
-)
-def test_what_does_not_belong_together(changed, said):
-    made = {"images": at(0), "captions": ["a", "b"], "texts": at(0, 90), "positives": ["a"], **changed}
-    with pytest.raises(ValueError, match=said):
-        r_precision(**made)

@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 
 from analysis.methods.dalleval.latex import ProfessionAudits, of_audits
-from analysis.methods.dalleval.names import profession
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES, PROMPT
+from analysis.methods.dalleval.words import AVERAGES
 from lab.papers.tables import FOLDER
 
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
@@ -42,10 +41,6 @@ def tables():
     between = over["indicator"] == "woman-man"
     over.loc[between, ["first", "second"]] = ["woman", "man"]
     over = over.assign(difference=over["value"].where(between, over["difference_from_person"].fillna(0)))
-    distances = published("tables23to31_mean_abs_diff").rename(
-        columns={"mean_abs_diff": "mean_abs_difference"}
-    )
-    distances = distances.assign(first=distances["gender"], second="person", of=PROMPT)
     made = {}
     for model in MODELS:
         own = [
@@ -69,7 +64,7 @@ def tables():
             "dalleval_professions": pd.concat([gender, tone, cells]).query("model == @model"),
             "dalleval_mad": pd.concat([pd.DataFrame(own), means.assign(average=means["value"], **BLIP)]),
             "dalleval_words": pd.concat([apart, over]).query("model == @model").assign(**BLIP),
-            "dalleval_absolute": pd.concat([distances.query("model == @model"), whole]).assign(**BLIP),
+            "dalleval_absolute": whole.assign(**BLIP),
         }
     return made
 
@@ -147,20 +142,3 @@ def test_words(printed):
             words = quantity.split(", ")[1].split("-")
             name = f"{model}: {words[0]}" if words[1] == "person" else f"{model}: {' − '.join(words)}"
             assert rows[name][-1] == f"{value:.2f}"
-
-
-@pytest.mark.parametrize("number", [24, 31])
-def test_attributes_of_prompts(printed, number):
-    model, word = MODELS[(number - 23) // 3], WORDS[(number - 23) % 3]  # noqa: F841  (in queries)
-    heads, rows = printed[number]
-    table = published("tables23to31_attributes").query("model == @model and gender == @word")
-    assert len(rows) == 84 and len(table) == 84 * 15 and "no profession" in rows
-    for row in table.itertuples():
-        change = row.difference_from_person
-        more = f" ({signed(change)})" if change == change and change else ""
-        assert rows[profession(row.profession)][heads.index(row.attribute)] == f"{row.presence:.2f}{more}"
-    if word != "person":
-        last = published("tables23to31_mean_abs_diff").query("model == @model and gender == @word")
-        assert {name: row[-1] for name, row in rows.items()} == {
-            profession(row.profession): f"{row.mean_abs_diff:.2f}" for row in last.itertuples()
-        }

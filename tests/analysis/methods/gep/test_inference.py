@@ -66,7 +66,7 @@ def test_of_one_context_the_images_are_the_sample():
     assert np.isnan(alike["p_value"]) and "no attribute differs" in sentence
 
 
-@pytest.mark.parametrize("contexts", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("contexts", [2, 6])
 def test_few_contexts_say_what_p_they_could_have_shown(contexts):
     values = np.zeros((contexts, 2, 5, 3))
     values[:, 0] = 1.0
