@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.dalleval.scores import (
+    COUNTS,
     GENDER,
     LEVEL,
     TONE,
@@ -19,7 +20,7 @@ from analysis.methods.dalleval.scores import (
     categories,
     noise_counts,
 )
-from analysis.methods.dalleval.tables import COUNTS, bounded_interval, with_pooled
+from analysis.methods.dalleval.tables import bounded_interval, with_pooled
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
 from analysis.stats.design_effect import design_effect

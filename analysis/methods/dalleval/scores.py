@@ -27,6 +27,7 @@ DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY = "decided", "undecided", "no face", 
 MISSING, FAULTY = "missing", "faulty"
 STATUSES = (DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY, MISSING, FAULTY)
 NOT_ASKED = (MISSING, FAULTY)
+COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))  # asked: decided or not
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,11 @@ def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
 
 
 def status_counts(reading: Reading) -> dict[str, NDArray[np.int64]]:
-    """Return by status, and as ``planned``, how many images each prompt has, shape (n_professions, n_words)."""
+    """Return by name of `COUNTS` how many images each prompt has, shape (n_professions, n_words)."""
     counts = {name: (reading.status == name).sum(axis=2) for name in STATUSES}
-    return {"planned": (reading.status != "").sum(axis=2), **counts}
+    planned = (reading.status != "").sum(axis=2)
+    asked = planned - sum(counts[name] for name in NOT_ASKED)
+    return dict(zip(COUNTS, (planned, asked, *counts.values())))
 
 
 def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:

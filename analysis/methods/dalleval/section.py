@@ -28,8 +28,8 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.results import results
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
-from analysis.methods.dalleval.tables import ALL, COUNTS
+from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, compared
 from analysis.methods.gep.results import more_than_chance
 from analysis.report.figures.style import Drawn

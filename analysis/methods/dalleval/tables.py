@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from analysis.methods.dalleval.readings import CHECKER
 from analysis.methods.dalleval.scores import (
+    COUNTS,
     GENDER,
-    NOT_ASKED,
-    STATUSES,
     TONE,
     UNDECIDED,
     VERSION,
@@ -46,7 +45,6 @@ from probes.prompts.diagnostic import ALL, NONE
 DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth
 ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 LABELS = ("human", CHECKER)  # readers that others are held against
-COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
 PROFESSION_COLUMNS = (
     *(*PLACE, "average", "low", "high", "mad", "floor", "excess", "p_value", "p_adjusted", "tested"),
@@ -66,14 +64,6 @@ TESTED = {
     TONE: "average as in all professions together (noises change places, {draws} draws)",
     "": "as frequent as in the other prompts of the word (Fisher)",
 }
-
-
-def counted(reading: Reading) -> dict[str, NDArray[np.int64]]:
-    """Return by name of `COUNTS` how many images each prompt has: planned, asked (decided or not), and the rest."""
-    counts = status_counts(reading)
-    not_asked = sum(counts[name] for name in NOT_ASKED)
-    counts["asked"] = counts["planned"] - not_asked
-    return {name.replace(" ", "_"): value for name, value in counts.items()}
 
 
 def pool_words(reading: Reading, main: Sequence[str]) -> Reading:
@@ -115,7 +105,7 @@ def profession_table(readings: Sequence[Reading], design: Design) -> pd.DataFram
 
 def _professions(reading: Reading, design: Design, checker: Reading | None) -> pd.DataFrame:
     measure = design.measure
-    average, counts, table = averages(reading), counted(reading), category_counts(reading)
+    average, counts, table = averages(reading), status_counts(reading), category_counts(reading)
     of_noises = noise_counts(reading, shared=design.paired)
     low, high = _intervals(reading, table, measure)
     right = corrected(reading, checker, measure)

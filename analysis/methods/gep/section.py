@@ -159,24 +159,24 @@ def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
     """Return the values that the section's template shows; of one word those of `one_word.context`."""
     if isinstance(attributes, OneWord):
         return context(attributes)
-    score = attributes.tables["gep_score"]
+    tables = attributes.tables
+    score, auc, ratios = tables["gep_score"], tables["gep_auc"], tables.get("gep_ratio")
     order = {name: place for place, name in enumerate(ORDER)}
     # variants of the estimates stand in the tables of agreement alone
     score = score[score["source"].isin(ORDER)]
     shown = score[score["kind"] != "control"].assign(place=score["source"].map(order))
-    auc = attributes.tables["gep_auc"]
     mean = auc.groupby(["source", "labels"], sort=False)["auc"].agg(["mean", "count"]).reset_index()
     return {
         "sources": [SOURCES[name] for name in ORDER if name in set(score["source"])],
         "read_by": SOURCES[attributes.source],
-        "sentences": _sentences(attributes),
+        "sentences": [_sentence(row) for row in said_scores(attributes)],
         "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
         "controls": score[score["kind"] == "control"].to_dict("records"),
-        "fit": attributes.tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
-        "agreement": _agreement(attributes.tables["gep_agreement"]),
-        "artificial": _artificial(attributes),
+        "fit": tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
+        "agreement": _by_measure(tables["gep_agreement"], "setting", "source", "labels", "first", "second"),
+        "artificial": _by_measure(tables.get("gep_artificial_agreement"), "source", "labels"),
         "powered": _powered(attributes),
-        "ratios": _ratios(attributes),
+        "ratios": [] if ratios is None else ratios[ratios["attribute"] == ""].to_dict("records"),
         "auc": mean.to_dict("records"),
         "labels": bool(_labels(score)),
         "over_units": over_units(shown["unit"]),
@@ -211,11 +211,6 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     )
     few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
     return Lead(question, f"{answer}{few}.", figures, *shown)
-
-
-def _sentences(attributes: Attributes) -> list[str]:
-    """Return what the score of each setting says, as read by the section's source."""
-    return [_sentence(row) for row in said_scores(attributes)]
 
 
 def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
@@ -258,35 +253,13 @@ def _quantity(source: str) -> str:
     return "shares of images with an attribute"
 
 
-def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """One row per setting, estimate and pair, with the measures beside each other."""
-    key = ["setting", "source", "labels", "first", "second"]
+def _by_measure(table: pd.DataFrame | None, *key: str) -> list[dict[str, Any]]:
+    """One row per value of the keys, with the measures beside each other."""
+    groups = () if table is None else table.groupby([*key], sort=False)
     return [
         {**dict(zip(key, names)), "cells": {row["measure"]: row for row in rows.to_dict("records")}}
-        for names, rows in table.groupby(key, sort=False)
+        for names, rows in groups
     ]
-
-
-def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
-    """One row per estimate and its labels, with the measures over artificial sets beside each other."""
-    table = attributes.tables.get("gep_artificial_agreement")
-    if table is None:
-        return []
-    return [
-        {
-            "source": source,
-            "labels": labels,
-            "n": int(rows["n_examples"].iloc[0]),
-            "cells": {row["measure"]: row for row in rows.to_dict("records")},
-        }
-        for (source, labels), rows in table.groupby(["source", "labels"], sort=False)
-    ]
-
-
-def _ratios(attributes: Attributes) -> list[dict[str, Any]]:
-    """Rows of all attributes together: how far each estimate depends on the word."""
-    table = attributes.tables.get("gep_ratio")
-    return [] if table is None else table[table["attribute"] == ""].to_dict("records")
 
 
 def _powered(attributes: Attributes) -> list[dict[str, Any]]:
