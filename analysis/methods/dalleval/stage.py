@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.dalleval import agreement, between, mad, tables, words
-from analysis.methods.dalleval.attribute_tones import attribute_tones
+from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.page_tests import adjust_page
 from analysis.methods.dalleval.readings import read_all, require_readers
 from analysis.methods.dalleval.registry import DALLEVAL
@@ -35,14 +34,14 @@ def measure_professions(run: Run) -> None:
     professions = tables.profession_table(readings, design)
     deviations, differences, apart = adjust_page(
         mad.mad_table(readings, professions, design),
-        between.between_table(readings, design),
+        words.between_table(readings, design),
         words.word_table(readings, design),
         config.reference,
     )
     made = {
         "dalleval_professions": professions,
         "dalleval_distribution": tables.distribution_table(readings, design),
-        "dalleval_attribute_tones": attribute_tones(readings, design),
+        "dalleval_attribute_tones": tables.attribute_tones(readings, design),
         "dalleval_mad": deviations,
         "dalleval_between": differences,
         "dalleval_words": apart,

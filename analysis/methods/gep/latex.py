@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis.methods.gep.artificial import TYPES
 from analysis.methods.gep.evaluation import GROUP_IMAGES, SCALES
-from analysis.methods.gep.examples import TYPES
 from analysis.methods.gep.inference import CONTEXTS, CROSSED, IMAGES
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.sources import POWERED

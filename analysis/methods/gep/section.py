@@ -20,7 +20,6 @@ from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vecto
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
-from analysis.methods.gep.one_word import OneWord, context, read_one_word
 from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
@@ -63,7 +62,7 @@ class Attributes:
 def read_attributes(run: Run) -> Attributes | OneWord | None:
     """Read the tables of the section; None for a run that is no audit."""
     if not set(NAMES) <= set(run.tables()):
-        return read_one_word(run)
+        return _read_one_word(run)
     tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
     source = first_source(tables["gep_score"])
     if source is None:
@@ -156,9 +155,9 @@ def draw(attributes: Attributes | OneWord, config: Config) -> dict[str, Drawn]:
 
 
 def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
-    """Return the values that the section's template shows; of one word those of `one_word.context`."""
+    """Return the values that the section's template shows."""
     if isinstance(attributes, OneWord):
-        return context(attributes)
+        return _one_word(attributes)
     tables = attributes.tables
     score, auc, ratios = tables["gep_score"], tables["gep_auc"], tables.get("gep_ratio")
     order = {name: place for place, name in enumerate(ORDER)}
@@ -284,6 +283,36 @@ def _contrast(score: pd.DataFrame) -> tuple[str, str] | None:
     own = score[score["kind"] == "contrast"]
     own = own if len(own) else score
     return (own["first"].iloc[0], own["second"].iloc[0]) if len(own) else None
+
+
+@dataclass(frozen=True)
+class OneWord:
+    """The frequencies of attributes in a run that compares no words."""
+
+    frequencies: pd.DataFrame
+
+
+def _read_one_word(run: Run) -> OneWord | None:
+    """Return the frequencies of a run that compares no words; None where there are none."""
+    if run.config.compares or "gep_frequencies" not in run.tables():
+        return None
+    return OneWord(read(run, "gep_frequencies"))
+
+
+def _one_word(found: OneWord) -> dict[str, Any]:
+    """Lay the section out: ``sources`` that read the images, and ``one_word``, a row for each setting and attribute."""
+    table = found.frequencies
+    sources = [name for name in ORDER if name in set(table["source"])]
+    rows = [
+        {
+            "setting": setting,
+            "attribute": attribute,
+            "images": int(own["n_images"].max()),
+            "by": own.drop_duplicates("source").set_index("source")["frequency"].to_dict(),
+        }
+        for (setting, attribute), own in table.groupby(["setting", "attribute"], sort=False)
+    ]
+    return {"sources": [SOURCES[name] for name in sources], "names": sources, "one_word": rows}
 
 
 REPORTED = ReportedMethod(

@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.ceiling import label_ceiling
-from analysis.methods.gep.evaluation import agreements, roc_auc
+from analysis.methods.gep.evaluation import agreements, label_ceiling, roc_auc
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like

@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.methods.gep.ceiling import label_ceiling
-from analysis.methods.gep.evaluation import agreements
+from analysis.methods.gep.evaluation import agreements, label_ceiling
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, vector
 from analysis.stats.multiplicity import adjust_p_values

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
-from analysis.methods.gep import evaluation, scores
-from analysis.methods.gep import examples as gep_examples
+from analysis.methods.gep import artificial, evaluation, scores
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,7 +68,7 @@ def test_pair_types_are_counted_one_by_one():
         }
     )
     table["estimated"] = np.round(table["labelled"] + rng.normal(size=40) / 3, 1)
-    got = gep_examples.Examples(table).measures()
+    got = artificial.Examples(table).measures()
     kinds = {"SA_SM": (True, True), "DA_SM": (False, True), "SA_DM": (True, False), "DA_DM": (False, False)}
     expected = [by_hand(table, *kind) for kind in kinds.values()]
     np.testing.assert_allclose([got[name][0] for name in kinds], expected, atol=1e-12)
@@ -86,7 +85,7 @@ def test_examples_agree_as_scipy_and_scikit_learn_have_it():
     )
     table["estimated"] = np.round(table["labelled"] + rng.normal(size=60) / 3, 1)
     table.loc[3, "estimated"] = np.nan
-    examples = gep_examples.Examples(table)
+    examples = artificial.Examples(table)
     known = table.dropna()
     got = {name: float(value[0]) for name, value in examples.measures().items()}
     both = known["estimated"], known["labelled"]
@@ -119,7 +118,7 @@ def audits(seed=0, attributes=("hat", "tie", "never")):
 
 def test_artificial_differences_are_what_the_images_hold():
     labels, tenfold = audits()
-    got = evaluation.artificial_set(labels, {"same": labels, "tenfold": tenfold}, "woman", "man")
+    got = evaluation.artificial_set([labels], {"same": [labels], "tenfold": [tenfold]}, "woman", "man")
     grids = {
         "1.0": np.arange(-9, 10) / 10,
         "0.5": np.arange(-9, 10) / 20,
