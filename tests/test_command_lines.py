@@ -43,7 +43,7 @@ MODULES = {
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
     *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
-    *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
+    "lab.validate.models.atlas_dots",
     *(
         "lab.validate.skills.page",
         "lab.validate.tracing.coverage",
@@ -346,12 +346,6 @@ BAD = [
     ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
     ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
-    (
-        "lab.validate.dalleval.one_word",
-        "--page {empty}/page.md",
-        "--page: expected {empty}/page.json beside it",
-    ),
-    ("lab.validate.dalleval.one_word", "--audits 0", "--audits: "),
     (
         "lab.train.detectors.__main__",
         "--work {empty} --stage sam",

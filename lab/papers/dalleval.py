@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.scores import LEVEL, TONES, average_gender, even_p_values
+from analysis.methods.dalleval.scores import LEVEL, TONES, even_p_values
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
@@ -86,7 +86,7 @@ def section(folder: Path | None = None) -> PaperSection:
                 )
             )
     for m in MODELS:
-        exact = float(average_gender(female[m], IMAGES).mean())
+        exact = float((2 * female[m] / IMAGES - 1).mean())
         printed = average[m, "average gender"]
         rows.append(
             PrintedNumber(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.scores import mean_absolute_difference
 from lab.papers.compare import PrintedTable, family
 from lab.papers.tables import read_table
 
@@ -126,4 +126,4 @@ def _mean_absolute(values: pd.Series) -> pd.Series:
     person = wide.xs("person", level="gender")
     wide = wide[wide.index.get_level_values("gender") != "person"]
     key = wide.index.droplevel("gender")
-    return pd.Series(mean_absolute_difference(wide, person.loc[key]), wide.index)
+    return pd.Series(np.abs(wide.to_numpy() - person.loc[key].to_numpy()).mean(axis=1), wide.index)

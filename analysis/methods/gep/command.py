@@ -18,6 +18,7 @@ from analysis.methods.gep.artificial import agreement_of_examples
 from analysis.methods.gep.figures import draw_fit, draw_scores, draw_vectors
 from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
+from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.sources import ORDER
 from analysis.report.figures.style import files
@@ -35,13 +36,7 @@ COMPARISON = "comparison"  # the folder in which several folders of images are c
 
 
 def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
-    """Write figures, ``scores.csv`` and a leaderboard of several audits into a folder; return what they say in lines.
-
-    Raises
-    ------
-    UserError
-        A run holds no tables of attributes, they have no source in common, or not the same attributes and contexts.
-    """
+    """Write figures, ``scores.csv`` and a leaderboard of several audits; return what they say in lines."""
     runs = [opened(path) for path in paths]
     tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
     fits = {
@@ -85,11 +80,6 @@ def several(options: argparse.Namespace, audit: Callable[[argparse.Namespace], R
     """Audit several folders of images, each a run in a folder of its name in ``out``; return what comparing them says.
 
     The comparison is written into the folder ``comparison`` there.
-
-    Raises
-    ------
-    UserError
-        Two folders have one name, a name was given to the model, or as `audit` and `compare` say.
     """
     names = [folder.absolute().name for folder in options.folder]
     if twice := [name for name in names if names.count(name) > 1 or name == COMPARISON]:
@@ -141,7 +131,7 @@ def work(options: argparse.Namespace) -> None:
             return
         options.folder = options.folder[0]
         scores = images.audit(options).table("gep_score")
-        source = next(name for name in ORDER if name in set(scores["source"]))
+        source = first_source(scores)
         own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]
         print("\n".join(_line({**row, "run": options.out.name}, source) for row in own.to_dict("records")))
         print(f"report: {options.out / 'report.html'}")

@@ -6,15 +6,13 @@ import pytest
 
 from analysis.methods.dalleval import agreement
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED, MISSING
+from analysis.methods.dalleval.scores import DECIDED
 from analysis.methods.dalleval.stage import measure_professions
-from analysis.methods.dalleval.tables import counted
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.stage import measure
 from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 from tests.analysis.dalleval_parts import (
     write,
@@ -45,15 +43,6 @@ def test_other_readings_decide_neither_and_other_questions_have_no_average(small
     assert set(gender.status.ravel()) == {"undecided"} and np.nansum(hat.values) == 6
 
 
-def test_a_run_that_stopped_lacks_none_of_the_seeds_that_it_did_not_need(small):
-    write_answers(small, "blip2", lambda sample: {"hat": "yes"})
-    small = configure(small, seeds=[0, 1, 2])
-    planned = [set(reading.status[0].ravel()) for reading in read_all(small)]
-    assert planned == [{DECIDED, MISSING}]
-    small.meta[REGISTERED] = {"question": "direction"}
-    assert [set(reading.status[0].ravel()) for reading in read_all(small)] == [{DECIDED}]
-
-
 def test_tones_off_the_scale_and_unknown_words_are_refused(small):
     write_tones(small, lambda sample: 11)
     with pytest.raises(
@@ -65,13 +54,6 @@ def test_tones_off_the_scale_and_unknown_words_are_refused(small):
         UserError, match=r"skin_tone: expected one of ok, no face, no skin, grey, unreadable, got 'none'"
     ):
         read_all(small)
-
-
-def test_a_grey_picture_has_no_tone_by_any_rule_and_is_counted(small):
-    write_tones(small, lambda sample: 4, lambda sample: "grey")
-    for one in read_all(small):
-        assert set(one.status.ravel()) == {"grey"} and np.isnan(one.values).all()
-        assert counted(one)["grey"].sum() == counted(one)["asked"].sum() == one.values.size
 
 
 def test_a_colour_without_an_angle_is_read_by_other_rules(small):
@@ -132,20 +114,6 @@ def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
         assert [one.source for one in read_all(Run.open(small.path))] == expected
 
 
-def test_people_are_a_reader_and_captions_are_none(tmp_path):
-    run = write_audit(tmp_path / "run", seeds=1, professions=("nurse",), readers=(), tones=False)
-    first, second = run.samples(["sample_id"])["sample_id"][:2]
-    labels = tmp_path / "labels.csv"
-    labels.write_text(f"sample_id,question,answer\n{first},gender,female\n{second},gender,unclear\n")
-    assert label(["read", str(run.path), str(labels)]) == 0
-    (run.path / "attributes/captions").mkdir(parents=True)
-    (run.path / "attributes/captions/part-00000.parquet").write_bytes(b"no answers")
-    (said,) = read_all(Run.open(run.path))
-    counts = pd.Series(said.status.ravel()).value_counts()
-    assert (said.source, said.question) == ("human", "gender") and np.nansum(said.values) == 1
-    assert counts[DECIDED] == 1 and counts["undecided"] == 1 and counts["missing"] == len(run.samples()) - 2
-
-
 @pytest.fixture
 def answered(small):
     """The same, read by CLIP and by a model that nobody thought of."""
@@ -171,16 +139,6 @@ def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expect
     with pytest.raises(UserError, match=expected):
         measure_professions(answered)
     assert not answered.tables()
-
-
-def test_whoever_can_read_may_be_named(answered):
-    configure(answered, dalleval={"readers": ["human", "llava-1.5", "clip"]})
-    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
-    configure(answered, dalleval={"readers": ["blip2", "llava-1.5"]})
-    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
-    configure(answered, dalleval={"readers": ["lava", "blip2"]})
-    with pytest.raises(UserError, match=r"got 'lava': did you mean llava-1.5\?"):
-        read_all(answered)
 
 
 def test_nothing_is_lost_to_a_name_that_is_no_reader(tmp_path):
