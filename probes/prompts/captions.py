@@ -53,20 +53,6 @@ class Selection:
     examples: dict[str, list[str]] = field(default_factory=dict)  # the first few of each reason
     words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
 
-    def report(self) -> str:
-        """Return the selection as text: counts, reasons with examples, and Table 4 beside them."""
-        lines = [f"{self.source} ({self.form}): {self.read:,} captions, {len(self.kept):,} neutral prompts"]
-        for reason, count in self.dropped.most_common():
-            lines.append(f"  {count:>9,}  {reason}{self.frequent(reason)}")
-            lines += [f"             {printable(example)}" for example in self.examples[reason]]
-        if self.form in TABLE_4:
-            name, count = TABLE_4[self.form]
-            lines.append(
-                f"Wu et al. 2025, Table 4: {count:,} triplets of {name}, {len(self.kept):,} here"
-                " (the paper does not say of which files, and how duplicates were counted)"
-            )
-        return "\n".join(lines)
-
     def frequent(self, reason: str, most: int = 8) -> str:
         """Return the most frequent words for which captions were left out, where the reason is another such word."""
         listed = ", ".join(f"{word} {count:,}" for word, count in self.words.most_common(most))

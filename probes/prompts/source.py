@@ -18,18 +18,18 @@ from probes.config.checks import ABOUT
 from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
-from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored, templates
+from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
 from probes.toyworld import MODELS
 
-STORED, DATASETS = "triplets", "datasets"
+DATASETS = "datasets"
 _REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
 
 
 class PromptSource(BaseModel):
-    """Prompts from a file of captions, from one that ``triptych prompts build`` wrote, or from a set."""
+    """Prompts from a file of captions or from a set."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptSource")
 
@@ -43,7 +43,7 @@ class PromptSource(BaseModel):
         ),
     ]
     format: Annotated[
-        Literal["auto", "triplets", "datasets", *FORMATS],  # type: ignore[valid-type]
+        Literal["auto", "datasets", *FORMATS],  # type: ignore[valid-type]
         option("Format of the file. `auto` recognises it by the content.", example="csv"),
     ] = "auto"
     column: Annotated[
@@ -161,8 +161,6 @@ def load(
                 f" {example}"
             )
     form, read, name = _open(source, folder)
-    if form == STORED:
-        return LoadedPrompts(stored.read(Path(name), words), None, sentences=True, file=Path(name))
     selection = captions.select(
         read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
     )
@@ -208,11 +206,7 @@ def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers
             f"{path}: expected a file of captions or a set ({listed}), found none: check the path,"
             " or name the format datasets",
         )
-    form = source.format
-    if form == STORED or (form == "auto" and stored.is_stored(path)):
-        return STORED, lambda: iter(()), str(path)
-    if form == "auto":
-        form = recognise(path, column)
+    form = recognise(path, column) if source.format == "auto" else source.format
     _, read = readers.read_captions(path, form, column)
     return form, lambda: read, str(path)
 
@@ -223,7 +217,7 @@ def _nothing(selection: captions.Selection) -> str:
     why = "; ".join(f"{count} {reason}" for reason, count in selection.dropped.most_common(3))
     return (
         f"{selection.source}: expected a neutral caption (person or people, and no other word for a human), found"
-        f" none in {selection.read} ({why}): take other captions, or name their --column or --format"
+        f" none in {selection.read} ({why}): take other captions, or name their `column` or `format`"
     )
 
 

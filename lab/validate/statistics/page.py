@@ -1,20 +1,15 @@
 """The page on error rates of tests and coverage of intervals.
 
-``python -m lab.validate.statistics.page --scale tests/benchmarks/results/statistics_scale.json --out
-docs/validation/statistics.md`` writes it. Every number of the page is simulated when it is made, as
-`lab.validate.statistics.simulation` and `lab.validate.statistics.words` say, but for those on time and memory, which
-are those of the file given.
+``python -m lab.validate.statistics.page --out docs/validation/statistics.md`` writes it. Every number of the page is
+simulated when it is made, as `lab.validate.statistics.simulation` and `lab.validate.statistics.words` say.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import jinja2
 
 from lab.templates import render
 from lab.validate.statistics import (
@@ -38,31 +33,7 @@ from lab.validate.statistics.simulation import (
 from lab.validate.statistics.words import HOSTILE, LEANING, ODD, WORD_WORLDS, word_rejections
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
-
-SIZES = ("triplets", "images", "detections", "labels", "prompts", "words", "columns")
-
-
-def scale(result: dict) -> str:
-    """The figures of `tests.benchmarks.statistics_scale`."""
-    return render("statistics_scale", result=result, first=result["cases"][0], sizes=SIZES)
-
-
-def _measured(path: Path) -> dict:
-    """Read the figures of `tests.benchmarks.statistics_scale`."""
-    remedy = "make it by python -m tests.benchmarks.statistics_scale"
-    try:
-        result = json.loads(path.read_text("utf-8"))
-        scale(result)
-    except OSError as error:
-        raise UserError(f"--scale: {path}: cannot be read ({error.strerror}): {remedy}") from None
-    except (ValueError, KeyError, TypeError, IndexError, jinja2.TemplateError) as error:
-        raise UserError(
-            f"--scale: {path}: expected the figures of a measurement, got another file "
-            f"({type(error).__name__}): {remedy}"
-        ) from None
-    return result
 
 
 def page(
@@ -73,10 +44,8 @@ def page(
     resamples: int = 1000,
     runs: int = 200,
     seed: int = 0,
-    scale_file: Path | None = None,
 ) -> str:
     """The page in Markdown."""
-    measured = scale(_measured(scale_file)) if scale_file else None  # a fault is said before the simulations
     simulations, cover = columns // 2, COVERAGE_WORLDS[0]
     options = {"simulations": simulations, "seed": seed}
     intervals = {**options, "resamples": resamples}
@@ -101,7 +70,6 @@ def page(
     return render(
         "statistics",
         rates=rates,
-        measured=measured,
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
         widths=sections.widths(**intervals),
@@ -141,7 +109,6 @@ def parser() -> argparse.ArgumentParser:
         help="simulated runs a world of claims about objects, and audits a world",
     )
     add("--seed", type=command_line.seed, default=0)
-    add("--scale", type=command_line.file, dest="scale_file", help="statistics_scale.json")
     add("--out", type=Path, help="page to write; printed if not given")
     return main
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import special
 
 from analysis.stats.worlds import draw_table
-from lab.validate.statistics.page import main, scale
+from lab.validate.statistics.page import main
 from lab.validate.statistics.rates import COMPARISON, COVERAGE, REJECTION, Rates
 from lab.validate.statistics.seeds import (
     EXCHANGEABLE,
@@ -87,19 +87,6 @@ def test_gaps_of_a_prompts_seeds_lean_where_their_world_does(world):
         assert values.mean() > 4 * error
     else:
         assert abs(values.mean()) < 4 * error
-
-
-def test_the_scale_stands_on_the_page():
-    case = {"case": "objects", "repeats": 2000, "wall_seconds": 70.0, "processor_seconds": 69.0, "cores": 2}
-    case |= {
-        "peak_memory_gib": 2.5,
-        "seconds": {"table": 1.0},
-        "threads": "1",
-        "machine": "x86_64",
-        "labels": 3300,
-    }
-    text = scale({"cases": [case], "part": 1, "date": "2026-01-01"})
-    assert "| **objects** | 3,300 labels | 2,000 | 70.0 | 69.0 | 2.50 |" in text and "the full size" in text
 
 
 def test_misses_are_what_lies_outside():
