@@ -47,7 +47,7 @@ MODULES = {
     *("lab.validate.skills.page",),
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited"),
     *("lab.pages.report_picture", "lab.validate.alignment"),
-    *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
+    *("lab.pages.default_run", "lab.pages.page_figure"),
 }
 
 
@@ -319,17 +319,11 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}/a --images 0", "--images: "),
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
-    ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("lab.validate.word_maps", "--out {empty} --specimens toyworld", "--specimens is now --models"),
+    ("lab.validate.word_maps", "unets --out {empty} --prompts 0", "--prompts: "),
     ("lab.train.base.train", "--specimen toyworld", "--specimen is now --model"),
     ("lab.train.work.measure", "--specimen toyworld-work", "--specimen is now --model"),
-    ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
-    (
-        "lab.validate.word_maps",
-        "--out {empty} --weights {empty}",
-        "expected a folder with the benchmark model",
-    ),
-    ("lab.validate.word_maps", "--out {file}", "cannot be written"),
+    ("lab.validate.word_maps", "toyland --out {empty}", "models: invalid choice"),
+    ("lab.validate.word_maps", "unets --out {file}", "cannot be written"),
     ("lab.train.base.train", "--work {empty} --stage clip", "stage clip: expected {empty}/tokenizer"),
     (
         "lab.train.base.train",

@@ -1,9 +1,8 @@
 """Correctness of claims on objects by runs of benchmark models.
 
 Every claim that the report would make of an object (`analysis.tables.objects.claims`) is compared with the exact
-checker's reading of the same images: the same paired test over all words of the sides, adjusted in the same way. Every third
-prompt is labelled, as people might: with labels of all
-images the report's claims would be the checker's own.
+checker's reading of the same images: the same paired test over all words of the sides, adjusted in the same way. Every
+third prompt is labelled, as people might: with labels of all images the report's claims would be the checker's own.
 
 Coverage: runs are drawn at random from the prompts and seeds of all runs of a benchmark model, with the detections
 and the checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them.
