@@ -41,16 +41,12 @@ MODULES = {
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
-    *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
+    "lab.validate.models.calibrate",
     *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
-    "lab.validate.models.atlas_dots",
-    *(
-        "lab.validate.skills.page",
-        "lab.validate.tracing.coverage",
-    ),
-    *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
+    *("lab.validate.skills.page",),
+    *("lab.validate.tracing.certificates", "lab.validate.tracing.edited"),
     *("lab.pages.report_picture", "lab.validate.alignment"),
-    *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),
+    *("lab.pages.default_run", "lab.pages.page_figure"),
 }
 
 
@@ -313,14 +309,9 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}/a --images 0", "--images: "),
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
-    ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
-    (
-        "lab.validate.word_maps",
-        "--out {empty} --weights {empty}",
-        "expected a folder with the benchmark model",
-    ),
-    ("lab.validate.word_maps", "--out {file}", "cannot be written"),
+    ("lab.validate.word_maps", "unets --out {empty} --prompts 0", "--prompts: "),
+    ("lab.validate.word_maps", "toyland --out {empty}", "models: invalid choice"),
+    ("lab.validate.word_maps", "unets --out {file}", "cannot be written"),
     ("lab.train.base.train", "--work {empty} --stage clip", "stage clip: expected {empty}/tokenizer"),
     (
         "lab.train.base.train",

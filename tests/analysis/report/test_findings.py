@@ -21,10 +21,9 @@ from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.specifications import left_out, specifications
 from analysis.tables.stage import measure
 from hooks.prompt.spans import split_words
-from lab.validate.models.repeated import TITLE, null_picture, put_section
 from probes.runs.store import Run
 from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import NINE, configure, write_run
+from tests.analysis.synthetic_run import NINE, write_run
 from tests.remembered import leave_figures_out
 
 CONTRAST = ("masculine", "feminine")
@@ -316,16 +315,3 @@ def test_free_captions_say_what_differs():
     text = shared_sentence(other)
     assert "in 1 of 1 triplet more than the word" in text and "“a woman with two cats”" in text
     assert "only the word" not in text
-
-
-# Several runs
-
-
-def test_the_page_over_several_runs(leaning, level):
-    configure(level, model="toyworld-null")
-    text = f"{TITLE}\n\nnew\n"
-    picture = null_picture([leaning, level])
-    assert picture.startswith(b"\x89PNG") and len(picture) < 100_000 and null_picture([leaning]) is None
-    page = put_section("# A\n\n" + TITLE + "\n\noutdated\n\n## Next\n\nkept\n", text)
-    assert "outdated" not in page and page.startswith("# A\n") and page.endswith("\n## Next\n\nkept\n")
-    assert put_section("# A\n", text) == "# A\n\n" + text
