@@ -29,19 +29,10 @@ KEY = ("sample_id", "triplet", "seed", "indicator")  # the columns that say whic
 
 @dataclass(frozen=True)
 class StoredImage:
-    """One image of a run.
+    """One image of a run: the columns of `KEY`, its prompt and its pixels, ``(height, width, 3)`` uint8 RGB.
 
-    Attributes
-    ----------
-    key : mapping
-        The columns of `KEY`.
-    prompt : str
-    pixels : numpy.ndarray or None
-        ``(height, width, 3)`` uint8 RGB; None where it cannot be read.
-    fault : str
-        Why it cannot be read; else empty.
-    others : tuple of str
-        The prompts of the other images of its triplet and seed, where they differ from its prompt.
+    Of one that cannot be read ``pixels`` is None and ``fault`` says why. ``others`` are the prompts of the other images
+    of its triplet and seed, where they differ from its own.
     """
 
     key: Mapping[str, Any]
@@ -126,14 +117,7 @@ class Observer(Protocol):
 
 @dataclass
 class ImageObserver(ABC):
-    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device.
-
-    Attributes
-    ----------
-    config : Config
-    schema : pyarrow.Schema
-        The columns of its parts.
-    """
+    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device."""
 
     config: Config
 

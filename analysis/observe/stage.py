@@ -61,30 +61,11 @@ class Looking:
 def observe(
     run: Run, *, progress: bool = True, team: Team | None = None, cluster: ClusterWorkers | None = None
 ) -> str:
-    """Observe every image of a run that was not observed yet.
+    """Observe every image of a run, held by :func:`probes.storage.claim.claim`, that was not observed yet.
 
-    Parameters
-    ----------
-    run
-        The run directory, held by :func:`probes.storage.claim.claim`; what to look for and with what is in its
-        configuration, section ``observe``.
-    progress
-        Show a progress bar.
-    team
-        Processes that are there already and may help; else those that are needed are started and ended here.
-    cluster
-        Workers on other machines that look in the place of the processes of this one.
-
-    Returns
-    -------
-    str
-        Why nothing was observed; empty where it was. Why some observers did not look stands in the record, by name,
-        as ``not_observed``.
-
-    Raises
-    ------
-    UserError
-        An engine or a checkpoint is not there, a part is damaged, or the run was observed in another way.
+    Returns why nothing was observed; empty where it was. Why some observers did not look stands in the record, by name,
+    as ``not_observed``. `team`: processes that are there already and may help; `cluster`: workers on other machines
+    that look in their place.
     """
     chosen, missing = observers(run.config)
     if not run.parts("samples"):  # of a shard whose parts are not drawn

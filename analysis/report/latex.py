@@ -37,19 +37,10 @@ class Raw(str):
 def latex(
     caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], name: str, note: str = ""
 ) -> str:
-    """Return one table; the cells are LaTeX already.
+    """Return one table; the cells are LaTeX already, all else is plain text unless it is `Raw`.
 
-    Parameters
-    ----------
-    caption : str
-        Plain text, as `columns`, the rows' names and `note`; `Raw` text is LaTeX already.
-    columns : sequence of str
-        Over the cells; the names' column has no head.
-    rows : iterable of (str, sequence of str)
-    name : str
-        Of the table, for its label.
-    note : str
-        Under the table.
+    The names' column, to which no entry of `columns` belongs, has no head; `name` is for the label, `note` stands under
+    the table.
     """
     lines = [
         "% needs \\usepackage{booktabs,graphicx}",
@@ -104,23 +95,11 @@ def spread(
 ) -> Body:
     """Return heads and rows of a table whose cells are numbers of the rows of a tidy table.
 
-    Parameters
-    ----------
-    rows : iterable of mapping
-        Of the tidy table, by its columns.
-    row, column : str
-        What rows and columns are called, filled in with a row's values: ``"{model}: {indicator}"``.
-    value : str or sequence of str
-        Where the number stands; of several rows in one cell it is their mean. Several stand in a cell with / between.
-    digits : int
-        Decimals.
-    columns : sequence of str
-        All columns in their order, where the rows may lack one.
-    mean : str
-        Head of a last column with the mean of each row's numbers; without it there is none.
+    `row` and `column` say what these are called, filled in with a row's values: ``"{model}: {indicator}"``. Of several
+    rows in one cell it is their mean; of several `value` columns the numbers stand in a cell with / between. `columns`
+    names all columns in their order, where the rows may lack one; `mean` is the head of a last column with the mean of
+    each row's numbers.
 
-    Examples
-    --------
     >>> rows = [{"word": "a", "of": "tie", "n": 0.5}, {"word": "a", "of": "hat", "n": 0.2}]
     >>> spread(rows, "{word}", "{of}", "n", columns=["hat", "tie"], mean="all")
     (['hat', 'tie', 'all'], [('a', ['0.20', '0.50', '0.35'])])
@@ -208,14 +187,7 @@ def disparity_table(
 ) -> str:
     """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
 
-    Parameters
-    ----------
-    disparity : DataFrame
-        ``tables/disparity``.
-    metrics : sequence of Metric
-        The paper's columns; a dash stands in those that the run does not hold.
-    missing : mapping of str to str, optional
-        Why, by the name of what did not observe the images.
+    A dash stands in columns that the run does not hold; `missing` says why, by what did not observe the images.
     """
     entry = TABLES["disparity"].latex
     heads, rows, note = _disparity(disparity, metrics, chosen, missing)

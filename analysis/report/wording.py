@@ -330,20 +330,7 @@ def _capital(text: str) -> str:
 def not_run(absent: Sequence[Metric], missing: Mapping[str, str]) -> list[str]:
     """Return why measures have no numbers, those of one reason together.
 
-    Parameters
-    ----------
-    absent : sequence of Metric
-        Those without numbers.
-    missing : mapping of str to str
-        By the name of what did not observe the images, why (``not_observed`` of a run's record).
-
-    Examples
-    --------
-    >>> from analysis.metrics.registry import METRICS
-    >>> not_run(
-    ...     [METRICS["clip"], METRICS["dino"], METRICS["ssim"]], dict.fromkeys(("clip", "dino"), "no weights")
-    ... )
-    ['CLIP, DINO not run: no weights']
+    `missing` is ``not_observed`` of a run's record.
     """
     reasons: dict[str, list[str]] = {}
     for metric in absent:

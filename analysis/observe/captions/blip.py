@@ -19,18 +19,7 @@ _POSITIONS = 300  # how often a weight is used for an image and a caption of it,
 
 
 class BlipCaptioner(TextGenerator):
-    """Captions images; see :class:`analysis.observe.captions.observer.Captioner`.
-
-    Parameters
-    ----------
-    settings : Captions
-        Names model, prompt, beams and the length of a caption.
-
-    Raises
-    ------
-    UserError
-        There is no such model, or it is none that captions.
-    """
+    """Captions images; see :class:`analysis.observe.captions.observer.Captioner`."""
 
     field, kinds = "observe.captions.model", (*NETWORKS,)
     libraries = ("torch", "transformers")

@@ -44,13 +44,7 @@ class CheckerCaptioner:
         """Nothing is loaded."""
 
     def captions(self, images: Sequence[np.ndarray]) -> list[str]:
-        """A sentence about each image of 64 × 64 pixels.
-
-        Raises
-        ------
-        UserError
-            An image is of another size.
-        """
+        """A sentence about each image of 64 × 64 pixels."""
         other = next((image.shape[:2] for image in images if image.shape[:2] != (SIZE, SIZE)), None)
         if other:
             raise UserError(
@@ -68,8 +62,6 @@ class CheckerCaptioner:
 def sentence(things: set[str], place: str) -> str:
     """Return a caption of what is seen, each thing with the first of its phrases in the world file, in its order.
 
-    Examples
-    --------
     >>> sentence({"person", "dog", "boots"}, "beach"), sentence(set(), "studio")
     ('a person in boots with a dog on the beach', 'an empty picture')
     """

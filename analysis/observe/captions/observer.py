@@ -22,13 +22,7 @@ KIND = "attributes/captions"
 
 
 class Captioner(Protocol):
-    """Writes a sentence about each image.
-
-    Attributes
-    ----------
-    libraries : tuple of str
-        Packages whose versions are recorded.
-    """
+    """Writes a sentence about each image; of its ``libraries`` the versions are recorded."""
 
     libraries: tuple[str, ...]
 
@@ -55,13 +49,7 @@ class Captioner(Protocol):
 
 @dataclass
 class CaptionObserver(ImageObserver):
-    """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    captioner : Captioner
-    """
+    """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`."""
 
     captioner: Captioner
 
@@ -120,13 +108,7 @@ class CaptionObserver(ImageObserver):
 
 
 def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:
-    """The observer of captions where a configuration names a model for it; else none, and nothing to say about it.
-
-    Raises
-    ------
-    UserError
-        Its weights cannot be had.
-    """
+    """The observer of captions where a configuration names a model for it; else none, and nothing to say about it."""
     name = config.observe.captions.model
     if name is None:
         return None, ""

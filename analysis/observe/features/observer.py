@@ -37,15 +37,7 @@ _LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": 
 
 @dataclass
 class FeatureObserver(ImageObserver):
-    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    feature : Feature
-    weights : str
-        As `analysis.observe.features.weights.locate` takes them.
-    """
+    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`."""
 
     feature: Feature
     weights: str
@@ -159,15 +151,7 @@ class SplitProductObserver(FeatureObserver):
 def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None, str]:
     """The observer of a feature where a configuration asks for it; else none, and why.
 
-    Returns
-    -------
-    observer, reason
-        Without an observer and without a reason the feature was not asked for.
-
-    Raises
-    ------
-    UserError
-        It is asked for by name and its weights cannot be had; or something is asked for that is no feature.
+    Without an observer and without a reason it was not asked for.
     """
     feature, settings = FEATURES[name], config.observe
     _check_names(config)

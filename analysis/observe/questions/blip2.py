@@ -27,18 +27,7 @@ _IMAGE, _QUESTION, _ANSWER = 64, 52, 4
 
 
 class Blip2(TextGenerator):
-    """Asks BLIP-2; see :class:`analysis.observe.questions.reader.Reader`.
-
-    Parameters
-    ----------
-    settings : Questions
-        Names weights, revision, form, beams and the length of an answer.
-
-    Raises
-    ------
-    UserError
-        The weights are not named right, or not whole.
-    """
+    """Asks BLIP-2; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name, field, kinds = "blip2", "observe.questions.blip2", ("blip-2",)
     libraries = ("torch", "torchvision", "transformers")
@@ -60,13 +49,7 @@ class Blip2(TextGenerator):
         return revision(self.path) or ""
 
     def load(self, device: torch.device) -> None:
-        """Load network, tokenizer and transform.
-
-        Raises
-        ------
-        UserError
-            The folder holds another model, or weights are missing.
-        """
+        """Load network, tokenizer and transform."""
         described = self._described(self.path)
         if described.get("image_token_index", described.get("image_token_id")) is None:
             raise UserError(

@@ -35,15 +35,7 @@ _SPEED = 3e10  # operations that a core does in a second, about
 class ClipReader:
     """Holds an image against sentences; see :class:`analysis.observe.questions.reader.Reader`.
 
-    Parameters
-    ----------
-    config : Config
-        Its ``observe.feature_weights.clip`` names the weights.
-
-    Raises
-    ------
-    UserError
-        There are none of that name.
+    Its weights are named by ``observe.feature_weights.clip``.
     """
 
     name = "clip"

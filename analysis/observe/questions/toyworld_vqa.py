@@ -31,13 +31,7 @@ def toyworld_tokenizer() -> Any:
 
 
 def load_network(folder: Path) -> AnswerNetwork:
-    """Return the network in a folder, in float32.
-
-    Raises
-    ------
-    UserError
-        The weights are damaged, or of another network.
-    """
+    """Return the network in a folder, in float32."""
     path = folder / "model.safetensors"
     model = AnswerNetwork(read_json(folder / "model.json", FIELD))
     fit(model, read_weights(path, FIELD), path=path, field=FIELD, what="toyworld's answering network")
@@ -45,13 +39,7 @@ def load_network(folder: Path) -> AnswerNetwork:
 
 
 class ToyworldVqa:
-    """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`.
-
-    Parameters
-    ----------
-    folder : pathlib.Path, optional
-        Of its weights; those that come with the package by default.
-    """
+    """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name = "toyworld-vqa"
     libraries = ("torch", "transformers")

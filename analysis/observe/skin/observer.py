@@ -39,17 +39,9 @@ BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 class Light:
     """What sets the light of an image right.
 
-    Attributes
-    ----------
-    kind : str
-        ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the whole
-        image, and leaves a black one alone; ``given``: the light is known; ``trust`` reads the albedo of the cheeks in
-        the place of the pixels of the region.
-    adaptation : {"bradford", "channels"}
-        See `illumination.under_daylight`.
-    illuminant : str, optional
-        The light that is given, as `illumination.white_of` takes it.
-    trust : Trust, optional
+    ``kind`` ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the
+    whole image, and leaves a black one alone; ``given``: the light is known, as `illumination.white_of` takes it;
+    ``trust`` reads the albedo of the cheeks in the place of the pixels of the region.
     """
 
     kind: str = "none"
@@ -86,16 +78,7 @@ class Light:
 
 @dataclass
 class SkinToneObserver(ImageObserver):
-    """Stores one row per image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    source : SkinSource
-        Finds the skin.
-    light : Light
-        Sets its light right.
-    """
+    """Stores one row per image; see :class:`analysis.observe.observer.Observer`."""
 
     source: SkinSource
     light: Light
@@ -193,15 +176,7 @@ def _device(config: Config) -> str:
 def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
     """The observer of skin tone where a configuration asks for it; else none, and why.
 
-    Returns
-    -------
-    observer, reason
-        Without an observer and without a reason it was not asked for.
-
-    Raises
-    ------
-    UserError
-        It is asked for (``look: true``) and something that it needs is not there.
+    Without an observer and without a reason it was not asked for.
     """
     options = config.observe.skin_tone
     if options.look is False or not (options.look is True or is_diagnostic(config)):

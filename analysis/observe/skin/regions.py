@@ -30,18 +30,10 @@ _DRAWN_IN = 0.75
 
 @dataclass(frozen=True)
 class Region:
-    """The skin of an image.
+    """The skin of an image: its pixels, ``(n, 3)`` uint8 RGB.
 
-    Attributes
-    ----------
-    status : str
-        ``ok``, ``no face`` or ``no skin``.
-    pixels : numpy.ndarray
-        ``(n, 3)`` uint8 RGB; empty where there are none.
-    reason : str
-        Why there are none, or which of several faces it is; else empty.
-    landmarks : numpy.ndarray or None
-        ``(68, 2)``, x and y, of the face where it was found by them.
+    ``status`` is ``ok``, ``no face`` or ``no skin``. ``reason`` says why there are none, or which of several faces it
+    is; ``landmarks`` are ``(68, 2)``, x and y, of the face where it was found by them.
     """
 
     status: str
@@ -142,13 +134,7 @@ class ToyworldSkin:
         """Nothing to load."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
-        """Skin of the figure of each image.
-
-        Raises
-        ------
-        UserError
-            An image is not of 64 × 64 pixels.
-        """
+        """Skin of the figure of each image."""
         require_size(images, "observe.skin_tone.region: toyworld", "choose face-alignment")
         return [_of_toyworld(image, mask) for image, mask in zip(images, self.masks(images))]
 
@@ -186,14 +172,7 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
 
 
 class FaceSkin:
-    """The skin of the largest face of an image, by its landmarks.
-
-    Parameters
-    ----------
-    landmarker : Landmarker
-    skin : str
-        ``cheeks``, or ``face``: all of it but eyes, brows and mouth.
-    """
+    """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
 
     def __init__(self, landmarker: Landmarker, skin: str):
         self.landmarker, self.skin = landmarker, skin
@@ -225,22 +204,7 @@ class FaceSkin:
 
 
 def face_mask(landmarks: np.ndarray, shape: tuple[int, int], skin: str) -> np.ndarray:
-    """Mask of the skin of a face.
-
-    Parameters
-    ----------
-    landmarks : numpy.ndarray
-        ``(68, 2)``, x and y in pixels (iBUG 300-W).
-    shape : tuple of int
-        Height and width of the image.
-    skin : str
-        ``cheeks`` or ``face``.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``shape`` bool.
-    """
+    """Mask of the skin of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
     if skin == "cheeks":
         return np.any([_polygon(_drawn_in(landmarks[[*points]]), shape) for points in _CHEEKS], axis=0)
     face = _polygon(_drawn_in(landmarks[[*_JAW, *_BROWS]], 0.9), shape)

@@ -84,24 +84,7 @@ def prompts_alone(run: Run) -> bool:
 def leave_open(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Put NaN and the reason into what a table cannot say where nothing but nouns of prompts was looked for.
 
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    table : DataFrame
-        As it is made of the detections.
-
-    Returns
-    -------
-    DataFrame
-        The same rows; counts among which one is open are floats, and there is a column ``reason``.
-
-    Examples
-    --------
-    >>> groups = ["explicitly_guided", "implicitly_guided"]
-    >>> rows = leave_open("table12_amounts", pd.DataFrame({"group": groups, "amount": [3, 0]}))
-    >>> rows["amount"].tolist(), rows["reason"].tolist()
-    ([3.0, nan], ['', 'only the nouns of the prompts were looked for'])
+    Counts among which one is open are floats, and there is a column ``reason``.
     """
     if name not in _OPEN:
         return table

@@ -199,15 +199,9 @@ class GapChoices:
 
 @dataclass(frozen=True)
 class GapColumns:
-    """What `gap` says of some columns of a family without knowing the others, for each contrast.
+    """The rows of `gap` before they are adjusted over the family, a table and its sign flips for each contrast.
 
-    Attributes
-    ----------
-    space, metric : str
-    tables : list of DataFrame
-        One row per column, with all but what is adjusted over the family.
-    flips : list of FlipColumns or None
-        Their sign flips; None where prompts share their noise.
+    Flips are None where prompts share their noise.
     """
 
     space: str
@@ -338,10 +332,7 @@ def single_gaps(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the gap of every prompt and seed, 0 where a column holds nothing but rounding, and which columns do.
 
-    Parameters
-    ----------
-    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
-        Nearness of the reference to the first and to the second of a contrast.
+    `sides` are the nearness of the reference to both, each ``(n_prompts, n_seeds, n_columns)``.
     """
     single, nothing = sides[0] - sides[1], below_rounding(sides)
     return np.where(nothing & ~np.isnan(single), 0.0, single), nothing

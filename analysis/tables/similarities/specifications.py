@@ -44,30 +44,10 @@ def specifications(
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    indicators : mapping of str to str
-        The word of each indicator, in the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-    controls : mapping of str to str, optional
-        For each control word the indicator with which it is interchangeable.
-    text_readout : str
-        The readout of the run, which stands for **t**.
-    level : float
-        Of the intervals.
-    fewest : int
-        Words that are left of a group at least.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise; see `analysis.tables.similarities.gap.gap`.
-
-    Returns
-    -------
-    DataFrame
-        One row per (headline measure, contrast, specification), with `COLUMNS`. ``gap`` with its interval is the mean
-        over all words used, as ``word_gap`` in ``tables/gap``; ``of_run`` marks the run as it is.
+    `indicators` holds the word of each in the order that names the pairs, `controls` for each control word the
+    indicator with which it is interchangeable; `text_readout` stands for **t**. One row per (headline measure,
+    contrast, specification), with `COLUMNS`: ``gap`` with its interval is the mean over all words used, as ``word_gap``
+    in ``tables/gap``; ``of_run`` marks the run as it is.
     """
     metrics = headline_metrics(text_readout)
     others = [m for name in READOUTS if name != text_readout for m in headline_metrics(name)[:1]]
@@ -101,16 +81,7 @@ def specifications(
 
 
 def left_out(words: SideWords, fewest: int = FEWEST) -> Iterator[tuple[str, SideWords]]:
-    """Yield every way to leave one word out of a group that keeps at least so many, with that word's indicator.
-
-    Examples
-    --------
-    >>> words = SideWords(["man", "gentleman"], ["woman", "lady", "female"], ["person"])
-    >>> [name for name, _ in left_out(words)]
-    ['woman', 'lady', 'female']
-    >>> next(left_out(words))[1].second
-    ['lady', 'female']
-    """
+    """Yield every way to leave one word out of a group that keeps at least so many, with that word's indicator."""
     for group in ("first", "second", "reference"):
         names = getattr(words, group)
         for name in names if len(names) > fewest else ():

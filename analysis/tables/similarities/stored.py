@@ -57,13 +57,7 @@ class Key(NamedTuple):
 
 
 def captured_key(column: str) -> Key:
-    """Return the key of a column of ``captures/``.
-
-    Raises
-    ------
-    ValueError
-        If it is no ``<site>:<metric>`` with a site and a metric that are known.
-    """
+    """Return the key of a column of ``captures/``. A ValueError where site or metric are not known."""
     site, separator, metric = column.rpartition(":")
     if not separator:
         raise ValueError(f"captures: expected a column <site>:<metric>, got {column!r}")
@@ -98,25 +92,8 @@ def timesteps(run: Run) -> dict[int, float]:
 class StoredSimilarities(Similarities):
     """The similarities that a run stores.
 
-    Parameters
-    ----------
-    run : Run
-        ``captures/`` may be missing, as in a run made of the pictures of a closed model.
-    images : DataFrame, optional
-        Of `analysis.tables.similarities.pictures`; default: those stored when the run was measured.
-    samples : DataFrame, optional
-        The samples of the run where they were read already, see `faulty_images`.
-
-    Attributes
-    ----------
-    timesteps : dict of int to float
-        Timestep of each call number; the calls of one run share their timesteps.
-
-    Raises
-    ------
-    UserError
-        If the run is not measured and no `images` are given, a part is damaged, or a column of captures is no
-        ``<site>:<metric>`` with a site and a metric that are known.
+    ``captures/`` may be missing, as in a run made of the pictures of a closed model; `images` and `samples` are given
+    where they were read already. ``timesteps`` are of each call number; the calls of one run share them.
     """
 
     def __init__(self, run: Run, images: pd.DataFrame | None = None, samples: pd.DataFrame | None = None):
@@ -256,11 +233,7 @@ class StoredSimilarities(Similarities):
     def tidy(self) -> pd.DataFrame:
         """Return all values that were chosen as a tidy table: choose few, in a large run it does not fit in memory.
 
-        Returns
-        -------
-        DataFrame
-            One row per similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is
-            NaN with a ``reason``.
+        A value that is missing is NaN with a ``reason``.
         """
         return pd.concat([_TIDY, *map(self._tidy, self._chosen)], ignore_index=True)
 
@@ -356,16 +329,7 @@ class StoredSimilarities(Similarities):
 
 
 def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.Table]:
-    """Join tables that follow each other, of the same columns and types, until they have so many rows.
-
-    Examples
-    --------
-    >>> [
-    ...     len(table)
-    ...     for table in joined([pa.table({"a": [1]}), pa.table({"a": [2, 3]}), pa.table({"a": [4]})], 3)
-    ... ]
-    [3, 1]
-    """
+    """Join tables that follow each other, of the same columns and types, until they have so many rows."""
     held: list[pa.Table] = []
     for table in tables:
         if held and not table.schema.equals(held[0].schema):
@@ -382,8 +346,6 @@ def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.T
 def list_matrix(column: pa.ChunkedArray) -> NDArray[np.float32]:
     """Lists as the rows of a matrix; what is missing at the end of a list, or altogether, is NaN.
 
-    Examples
-    --------
     >>> list_matrix(pa.chunked_array([[[0.5, 1.0], None, [0.25]]])).tolist()
     [[0.5, 1.0], [nan, nan], [0.25, nan]]
     """

@@ -209,13 +209,7 @@ class GroundedPlan(ModelPlan):
 
 
 def engine_plan(config: Config) -> ObservationPlan:
-    """Choose the engine, and check what can be checked without loading or fetching anything.
-
-    Raises
-    ------
-    UserError
-        Something that the engine or a source of tags needs is not named or not there.
-    """
+    """Choose the engine, and check what can be checked without loading or fetching anything."""
     settings = config.observe
     if not settings.objects:
         return ObservationPlan("", config, "`observe.objects` is false")

@@ -36,13 +36,7 @@ _LIBRARIES = {
 class ObservationPlan:
     """Plan of the observe stage for objects; `str` gives it in one line.
 
-    Attributes
-    ----------
-    name : str
-        The engine; empty where nothing is observed.
-    config : Config
-    skipped : str
-        Why nothing will be observed; empty where something will.
+    ``name`` is the engine; ``skipped`` why nothing will be observed, empty where something will.
     """
 
     name: str

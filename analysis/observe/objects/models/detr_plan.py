@@ -86,13 +86,7 @@ class DetrPlan(ModelPlan):
 
 
 def detr_plan(config: Config) -> DetrPlan:
-    """Return the plan of a configuration with this engine, which needs a detector and nothing else.
-
-    Raises
-    ------
-    UserError
-        It is not named or not there.
-    """
+    """Return the plan of a configuration with this engine, which needs a detector and nothing else."""
     detector = config.observe.detector
     if not detector:
         raise UserError(

@@ -50,16 +50,9 @@ class Segmenter(Protocol):
 class GroundedEngine:
     """A detector and a segmenter as one :class:`~analysis.observe.objects.engines.detection.DetectionEngine`.
 
-    Parameters
-    ----------
-    detector, segmenter
-        The models.
-    box_threshold, text_threshold
-        A candidate counts whose best token is above the first; its label is the tokens above the second.
-    nms_iou
-        Candidates whose boxes overlap by more are one object.
-    batch
-        Images, each with a caption, that the detector takes in one go.
+    A candidate counts whose best token is above `box_threshold`; its label is the tokens above `text_threshold`.
+    Candidates whose boxes overlap by more than `nms_iou` are one object. `batch` images, each with a caption, go into
+    the detector in one go.
     """
 
     def __init__(
@@ -77,13 +70,7 @@ class GroundedEngine:
         self.batch = batch
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Look for tags in images.
-
-        Raises
-        ------
-        UserError
-            The device has too little room for a batch.
-        """
+        """Look for tags in images."""
         try:
             return self._detect(images, tags)
         except torch.OutOfMemoryError:
