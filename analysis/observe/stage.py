@@ -36,6 +36,8 @@ from probes.runs.store import Run
 from probes.storage import locations
 
 _REMOTE = "analysis.observe.remote"  # what a worker of a cluster does
+# seconds of one core an image takes, about, and a parameter of the model: measured with toyworld's detectors
+READ, PARAMETER = 0.003, 5e-8
 RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
@@ -104,7 +106,7 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
         device=needs.device,
         threads=threads,
         memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
-        seconds=needs.seconds * sum(part.images for part in todo),
+        seconds=(READ + PARAMETER * needs.parameters) * sum(part.images for part in todo),
     )
     count = loop.useful_workers(worker_number, todo)
     looking = Looking(observer, threads)

@@ -17,7 +17,6 @@ from probes.runs.parts import digest
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
 
-SPEED = 3e10  # operations that a core does in a second, about
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
 
@@ -69,6 +68,7 @@ class TextGenerator:
             )
         return description
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of the network, an upper bound for weights in float16 or float32."""
         return sum(file.stat().st_size for file in weight_files(self.path)) // 2

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
@@ -261,10 +260,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         overlays=overlays,
         gaps=content.gaps,
     )
-    templates = environment()
-    if written is not None:
-        templates.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
-    page = templates.get_template("report.html.j2")
+    page = environment(written).get_template("report.html.j2")
     table = disparity_table(
         content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
     )

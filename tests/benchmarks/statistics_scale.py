@@ -58,9 +58,6 @@ def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[
                 table[0], [WORDS, *pairs], permutations=repeats
             ),
             "every object and pair, closed intervals": lambda: object_statistics(table[0], pairs),
-            "every object and pair, BCa": lambda: object_statistics(
-                table[0], pairs, interval="bca", resamples=repeats
-            ),
         }
     )
 

@@ -23,18 +23,10 @@ CAPTIONS_VERSION = f"{VERSION}, captions/1"
 class CheckerCaptioner:
     """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.Captioner`."""
 
-    libraries = ("numpy", "pandas")
+    libraries, parameters = ("numpy", "pandas"), 0
 
     def __str__(self) -> str:
         return f"{CAPTIONS_VERSION} (no captioning network)"
-
-    def parameters(self) -> int:
-        """No network."""
-        return 0
-
-    def seconds(self) -> float:
-        """Time of an image on one core, about."""
-        return 0.005
 
     def identity(self) -> Mapping[str, Any]:
         """Versions of the checker and of its sentences."""

@@ -26,12 +26,9 @@ class Captioner(Protocol):
 
     libraries: tuple[str, ...]
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of its network, about; 0 where there is none."""
-        ...
-
-    def seconds(self) -> float:
-        """Time of an image on one core, about."""
         ...
 
     def identity(self) -> Mapping[str, Any]:
@@ -63,9 +60,15 @@ class CaptionObserver(ImageObserver):
         """Images that are captioned in one go."""
         return self.config.observe.captions.batch
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of the captioner."""
-        return self.captioner.libraries, self.captioner.parameters(), self.captioner.seconds()
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the captioner."""
+        return self.captioner.libraries
+
+    @property
+    def parameters(self) -> int:
+        """Size of the captioner."""
+        return self.captioner.parameters
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters a caption: the captioner's identity, batch and device."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from analysis.observe.features.embedder import Embedder
 
-SPEED = 3e10  # operations that a core does in a second, about
 _LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}
 
 
@@ -68,11 +67,15 @@ class FeatureObserver(ImageObserver):
         assert path is not None, "what is asked for is fetched"
         return path
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size (of float16 or float32 weights an upper bound) and time of the network."""
-        parameters = weight_file(self.feature, self.path).stat().st_size // 2
-        libraries = ("torch", "torchvision", _LIBRARIES[self.feature.library])
-        return libraries, parameters, 2 * parameters * self.feature.positions / SPEED
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the network."""
+        return ("torch", "torchvision", _LIBRARIES[self.feature.library])
+
+    @property
+    def parameters(self) -> int:
+        """Size of the network, of float16 or float32 weights an upper bound."""
+        return weight_file(self.feature, self.path).stat().st_size // 2
 
     def fields(self) -> dict[str, Any]:
         """Checkpoint, network, readout, transform, batch and device."""

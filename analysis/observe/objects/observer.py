@@ -47,9 +47,8 @@ class ObjectObserver:
         return self.plan.resolved
 
     def needs(self) -> Needs:
-        """Device, size, time and libraries of the engine."""
-        plan = self.plan
-        return Needs(plan.device_type, plan.parameters, plan.seconds_an_image, plan.versions)
+        """Device, size and libraries of the engine."""
+        return Needs(self.plan.device_type, self.plan.parameters, self.plan.versions)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen."""

@@ -16,14 +16,10 @@ from analysis.observe.checkpoints import revision
 from analysis.observe.objects.engines.passes import computed_once
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from analysis.observe.text_generation import SPEED, TextGenerator
+from analysis.observe.text_generation import TextGenerator
 from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.config.questions import ResolvedQuestion
 from probes.errors import UserError
-
-# Tokens that a weight is used at, about: of the image (257 in the image's network, which has a fourth of the weights),
-# of a question with the 32 of its image, and of an answer
-_IMAGE, _QUESTION, _ANSWER = 64, 52, 4
 
 
 class Blip2(TextGenerator):
@@ -37,11 +33,6 @@ class Blip2(TextGenerator):
 
     def __str__(self) -> str:
         return f"BLIP-2, {super().__str__()}"
-
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about: its tokens once, those of a question and its answer each time."""
-        tokens = _IMAGE + questions * (_QUESTION + _ANSWER * self.search.beams)
-        return 2 * self.parameters() * tokens / SPEED
 
     @property
     def commit(self) -> str:

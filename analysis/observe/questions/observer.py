@@ -46,9 +46,15 @@ class QuestionObserver(ImageObserver):
         """The questions."""
         return questions(self.config)
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of the reader."""
-        return self.reader.libraries, self.reader.parameters(), self.reader.seconds(len(self.questions))
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the reader."""
+        return self.reader.libraries
+
+    @property
+    def parameters(self) -> int:
+        """Size of the reader."""
+        return self.reader.parameters
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""

@@ -48,12 +48,9 @@ class Reader(Protocol):
 
     def __str__(self) -> str: ...
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of its network, about; 0 where there is none."""
-        ...
-
-    def seconds(self, questions: int) -> float:
-        """Time that an image takes on one core, about."""
         ...
 
     def identity(self) -> Mapping[str, Any]:

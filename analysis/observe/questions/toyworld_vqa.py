@@ -19,8 +19,6 @@ from probes.toyworld import WEIGHTS
 
 FIELD = "observe.questions.readers"
 FOLDER = WEIGHTS / "vqa"
-_SPEED = 3e10  # operations that a core does in a second, about
-_PLACES = 150  # of the image that a weight is used at, on the mean
 
 
 def toyworld_tokenizer() -> Any:
@@ -56,6 +54,7 @@ class ToyworldVqa:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of the network and its image encoder, from the size of their float16 weights."""
         return sum(file.stat().st_size // 2 for file in self._files)
@@ -63,10 +62,6 @@ class ToyworldVqa:
     @property
     def _files(self) -> tuple[Path, Path]:
         return self.folder / "model.safetensors", ENCODER
-
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about."""
-        return 2 * self.parameters() * (_PLACES + 16 * questions) / _SPEED
 
     @cached_property
     def _checksums(self) -> tuple[str, ...]:

@@ -34,8 +34,6 @@ def require_library() -> None:
 class FaceAlignment:
     """FAN and its face detector S3FD; see `analysis.observe.skin.regions.Landmarker`."""
 
-    seconds = 8.0  # detector and landmarks, an image of 512 × 512 on one core
-
     def __init__(self, landmarks: str, detector: str, device: str):
         self.names, self.device = {"landmarks": landmarks, "detector": detector}, device
         self._network: Any = None

@@ -94,12 +94,16 @@ class SkinToneObserver(ImageObserver):
         """The torch device; the CPU where there are no models."""
         return super().device if self.source.parameters else pick_device("cpu")
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of what finds the skin and sets its light right."""
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of what finds the skin."""
         models = ("torch", "face-alignment") if self.source.parameters else ()
-        used = [self.source, *([self.light.trust] if self.light.trust else [])]
-        libraries = ("scikit-image", "opencv-python", *models)
-        return libraries, sum(one.parameters for one in used), sum(one.seconds for one in used)
+        return ("scikit-image", "opencv-python", *models)
+
+    @property
+    def parameters(self) -> int:
+        """Size of what finds the skin and sets its light right."""
+        return self.source.parameters + (self.light.trust.parameters if self.light.trust else 0)
 
     def fields(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""

@@ -43,18 +43,9 @@ class Region:
 
 
 class SkinSource(Protocol):
-    """Finds the skin of images; `str` says what it is.
+    """Finds the skin of images; `str` says what it is."""
 
-    Attributes
-    ----------
-    parameters : int
-        Of its models, about.
-    seconds : float
-        An image takes on one core, about.
-    """
-
-    parameters: int
-    seconds: float
+    parameters: int  # of its models, about
 
     def fields(self) -> Mapping[str, Any]:
         """Everything that alters what is seen."""
@@ -73,7 +64,6 @@ class Landmarker(Protocol):
     """Finds faces by the 68 landmarks of iBUG 300-W."""
 
     parameters: int
-    seconds: float
 
     def fields(self) -> Mapping[str, Any]:
         """Everything that alters what is seen."""
@@ -95,7 +85,7 @@ def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> R
 class WholeImage:
     """All pixels: for cards of colours, and for crops made by another program."""
 
-    parameters, seconds = 0, 1e-3
+    parameters = 0
 
     def __str__(self) -> str:
         return "all pixels of the image"
@@ -120,7 +110,7 @@ class ToyworldSkin:
     the checker leaves them out.
     """
 
-    parameters, seconds = 0, 4e-3
+    parameters = 0
     version = "toyworld-skin/1"
 
     def __str__(self) -> str:
@@ -176,7 +166,7 @@ class FaceSkin:
 
     def __init__(self, landmarker: Landmarker, skin: str):
         self.landmarker, self.skin = landmarker, skin
-        self.parameters, self.seconds = landmarker.parameters, landmarker.seconds
+        self.parameters = landmarker.parameters
 
     def __str__(self) -> str:
         return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"

@@ -33,7 +33,7 @@ CROP = 1.6  # side of the crop over the mean of the width and the height of the 
 class Trust:
     """Reads the albedo of faces; `folder` holds `FILES`."""
 
-    parameters, seconds = 52_000_000, 1.0
+    parameters = 52_000_000
 
     def __init__(self, folder: str, device: str):
         self.folder, self.device = expand_model(folder, PLACE), device

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.stats.bias_scores import bias_scores, bootstrap_totals, presence_differences
+from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
@@ -65,10 +65,7 @@ def object_statistics(
     table: ObjectTable,
     pairs: Sequence[Sequence[str]],
     *,
-    interval: str = "closed",
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the statistics of every object for every pair of words.
 
@@ -76,17 +73,12 @@ def object_statistics(
     for bias scores and the adjusted one for differences, which hold for rare objects. ``p_value`` is the exact paired
     test's; ``p_bh`` and ``p_by`` adjust it over all objects of the pair. NaN where undefined; ``reason`` says why.
     """
-    if interval not in ("closed", "bca", "percentile"):
-        raise ValueError(f"interval: expected closed, bca or percentile, got {interval!r}")
-    closed = interval == "closed"
-    draws = None if closed else bootstrap_totals(table, table.indicators, resamples=resamples, seed=seed)
     tables = []
     for first, second in pairs:
         place = [table.column(name) for name in (first, second)]
         images, detections = table.totals()[:, place], table.totals("detections")[:, place]
-        options = {"level": level, "draws": draws}
-        score = bias_scores(table, first, second, method="wilson" if closed else interval, **options)
-        gap = presence_differences(table, first, second, method="adjusted" if closed else interval, **options)
+        score = bias_scores(table, first, second, level=level)
+        gap = presence_differences(table, first, second, level=level)
         test = paired_presence_test(table, first, second)
         odds = cochran_mantel_haenszel(table, first, second, level=level)
         columns = {

@@ -131,8 +131,8 @@ class Similarities(ABC):
         """Space, site and metric of all that there is, in order."""
 
     @abstractmethod
-    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> Similarities:
-        """Return some of the similarities: those of a space, site and metric that `where` accepts, of some seeds."""
+    def select(self, where: Where) -> Similarities:
+        """Return those of a space, site and metric that `where` accepts."""
 
     @property
     @abstractmethod
@@ -169,14 +169,9 @@ class TidySimilarities(Similarities):
         """Seeds that there are, ascending."""
         return [int(seed) for seed in np.sort(self.table["seed"].unique())]
 
-    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> TidySimilarities:
+    def select(self, where: Where) -> TidySimilarities:
         """Return some of the similarities, see `Similarities.select`."""
-        table = self.table
-        if where is not None:
-            table = table[np.array([where(*place) for place in self._places()], bool)]
-        if seeds is not None:
-            table = table[table["seed"].isin(list(seeds))]
-        return TidySimilarities(table)
+        return TidySimilarities(self.table[np.array([where(*place) for place in self._places()], bool)])
 
     def families(self) -> Iterator[Family]:
         """Yield the families one after another."""

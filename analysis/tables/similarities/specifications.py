@@ -39,7 +39,6 @@ def specifications(
     controls: Mapping[str, str] | None = None,
     text_readout: str = "sequence",
     level: float = 0.95,
-    fewest: int = FEWEST,
     shared_noise: bool = False,
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
@@ -60,8 +59,7 @@ def specifications(
             words = words_of(contrast, reference, controls or {})
             settings = [(AS_RUN, found[metric], words)]
             settings += [
-                (f"without “{indicators[name]}”", found[metric], rest)
-                for name, rest in left_out(words, fewest)
+                (f"without “{indicators[name]}”", found[metric], rest) for name, rest in left_out(words)
             ]
             settings += _without_a_seed(found[metric], words)
             if metric.space == "prompt":
@@ -80,11 +78,11 @@ def specifications(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def left_out(words: SideWords, fewest: int = FEWEST) -> Iterator[tuple[str, SideWords]]:
-    """Yield every way to leave one word out of a group that keeps at least so many, with that word's indicator."""
+def left_out(words: SideWords) -> Iterator[tuple[str, SideWords]]:
+    """Yield every way to leave one word out of a group that keeps at least `FEWEST`, with that word's indicator."""
     for group in ("first", "second", "reference"):
         names = getattr(words, group)
-        for name in names if len(names) > fewest else ():
+        for name in names if len(names) > FEWEST else ():
             yield name, replace(words, **{group: [other for other in names if other != name]})
 
 

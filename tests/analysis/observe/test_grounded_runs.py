@@ -225,11 +225,11 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     made = captions(tags[0], engine.detector.tokenizer, engine.detector.limit)
     assert 1 < plan.passes <= len(made)
     assert f"({len(plan.vocabulary)} tags)" in str(plan)
-    assert f"at least {plan.passes} passes of the detector over each image, about" in str(plan)
+    assert f"at least {plan.passes} passes of the detector over each image" in str(plan)
     one = engine_plan(
         Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
     )
-    assert plan.seconds_an_image > one.seconds_an_image and "passes" not in str(one)
+    assert "passes" not in str(one)
 
 
 def broken(settings, tmp_path, **files):

@@ -96,7 +96,6 @@ class CheckerPlan(ObservationPlan):
     batch = 64  # images read in one go
     device_type = "cpu"
     parameters = 0
-    seconds_an_image = 0.003
 
     def __str__(self) -> str:
         from analysis.observe.objects.models.toyworld_checker import TAGS
@@ -147,8 +146,6 @@ class CheckerPlan(ObservationPlan):
 
 class ScenesPlan(CheckerPlan):
     """The reader of toyworld's skills will look."""
-
-    seconds_an_image = 0.002
 
     def __str__(self) -> str:
         return f"{SCENES}, every object by its palette colour, no vision model"

@@ -37,11 +37,6 @@ class DetrPlan(ModelPlan):
         """Parameters of the model, about."""
         return parameters(weight_files(self.path))
 
-    @property
-    def seconds_an_image(self) -> float:
-        """Seconds of one core, about; it is taken to grow with the size of the model, as of the other detectors."""
-        return 5e-8 * self.parameters
-
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {

@@ -26,7 +26,7 @@ _DECODER = {"hidden_act": "relu", "num_multimask_outputs": 3, "attention_downsam
 
 
 def detector(config: Any, path: Path, field: str) -> dict[str, Any]:
-    """Return the settings of groundingdino-py for a `transformers.GroundingDinoConfig`, as a description states them."""
+    """Return the settings of groundingdino-py for a `transformers.GroundingDinoConfig`."""
     swin = config.backbone_config
     heads = {"decoder_attention_heads": config.encoder_attention_heads}
     require_values(config, _DETECTOR | heads, path, field)

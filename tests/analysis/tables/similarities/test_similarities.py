@@ -14,7 +14,7 @@ from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.pictures import image_similarities
-from analysis.tables.similarities.similarities import COLUMNS, TidySimilarities
+from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
@@ -156,13 +156,7 @@ def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, tab
     pd.testing.assert_frame_equal(gaps, other, check_dtype=False, check_exact=True)
 
 
-def test_some_seeds_and_prompts_are_chosen_as_in_a_table(stored, table):
-    for seeds in ([0], [1], [0, 1]):
-        own = table[(table["metric"] == "ssim") & table["seed"].isin(seeds)]
-        chosen = stored.select(lambda space, site, metric: metric == "ssim", seeds=seeds)
-        assert chosen.seeds == seeds
-        (found,), (expected,) = chosen.families(), TidySimilarities(own).families()
-        np.testing.assert_array_equal(found.values, expected.values)
+def test_prompts_are_those_of_all_that_is_chosen_together(stored):
     images = stored._images[stored._images["triplet"] != 3]
     fewer = StoredSimilarities(stored.run, images)
     assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6]
