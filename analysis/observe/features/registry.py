@@ -53,7 +53,6 @@ _RESNET = Feature(
     architecture="resnet50.tv_in1k",
     weights="timm/resnet50.tv_in1k",
     readout="pooled",
-    positions=160,
     toyworld="features/resnet50",
 )
 _ROWS = (

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.tables.objects.objects import objects_of
 from analysis.tables.objects.shares import joined, object_shares
-from analysis.tables.sharing import Piece, Sharing, cut
+from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.team import Team
@@ -94,15 +94,6 @@ def _seeds(run, first, *, more):
     return {first, more, 1 + len(run.samples(["seed"])["seed"].unique())}
 
 
-def test_slices_hold_everything_once():
-    for number in range(30):
-        for most in range(1, 8):
-            slices = cut(number, most)
-            assert len(slices) <= most and [at for own in slices for at in range(30)[own]] == list(
-                range(number)
-            )
-
-
 def shares(run):
     return Sharing(run).results(object_shares(run))
 
@@ -131,16 +122,6 @@ def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, un
         assert one.astype(object).equals(other.astype(object))
 
 
-def test_a_run_without_the_same_parts_of_every_kind_is_not_cut(unmeasured, tmp_path):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    (path / "words" / "part-00001.parquet").unlink()
-    run = Run.open(path)
-    assert object_shares(run) == []
-    found = joined(run, [])[1]
-    assert (found["reason"] == "no word maps of this image").any() and len(found)
-
-
 def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path, monkeypatch):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
@@ -160,20 +141,6 @@ def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path, mon
     key = ["sample_id", "object", "label"]
     both = [table[columns].sort_values(key).reset_index(drop=True) for table in (objects, before[1])]
     assert both[0].astype(object).equals(both[1].astype(object))
-
-
-def test_where_the_same_prompt_has_other_nouns_elsewhere_the_run_is_looked_at_as_a_whole(
-    unmeasured, tmp_path
-):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    split(path)
-    run = Run.open(path)
-    made = shares(run)
-    nouns, objects = made[-1]
-    made[-1] = nouns.assign(word="another"), objects
-    for one, other in zip(joined(run, made), objects_of(run, run.config.measure), strict=True):
-        assert one.astype(object).equals(other.astype(object))
 
 
 def split(path):

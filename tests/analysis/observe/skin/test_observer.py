@@ -82,26 +82,6 @@ def test_rows_of_toyworld_name_what_is_there(tmp_path):
     assert stored(run.path) == before
 
 
-def test_another_way_of_reading_is_refused(tmp_path):
-    images = [np.full((8, 8, 3), colour, np.uint8) for colour in monk_colours()[:3]]
-    options = {"look": True, "region": "image"}
-    observed = {"objects": False, "features": []}
-    run = image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options)
-    observe(run, progress=False)
-    before = stored(run.path)
-
-    def again(**more):
-        image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options | more)
-        return observe(Run.open(run.path), progress=False)
-
-    again()
-    assert stored(run.path) == before
-    with pytest.raises(UserError, match=r"observe.skin_tone.mean 'lab', expected 'linear'"):
-        again(mean="linear")
-    with pytest.raises(UserError, match=r"observe.skin_tone.illumination '', expected 'given A'"):
-        again(illumination="given", illuminant="A")
-
-
 def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
     rng = np.random.default_rng(0)
     tones = monk_colours().astype(float)
@@ -219,7 +199,7 @@ FACE = np.array(
 class OneFace:
     """Finds the faces that it is told."""
 
-    parameters, seconds = 0, 0.0
+    parameters = 0
 
     def __init__(self, *faces):
         self.there = faces

@@ -91,15 +91,6 @@ def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, h
         read_answers(written(tmp_path, *rows, head=head), run)
 
 
-def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
-    files = [written(tmp_path, f"{ONE},tie,a,yes", name=f"{number}.csv") for number in (1, 2)]
-    assert command("questions")(["labels", str(run.path), *map(str, files)]) == 2
-    assert "expected another annotator in each file, got 'a' twice" in capsys.readouterr().err
-    files = [written(tmp_path, f"{ONE},tie,{name},yes", name=f"{name}.csv") for name in ("a", "A")]
-    assert command("questions")(["labels", str(run.path), *map(str, files)]) == 2
-    assert "A.csv: expected an annotator spelled as elsewhere" in capsys.readouterr().err
-
-
 def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
     out = tmp_path / "sheet"
     assert command("questions")(["sheet", str(run.path), "--out", str(out), "--images", "1"]) == 0

@@ -6,9 +6,8 @@ import pytest
 
 from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
-from analysis.report.latex import documents
 from analysis.report.page import read, render
-from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE, leave_open
+from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE
 from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.report.test_page import Page
@@ -87,11 +86,6 @@ def test_what_a_prompt_names_is_compared_all_the_same(prompts, everything):
         pd.testing.assert_frame_equal(prompts.table(name), everything.table(name))
 
 
-def test_a_table_that_is_not_concerned_stays_as_it_is():
-    table = pd.DataFrame({"object": ["dog"], "count": [1]})
-    assert leave_open("cooccurrence", table) is table
-
-
 def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(prompts, everything):
     texts = []
     for run in (prompts, everything):
@@ -106,15 +100,3 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
     assert "No bias score is drawn: only the nouns" in alone
     assert "the objects as a whole differ is open: only the nouns" in alone
     assert "hold an object that the prompt neither names nor guides" not in alone
-
-
-def test_latex_has_dashes_and_the_reason(prompts, everything):
-    texts, whole = dict(documents(prompts)), dict(documents(everything))
-    assert texts["table05_disparity"] == whole["table05_disparity"]
-    for name in set(texts) - {"table05_disparity"}:
-        assert texts[name].count(PROMPTS_ALONE) == 1 and PROMPTS_ALONE not in whole[name], name
-        assert texts[name].count("\\end{table}") == 1
-    rows = [line for line in texts["table06_similarity"].splitlines() if line.startswith("(neutral")]
-    assert len(rows) == 2 and all(row.endswith("& -- & -- \\\\") for row in rows)
-    shown = [line for line in texts["table11_presence"].splitlines() if line.count("&") == len(GROUPS)][1:]
-    assert shown and all([cell.strip() for cell in row.split("&")][2] == "--" for row in shown)

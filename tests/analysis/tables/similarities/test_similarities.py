@@ -8,7 +8,6 @@ import pytest
 from skimage.metrics import structural_similarity
 
 import analysis
-import probes.runs.store
 from analysis.metrics.ssim import local_moments, structure
 from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
@@ -18,10 +17,9 @@ from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.runs.parts import read_part
 from probes.runs.store import Run
 from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import site_keys, write_run
+from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
 KEYS = ["space", "site", "step", "metric", "triplet", "seed", "pair"]
@@ -73,17 +71,6 @@ def empty(tmp_path):
     return run
 
 
-def test_measure_makes_no_table_of_a_row_a_number(run):
-    names = {file.name for file in (run.path / "tables").iterdir()}
-    assert not {"pairs.csv", "pairs.parquet", "image_similarities.csv"} & names
-    assert "tables/image_similarities.parquet" in run.written("measure")
-    images = run.table("image_similarities")
-    assert len(images) == 7 * 2 * 10, "a row a triplet, seed and pair"
-    numbers = len(run.captures()) * sum(4 if steps else 1 for _, steps in site_keys().values())
-    longest = max(len(run.table(name)) for name in run.tables())
-    assert longest < numbers / 7
-
-
 def test_pairs_read_what_is_asked_for(run, table):
     loaded = analysis.load_run(run.path)
     for asked in (
@@ -112,20 +99,6 @@ def test_pairs_read_what_is_asked_for(run, table):
     assert loaded.pairs(site="latent.final")["timestep"].isna().all()
     with pytest.raises(UserError, match=r"got 'unet.mdi': did you mean unet.mid\?"):
         loaded.pairs(site="unet.mdi")
-
-
-def test_pairs_of_one_site_read_its_column_alone(run, monkeypatch):
-    asked = []
-    loaded = analysis.load_run(run.path)
-    assert loaded.similarities.keys
-
-    def watched(path, columns=None):
-        asked.append(columns)
-        return read_part(path, columns)
-
-    monkeypatch.setattr(probes.runs.store, "read_part", watched)
-    loaded.pairs(site="unet.mid")
-    assert asked == [["unet.mid:cosine", "timesteps"]] * 3
 
 
 def test_matrices_are_the_pivot(stored, table):
@@ -181,14 +154,6 @@ def test_captures_with_holes(empty):
     end = analysis.load_run(empty.path).pairs(site="latent.final")
     assert end["value"].isna().tolist() == [False, True, False] and end["reason"][1] == "not captured"
     assert disparity(pairs).query("site == 'unet.mid'")["n_prompts"].tolist() == [2, 2, 1]
-
-
-def test_a_site_that_never_ran_is_left_out(empty):
-    columns = {"noise_pred.unconditional:cosine": [[], []], "vae.post_quant:cosine": [[], None]}
-    captured(empty.path, {**columns, "unet.mid:cosine": [[0.5, 0.25], [0.5, 0.2]]})
-    sites = set(disparity(StoredSimilarities(empty))["site"])
-    assert sites == {"unet.mid", "image"}
-    assert "latent.final" not in sites
 
 
 @pytest.mark.parametrize(
