@@ -118,10 +118,6 @@ def test_a_damaged_part_is_made_again(run, capsys):
             {},
             "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 4",
         ),
-        (
-            {"observe": {"tags": ["prompt"], "vocabulary": None, "batch": 20}},
-            "groundingdino: boxes by toyworld",
-        ),
         ({"observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39 things"),
         ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
         (
@@ -130,7 +126,6 @@ def test_a_damaged_part_is_made_again(run, capsys):
             " and `segmenter: facebook/sam-vit-base` under `observe:`",
         ),
         ({"sampler": {"height": 128}}, "skipped: toyworld's detectors know images of 64 × 64"),
-        ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),
     ],
 )
 def test_the_plan_says_what_will_be_done(fields, text):

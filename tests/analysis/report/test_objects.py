@@ -171,13 +171,6 @@ def test_control_characters_are_written_out(run):
     assert "folder\\x07\\x1b[31m\\u202e" in page and not {"\x07", "\x1b", "\u202e"} & set(page)
 
 
-def test_rows_of_the_figure_can_be_clicked(page, figures):
-    ids = {attrs.get("id") for _, attrs in page.tags}
-    for name, links in embedded(page)["links"].items():
-        assert links == figures[name].links
-        assert {f"{name}-row-{i}" for i in range(len(links))} <= ids
-
-
 def test_overlays_are_those_of_the_run(run, page):
     data, table = embedded(page), run.table("objects")
     stored = run.objects().set_index(["sample_id", "object"])

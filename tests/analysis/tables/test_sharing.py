@@ -13,7 +13,6 @@ from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.team import Team
-from probes.runs import parts
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
@@ -106,11 +105,10 @@ def test_objects_of_part_files_are_those_of_the_run(unmeasured):
         assert one.astype(object).equals(other.astype(object)) and len(one)
 
 
-@pytest.mark.parametrize("kind", ["words", "objects", "observed"])
-def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, unmeasured, tmp_path):
+def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(unmeasured, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
-    first, second = (path / kind / f"part-{number:05d}.parquet" for number in (0, 1))
+    first, second = (path / "objects" / f"part-{number:05d}.parquet" for number in (0, 1))
     kept = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(kept)
@@ -120,36 +118,3 @@ def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, un
     before = objects_of(Run.open(unmeasured), run.config.measure)
     for one, other in zip(joined(run, made), before, strict=True):
         assert one.astype(object).equals(other.astype(object))
-
-
-def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path, monkeypatch):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    split(path)
-    run = Run.open(path)
-    made = shares(run)
-    assert all(share is not None for share in made)
-    with monkeypatch.context() as patch:
-        patch.setattr("analysis.tables.objects.shares.objects_of", None)  # nothing is made a second time
-        nouns, objects = joined(run, made)
-    whole = objects_of(run, run.config.measure)
-    for one, other in zip((nouns, objects), whole, strict=True):
-        assert one.astype(object).equals(other.astype(object))
-    before = objects_of(Run.open(unmeasured), run.config.measure)
-    assert nouns.astype(object).equals(before[0].astype(object))
-    columns = ["sample_id", "object", "label", "group", "coverage"]
-    key = ["sample_id", "object", "label"]
-    both = [table[columns].sort_values(key).reset_index(drop=True) for table in (objects, before[1])]
-    assert both[0].astype(object).equals(both[1].astype(object))
-
-
-def split(path):
-    """Put the seeds of the first part's triplets into two part files of every kind of an image."""
-    for kind in ("samples", "words", "objects", "observed"):
-        file = path / kind / "part-00000.parquet"
-        table = parts.read_part(file)
-        seeds = np.array(table["seed"].to_pylist())
-        for number, rows in ((0, seeds == 0), (9, seeds != 0)):
-            part = table.filter(rows)
-            target = path / kind / f"part-{number:05d}.parquet"
-            parts.write_part_table(target, part, parts.identity(number, {"plan": "synthetic"}))

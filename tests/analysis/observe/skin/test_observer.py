@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from skimage.draw import polygon2mask
 
-from analysis.metrics.illumination import DAYLIGHT, adapted, white_of
-from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
+from analysis.metrics.skin_tone import monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
 from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
@@ -116,20 +115,6 @@ def test_a_grey_face_in_a_coloured_picture_has_no_tone():
     assert (row["status"], row["reason"], row["tone_ciede2000"]) == ("grey", "grey: a* and b* are 0", None)
 
 
-def test_a_known_light_is_set_right_and_named():
-    lit = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white_of("A"))).astype(np.uint8)
-    config = Config(
-        prompts=["a {person}"],
-        observe={"skin_tone": {"look": True, "region": "image", "illumination": "given", "illuminant": "A"}},
-    )
-    observer, _ = skin_observer(config)
-    images = [StoredImage({}, "", np.tile(colour, (4, 4, 1))) for colour in lit]
-    read = observer.observe(images)[module.KIND]
-    assert [row["tone"] for row in read] == list(range(1, 11))
-    assert {row["illumination"] for row in read} == {"given A"}
-    np.testing.assert_allclose([row["L"] for row in read], lab_colours(monk_colours())[:, 0], atol=1)
-
-
 def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(module, "require_library", lambda: _lacking())
 
@@ -149,34 +134,6 @@ def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatc
 
 def _lacking():
     raise UserError("no library")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"illumination": "given"}, "expected a value with illumination given, got None"),
-        ({"illuminant": "A"}, "expected nothing with illumination none, got 'A'"),
-        (
-            {"illumination": "given", "illuminant": "#ff00ff"},
-            "some red, green and blue, as #ffd2a0, got '#ff00ff'",
-        ),
-        ({"illumination": "trust"}, "expected a value with illumination trust, got None"),
-        (
-            {"illumination": "trust", "trust": "x", "region": "image"},
-            "expected face-alignment with illumination",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        Config(prompts=["a {person}"], observe={"skin_tone": options})
-
-
-def test_toyworlds_region_takes_toyworlds_size():
-    with pytest.raises(
-        UserError, match=r"skin_tone.region: toyworld expected images of 64 × 64 .* got 8 × 9"
-    ):
-        ToyworldSkin().regions([np.zeros((8, 9, 3), np.uint8)])
 
 
 # the 68 landmarks of a face seen from the front, in a square of side 100

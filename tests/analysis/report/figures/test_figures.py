@@ -17,7 +17,6 @@ from analysis.report.figures import (
     inline_svg,
     prompts,
     specifications,
-    with_ends,
 )
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
@@ -268,13 +267,3 @@ def test_what_was_not_captured_is_not_drawn(run):
     only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
     assert list(only) == ["headline", "prompts-masculine-feminine"]
     assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]
-
-
-def test_caller_keeps_the_look_of_matplotlib(run):
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    draw_headline(
-        with_ends(findings_of(run.table("gap")), run.table("gap")), headline_metrics(), CONTRASTS, "neutral"
-    )
-    assert dict(mpl.rcParams) == before

@@ -24,7 +24,7 @@ from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 from tests.analysis.synthetic_run import Plan as RunPlan
-from tests.analysis.synthetic_run import config, configure, write_run
+from tests.analysis.synthetic_run import config
 
 NAMES = {"feminine": "woman", "masculine": "man"}
 PROMPTS = ("a {} with a ball in the park", "a {} with a dog", "a {} holding an umbrella", "a {} on a couch")
@@ -141,10 +141,3 @@ def test_the_checker_is_not_its_own_truth(run):
     low, _ = wilson_interval(np.array([row["value"]]), np.array([row["n"]]), 0.95)
     assert row["low"] == pytest.approx(low[0]) and row["low"] > 0.99
     assert checker_accuracy("toyworld-null").shape == table.shape
-
-
-def test_unknown_models_have_no_truth(run, tmp_path):
-    configure(run, model="runwayml/stable-diffusion-v1-5")
-    assert detector_error(run) is None
-    bare = Run.open(write_run(tmp_path / "bare", prompts=2, steps=2))
-    assert detector_error(bare) is None  # nothing was observed

@@ -67,35 +67,11 @@ def test_words_and_nouns_meet(measured):
     assert len(joined) == len(run.nouns) and (joined["word"] == joined["word_map"]).all()
 
 
-def test_dogs_are_asked_for_by_dog(measured):
-    objects = load_run(measured).objects
-    dogs = objects[(objects["label"] == "dogs") & (objects["triplet"] == 6 % 6)]
-    assert set(dogs["lemma"]) == {"dog"} and dogs["group"].str.startswith("implicitly").all()
-    asked = load_run(measured).nouns.query("lemma == 'umbrella'")[["triplet", "indicator"]].drop_duplicates()
-    umbrellas = objects[objects["object"] >= 0].query("lemma == 'umbrella'").merge(asked)
-    assert len(umbrellas) and umbrellas["group"].str.startswith("explicitly").all()
-
-
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
     path = write_run(tmp_path / "run", prompts=2)
     measure(quick(path))
     assert {file.stem for file in (path / "tables").iterdir()} == GAPS
     assert dict(documents(Run.open(path))).keys() == {"table05_disparity"}
-
-
-def test_thresholds_come_from_the_configuration(tmp_path):
-    path = write_run(tmp_path / "run", prompts=2, seeds=1)
-    add_objects(path)
-    found = {}
-    for name, options in {
-        "default": {},
-        "low": {"sigma": 0.01, "sigma_human": 0.0},
-        "high": {"sigma": 0.7, "theta": 0.99},
-    }.items():
-        run = quick(path, **options)
-        measure_objects(run)
-        found[name] = run.table("objects")["group"].str.endswith("guided").sum()
-    assert found["high"] < found["default"] < found["low"]
 
 
 @pytest.mark.parametrize(("often", "unreadable"), [(0, ()), (1, ("t00000-s0-feminine", "t00001-s1-neutral"))])

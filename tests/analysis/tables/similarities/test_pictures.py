@@ -92,7 +92,6 @@ def test_measured_and_shown(run):
 
 
 def test_what_is_not_run_is_said_with_its_reason(run):
-    measure(run)
     disparity, metrics = run.table("disparity"), [METRICS[name] for name in ("ssim", "clip", "dino")]
     missing = {"clip": "no weights on this machine: name a file in `observe.feature_weights`"}
     text = latex_table(disparity, metrics, comparison(run.config), "model", "data", missing)

@@ -159,10 +159,8 @@ def test_captures_with_holes(empty):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("mid", "got 'mid'"),
         ("vae.post_quant:cosine", "expected one value per pair, got 2"),
         ("unet.mid:euclid", "metric: expected one of"),
-        ("uent.mid:cosine", "site: expected an address"),
     ],
 )
 def test_columns_that_are_no_site_are_named(empty, column, message):
