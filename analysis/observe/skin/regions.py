@@ -11,6 +11,7 @@ from skimage.color import rgb2lab
 from skimage.draw import polygon2mask
 
 from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChecker, require_size
+from analysis.observe.skin.faces import FaceAlignment
 from probes.toyworld.checker import PLACES, read_colours, supported
 from probes.toyworld.palette import COLOURS, INDEX
 
@@ -57,24 +58,6 @@ class SkinSource(Protocol):
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """The skin of each image, ``(height, width, 3)`` uint8 RGB."""
-        ...
-
-
-class Landmarker(Protocol):
-    """Finds faces by the 68 landmarks of iBUG 300-W."""
-
-    parameters: int
-
-    def fields(self) -> Mapping[str, Any]:
-        """Everything that alters what is seen."""
-        ...
-
-    def load(self) -> None:
-        """Load the models."""
-        ...
-
-    def faces(self, image: np.ndarray) -> list[np.ndarray]:
-        """Landmarks of each face, ``(68, 2)``: x to the right and y down, in pixels."""
         ...
 
 
@@ -164,7 +147,7 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
 class FaceSkin:
     """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
 
-    def __init__(self, landmarker: Landmarker, skin: str):
+    def __init__(self, landmarker: FaceAlignment, skin: str):
         self.landmarker, self.skin = landmarker, skin
         self.parameters = landmarker.parameters
 

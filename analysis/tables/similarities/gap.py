@@ -128,7 +128,7 @@ def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
     ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none')
     """
     chosen = GapChoices(**choices)
-    tables = [family_gap(family, chosen) for family in similarities(pairs).families()]
+    tables = [joined_gap([gap_columns(family, chosen)]) for family in similarities(pairs).families()]
     return stacked(tables, GAP_COLUMNS)
 
 
@@ -208,11 +208,6 @@ class GapColumns:
     metric: str
     tables: list[pd.DataFrame]
     flips: list[FlipColumns | None]
-
-
-def family_gap(family: Family, choices: GapChoices) -> pd.DataFrame:
-    """Return the rows of `gap` of one family."""
-    return joined_gap([gap_columns(family, choices)])
 
 
 def gap_columns(family: Family, choices: GapChoices) -> GapColumns:

@@ -10,41 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torchvision.ops import box_convert, clip_boxes_to_image, nms
 
 from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.models.grounding_dino import GroundingDino
+from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.tags.tag_captions import Caption, captions, match
 from probes.errors import UserError
-
-
-class Detector(Protocol):
-    """Finds captions in images; `limit` tokens of the tokenizer fit in one."""
-
-    tokenizer: Any
-    limit: int
-
-    def same_images(self) -> AbstractContextManager[None]:
-        """Return a context in which every call has the same images, so that their features are computed once."""
-        ...
-
-    def ground(
-        self, images: Sequence[np.ndarray], captions: Sequence[str]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Boxes as centre and size in shares of the image, and probabilities of the tokens."""
-        ...
-
-
-class Segmenter(Protocol):
-    """Cuts out what boxes hold."""
-
-    def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Masks ``(n, height, width)`` bool of boxes ``(n, 4)`` in pixels, image by image."""
-        ...
 
 
 class GroundedEngine:
@@ -57,8 +32,8 @@ class GroundedEngine:
 
     def __init__(
         self,
-        detector: Detector,
-        segmenter: Segmenter,
+        detector: GroundingDino,
+        segmenter: SegmentAnything,
         *,
         box_threshold: float,
         text_threshold: float,

@@ -1,4 +1,4 @@
-"""The four networks at their full size, with random weights in files as they are published; ``-m slow``: gigabytes."""
+"""The four networks of features at their full size, with random weights in files as they are published."""
 
 import json
 
