@@ -45,30 +45,12 @@ def similarity_pairs(
 
     The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
     image without any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
+    `objects` is table ``objects``, -1 for a noun that nothing was detected of; `site` is what the column of that name
+    says. 0 to 1, 1 for counts in the same proportions, with the columns of
+    `analysis.tables.similarities.similarities.COLUMNS`.
 
-    Parameters
-    ----------
-    images : DataFrame
-        The observed images: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
-    objects : DataFrame
-        Table ``objects``: ``sample_id``, ``lemma``, ``object`` (-1 for a noun that nothing was detected of).
-    names : sequence of str
-        Indicators, of which every two are paired.
-    site : str
-        What the column ``site`` says.
+    Source: Wu et al. 2025, Eq. 4.
 
-    Returns
-    -------
-    DataFrame
-        With the columns of `analysis.tables.similarities.similarities.COLUMNS`; 0 to 1, 1 for counts in the same
-        proportions.
-
-    Source
-    ------
-    Wu et al. 2025, Eq. 4.
-
-    Examples
-    --------
     >>> images = pd.DataFrame({"triplet": 0, "seed": 0, "indicator": ["f", "m"], "sample_id": ["a", "b"]})
     >>> objects = pd.DataFrame(
     ...     {"sample_id": ["a", "a", "b"], "lemma": ["hat", "cup", "hat"], "object": [0, 1, 0]}

@@ -35,9 +35,8 @@ def gap_prompts(
     """Return the gap of every triplet, with the two similarities that it is the difference of.
 
     One row per (headline measure, contrast, triplet), with `COLUMNS`, in the units of the metric; with `each_seed`, of
-    a run of one prompt, one per seed with a column `SEED`. ``gap`` is positive where the reference is nearer to the
-    first of the contrast. All are means over the ``n_seeds`` seeds that have both similarities; NaN, with a ``reason``,
-    where none has.
+    a run of one prompt, one per seed with a column `SEED`. All are means over the ``n_seeds`` seeds that have both
+    similarities; NaN, with a ``reason``, where none has.
     """
     tables = []
     for metric in headline_metrics(text_readout):

@@ -43,10 +43,9 @@ def specifications(
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
 
-    `indicators` holds the word of each in the order that names the pairs, `controls` for each control word the
-    indicator with which it is interchangeable; `text_readout` stands for **t**. One row per (headline measure,
-    contrast, specification), with `COLUMNS`: ``gap`` with its interval is the mean over all words used, as ``word_gap``
-    in ``tables/gap``; ``of_run`` marks the run as it is.
+    `indicators` holds the word of each in the order that names the pairs; `text_readout` stands for **t**. One row per
+    (headline measure, contrast, specification), with `COLUMNS`: ``gap`` is over all words used, as ``word_gap`` in
+    ``tables/gap``; ``of_run`` marks the run as it is.
     """
     metrics = headline_metrics(text_readout)
     others = [m for name in READOUTS if name != text_readout for m in headline_metrics(name)[:1]]

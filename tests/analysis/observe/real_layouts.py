@@ -16,7 +16,6 @@ BERT = {
 }
 
 
-# of an untrained detector, whose scores lie about 0.65: some boxes have one tag above it
 def bert_words():
     """A vocabulary of BERT's size, in which the ends of captions stand where BERT has them."""
     words = [f"[unused{number}]" for number in range(30522 - 7)]
