@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,10 @@ from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery_files
 from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
-from analysis.tables.stage import measure
 from probes.config import sections
 from probes.runs.store import Run
 from tests.analysis.report.test_overlays import filled
-from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.synthetic_run import configure
 from tests.remembered import leave_figures_out
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -30,9 +30,8 @@ def called(path: Path) -> list:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    made = Run.open(write_run(tmp_path_factory.mktemp("gallery") / "run", prompts=6, steps=2))
-    measure(made)
+def run(measured, tmp_path_factory):
+    made = Run.open(shutil.copytree(measured.path, tmp_path_factory.mktemp("gallery") / "run"))
     with pytest.MonkeyPatch.context() as patch:
         leave_figures_out(patch)
         report(made)

@@ -230,18 +230,6 @@ def test_detector_error_stands_beside_every_comparison(run, page):
     assert page.text.count("Detector: ") == 3 and "compared with the toyworld checker" in page.text
 
 
-def test_a_detector_that_nobody_checked_is_named(run):
-    kept = run.table("detector_error")
-    for file in (run.path / "tables").glob("detector_error.*"):
-        file.unlink()
-    try:
-        text = section_of(run, engine="groundingdino", detector="swint.pth", segmenter="sam.pth")
-        assert text.count("Nobody has checked the detector (groundingdino)") == 4
-        assert "groundingdino (swint.pth, masks by sam.pth)" in text
-    finally:
-        run.write_table("detector_error", kept)
-
-
 # A browser, where there is one
 
 DRIVER = """

@@ -12,7 +12,7 @@ import pytest
 from analysis.metrics.registry import headline_metrics
 from analysis.observe.objects.observer import object_observer
 from analysis.report.disparity import ordered_pairs
-from analysis.report.page import answers, draw, read, render, report
+from analysis.report.page import answers, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.config.schema import Config
@@ -76,8 +76,8 @@ def page_of(run: Run) -> Page:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
-    return make(tmp_path_factory.mktemp("report") / "run", prompts=6, steps=6)
+def run(measured) -> Run:
+    return measured
 
 
 @pytest.fixture(scope="module")
@@ -194,12 +194,7 @@ def test_words_are_careful(page):
 
 
 def test_record_names_choices_and_versions(page):
-    for words in (
-        "guidance scale 1.5",
-        "steps 30" if "steps 30" in page.text else "steps 6",
-        "ssim/1",
-        "daam/1",
-    ):
+    for words in ("guidance scale 1.5", "steps 6", "ssim/1", "daam/1"):
         assert words in page.text
     assert "“woman”" in page.text and "0, 1 (2)" in page.text
 
@@ -238,7 +233,6 @@ def test_own_names_and_several_contrasts(tmp_path):
         assert words in page.text
     assert "one control word gives no pair of controls" in page.text
     assert "feminine" not in page.text and "masculine" not in page.text and "neutral" not in page.text
-    assert {"atlas-tall-short", "atlas-old-short"} <= set(draw(read(run)))
 
 
 def test_no_contrast_no_words_no_gallery(tmp_path):
@@ -252,21 +246,12 @@ def test_no_contrast_no_words_no_gallery(tmp_path):
     assert "The gallery is empty" in page_of(run).text
 
 
-# Words
-
-
-# Gallery
-
-
 def test_pairs_with_the_reference_come_first():
     people = [Member("f", "woman"), Member("n", "person"), Member("c", "human", control=True)]
     assert ordered_pairs(people, "n") == [
         ("with the reference", ["f-n"]),
         ("with control words", ["f-c", "n-c"]),
     ]
-
-
-# A browser, where there is one
 
 
 def test_what_is_said_of_tables_goes_with_them(tmp_path, monkeypatch):

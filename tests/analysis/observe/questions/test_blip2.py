@@ -54,13 +54,6 @@ def test_a_batch_is_answered_as_transformers_documents_it_for_an_image(folders, 
     assert reader._model.vision_model.forward.__func__ is type(reader._model.vision_model).forward
 
 
-def test_number_formats_are_those_that_the_language_model_bears(folders):
-    cuda = torch.device("cuda")
-    formats = {name: Blip2(Questions(blip2=str(path))).number_format(cuda) for name, path in folders.items()}
-    assert formats == {"opt": torch.float16, "t5": torch.bfloat16}
-    assert Blip2(Questions(blip2=str(folders["opt"]))).number_format(CPU) == torch.float32
-
-
 def test_identity_names_weights_form_and_search(folders, tmp_path):
     whole = Blip2(Questions(blip2=str(folders["opt"]))).identity()
     assert whole["prompt"] == "Question: {question} Answer:" and whole["beams"] == 5

@@ -26,10 +26,8 @@ from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
-from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
 from probes.runs.store import Run
-from tests.analysis.synthetic_run import write_run
 
 CONTRASTS = [("masculine", "feminine")]
 TIMES = {step: 1000.0 - 100 * step for step in range(6)}
@@ -39,12 +37,9 @@ RUNS: list[Run] = []  # whose gaps are drawn
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
-    path = write_run(tmp_path_factory.mktemp("figures") / "run", prompts=5, seeds=1, steps=6)
-    run = Run.open(path)
-    measure(run)
-    RUNS.append(run)
-    return run
+def run(measured) -> Run:
+    RUNS.append(measured)
+    return measured
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +49,7 @@ def drawn(run):
 
 def draw(gap, disparity, contrasts=CONTRASTS):
     tables = (findings_of(gap), RUNS[-1].table("gap_prompts"), SPECIFICATIONS)
-    texts = {triplet: f"a person {triplet}" for triplet in range(5)}
+    texts = {triplet: f"a person {triplet}" for triplet in range(6)}
     return draw_figures(
         gap, *tables, disparity, TIMES, headline_metrics(), contrasts, "neutral", PAIRS, prompts=texts
     )

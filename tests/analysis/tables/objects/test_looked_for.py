@@ -1,6 +1,5 @@
 """Where nothing but the nouns of the prompts was looked for, what hangs on anything else is open, with the reason."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -70,15 +69,6 @@ def test_groups_that_no_prompt_names_are_open_and_the_others_are_as_they_were(
     assert whole.loc[unknown, columns[0]].notna().any()
     if "kept" in table:  # no figure shows them
         assert not table.loc[unknown, "kept"].any() and not table.loc[unknown, "top"].any()
-
-
-def test_intersections_with_what_no_prompt_names_are_open(prompts, everything):
-    table, whole = prompts.table("table13_intersection"), everything.table("table13_intersection")
-    known = table[["over_group", "group"]].isin({*KNOWN_GROUPS, "nouns"}).all(axis=1)
-    assert table.loc[~known, ["percent", "common"]].isna().all(axis=None)
-    assert (table.loc[~known, "reason"] == PROMPTS_ALONE).all()
-    np.testing.assert_array_equal(table.loc[known, "percent"], whole.loc[known, "percent"])
-    assert known.any() and table.loc[known, "percent"].notna().any()
 
 
 def test_what_a_prompt_names_is_compared_all_the_same(prompts, everything):

@@ -18,7 +18,6 @@ from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.store import Run
-from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
@@ -27,20 +26,8 @@ OPTIONS = {"indicators": NAMES, "reference": "neutral", "contrasts": [("masculin
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    run = Run.open(write_run(tmp_path_factory.mktemp("runs") / "run", prompts=7, steps=4, part_triplets=3))
-    measure(run)
-    return run
-
-
-@pytest.fixture(scope="module")
 def stored(run):
     return StoredSimilarities(run)
-
-
-@pytest.fixture(scope="module")
-def table(run):
-    return melted(run)
 
 
 def captured(path, columns, number=0, **index):
@@ -71,7 +58,7 @@ def empty(tmp_path):
     return run
 
 
-def test_pairs_read_what_is_asked_for(run, table):
+def test_pairs_read_what_is_asked_for(run, pairs):
     loaded = analysis.load_run(run.path)
     for asked in (
         {"site": "unet.mid"},
@@ -84,9 +71,9 @@ def test_pairs_read_what_is_asked_for(run, table):
         found = loaded.pairs(**asked)
         assert tuple(found.columns) == COLUMNS and found["value"].dtype == np.float32
         chosen = np.all(
-            [np.full(len(table), True), *(table[name] == value for name, value in asked.items())], axis=0
+            [np.full(len(pairs), True), *(pairs[name] == value for name, value in asked.items())], axis=0
         )
-        expected = table[chosen].sort_values(KEYS)
+        expected = pairs[chosen].sort_values(KEYS)
         np.testing.assert_array_equal(found.sort_values(KEYS)["value"], expected["value"])
         pd.testing.assert_frame_equal(
             found.sort_values(KEYS)[KEYS].reset_index(drop=True),
@@ -101,11 +88,11 @@ def test_pairs_read_what_is_asked_for(run, table):
         loaded.pairs(site="unet.mdi")
 
 
-def test_matrices_are_the_pivot(stored, table):
+def test_matrices_are_the_pivot(stored, pairs):
     families = list(stored.families())
-    assert len(families) == table[["space", "metric"]].drop_duplicates().shape[0]
+    assert len(families) == pairs[["space", "metric"]].drop_duplicates().shape[0]
     for family in families:
-        own = table[(table["space"] == family.space) & (table["metric"] == family.metric)]
+        own = pairs[(pairs["space"] == family.space) & (pairs["metric"] == family.metric)]
         assert all(array.dtype == np.float32 for array in family.arrays)
         assert set(family.pairs) == set(own["pair"])
         for number, pair in enumerate(family.pairs):
@@ -116,27 +103,27 @@ def test_matrices_are_the_pivot(stored, table):
             np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
 
 
-def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, table, monkeypatch):
+def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(stored, pairs, monkeypatch):
     """Bit by bit: neither the way of the values nor how many columns are worked on at a time alters a number."""
     options = {"resamples": 100, "seed": 0}
-    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 7 * 2 * 5)  # five columns of a pair
+    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 9 * 2 * 5)  # five columns of a pair
     means, gaps = disparity(stored, **options), gap(stored, **OPTIONS, permutations=100, **options)
     assert len([*next(iter(stored.only({("denoising", "unet.mid", "cosine")}).families())).blocks(2)]) == 2
     monkeypatch.undo()
     assert list(means["mean"]) != [] and len(gaps)
-    pd.testing.assert_frame_equal(means, disparity(table, **options), check_dtype=False, check_exact=True)
-    other = gap(table, **OPTIONS, permutations=100, **options)
+    pd.testing.assert_frame_equal(means, disparity(pairs, **options), check_dtype=False, check_exact=True)
+    other = gap(pairs, **OPTIONS, permutations=100, **options)
     pd.testing.assert_frame_equal(gaps, other, check_dtype=False, check_exact=True)
 
 
 def test_prompts_are_those_of_all_that_is_chosen_together(stored):
     images = stored._images[stored._images["triplet"] != 3]
     fewer = StoredSimilarities(stored.run, images)
-    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6]
-    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(7))
+    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(9))
     together = fewer.only({("image", "image", "ssim"), ("denoising", "latent.final", "cosine")})
     shapes = {family.metric: family.shape for family in together.families()}
-    assert shapes["ssim"][1] == 7, "families that are chosen together have the same prompts"
+    assert shapes["ssim"][1] == 9, "families that are chosen together have the same prompts"
     assert stored.family("image", "image", "clip") is None
 
 

@@ -45,10 +45,6 @@ def test_captions_hold_whole_tags_within_the_limit(tokenizer, limit):
             assert " ".join(pieces) == tag
 
 
-def test_no_tag_gives_no_caption(tokenizer):
-    assert captions([], tokenizer, 256) == []
-
-
 def test_a_tag_longer_than_the_encoder_takes(tokenizer):
     with pytest.raises(UserError, match=r"tags of at most 4 tokens, got 5 in 'red ball with a dog'"):
         captions(["red ball with a dog"], tokenizer, 7)
