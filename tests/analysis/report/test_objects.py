@@ -155,22 +155,6 @@ def test_paper_tables_are_laid_out(run, page):
     )
 
 
-def test_an_empty_gallery_is_a_page(run):
-    run = Run(run.path, json.loads(json.dumps(run.meta)))
-    configure(run, report={"gallery": 0})
-    content = read(run)
-    assert content.chosen == [] and content.images == {} and content.objects.overlays == {}
-    assert "The gallery is empty" in render(content, {})
-
-
-def test_control_characters_are_written_out(run):
-    content = read(run)
-    page = render(
-        replace(content, config=content.config.model_copy(update={"model": "folder\x07\x1b[31m\u202e"})), {}
-    )
-    assert "folder\\x07\\x1b[31m\\u202e" in page and not {"\x07", "\x1b", "\u202e"} & set(page)
-
-
 def test_overlays_are_those_of_the_run(run, page):
     data, table = embedded(page), run.table("objects")
     stored = run.objects().set_index(["sample_id", "object"])

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
-from PIL import Image
 
 from analysis.metrics.registry import METRICS, computed_from, headline_metrics
 from analysis.report.figures import (
@@ -174,13 +173,6 @@ def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn):
     name = "gap-decoder"
     sent = pickle.loads(pickle.dumps(drawn[name]))
     assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
-
-
-def test_png_is_white_behind(drawn, tmp_path):
-    path = tmp_path / "x.png"
-    path.write_bytes(files(drawn["gap-decoder"])["gap-decoder.png"])
-    corner = Image.open(path).convert("RGBA").getpixel((0, 0))
-    assert corner == (255, 255, 255, 255)
 
 
 def test_svg_names_do_not_clash_and_load_nothing(drawn):

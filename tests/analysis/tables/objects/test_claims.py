@@ -81,18 +81,6 @@ def test_numbers_are_those_of_the_single_tests():
     np.testing.assert_allclose(rows["p_claim_adjusted"], adjust_p_values(joined))
 
 
-def test_sides_of_unequal_length_are_weighed_alike():
-    """One word with the object at every second prompt, two words with it in one of two images there."""
-    sides = {"f": ["f"], "m": ["m", "m1"]}
-    keys = [(prompt, 0, name) for prompt in range(8) for name in ("f", "m", "m1")]
-    images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    counts = [[int(prompt % 2 == 0 and name in ("f", "m"))] for prompt, _, name in keys]
-    table = object_table(images, counts, indicators=["f", "m", "m1"], objects=["hat"])
-    row = claim_table(table, PAIR, sides).iloc[0]
-    assert (row["presence_words_first"], row["presence_words_second"]) == (0.5, 0.25)
-    assert row["p_pooled"] == pytest.approx(2 / 16)
-
-
 def counts_of(truth, detected):
     """Through the same door as a run's: images with what is there, and rows of detections."""
     _, images = table_of(truth)
