@@ -14,6 +14,8 @@ os.environ["MPLBACKEND"] = "Agg"  # also where a notebook's terminal sets anothe
 
 import pytest
 
+from tests.runs import audit, tiny, tiny_copy, toyworld  # noqa: F401  (fixtures)
+
 THREADS = int(os.environ["OMP_NUM_THREADS"].split(",")[0])
 # What takes the longest goes first. Processes that take a file at a time are done together only if no long one is left
 # for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests.

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -304,3 +305,19 @@ def test_two_at_once(copy, yaml_file, capsys):
     with claim(copy):
         assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2
     one_line(capsys.readouterr(), "expected to be the only one writing here")
+
+
+def test_a_report_without_figures(toyworld, tmp_path):
+    """`report.figures: false` leaves out figures, on the page and as files, and nothing else."""
+    copy, other = shutil.copytree(toyworld.run, tmp_path / "run"), tmp_path / "other.yaml"
+    config = json.loads(toyworld.yaml.read_text())
+    other.write_text(json.dumps({**config, "report": {**config["report"], "figures": False}}))
+    assert main([str(other), "--out", str(copy), "--quiet", "--stage", "report"]) == 0
+    assert any((toyworld.run / "figures").iterdir()) and not list(copy.glob("figures/*"))
+    before, after = ((path / "report.html").read_text("utf-8") for path in (toyworld.run, copy))
+    drawn = 'class="files">figures/'
+    assert drawn in before and drawn not in after
+    shown = re.compile(r"<data value[^>]*>")
+    assert shown.findall(after) == shown.findall(before) and shown.findall(after)
+    for file in (toyworld.run / "tables").iterdir():
+        assert (copy / "tables" / file.name).read_bytes() == file.read_bytes()

@@ -49,7 +49,7 @@ def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path
         A table or a part is missing or damaged, or the disk takes no more.
     """
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
-    drawn = draw_skills(accuracy)
+    drawn = draw_skills(accuracy) if run.config.report.figures else None
     written = saved({drawn.name: drawn} if drawn else {}, team, processes)
     with run.writing("report"):
         for figure in written.values():
