@@ -49,8 +49,6 @@ class Server:
         Where it notes each request.
     """
 
-    scheme = "s3"
-
     def __init__(self, log: Path):
         self.port, self.log = free_port(), log
         self.process = subprocess.Popen(
@@ -88,10 +86,6 @@ class Server:
             except client.exceptions.NoSuchKey:  # of a process that is at work
                 continue
         return found
-
-    def remove(self, name: str) -> None:
-        """Remove an object."""
-        self.client().delete_object(Bucket=BUCKET, Key=name)
 
     def requests(self) -> Counter:
         """How many requests were made so far, by kind (PUT, GET, HEAD, LIST, DELETE) and object or prefix."""

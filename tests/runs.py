@@ -5,7 +5,7 @@ Fixtures, for every test below ``tests/`` (by `tests/conftest.py`); a folder tha
 ========== ==============================================================================================
 tiny       A `Made` run of a tiny pipeline with random weights, 4 words x 3 prompts, every kind of part, no figures
 tiny_copy  A copy of its folder, to be changed
-toyworld   A `Made` run of the bundled toyworld, 8 prompts, detectors and features, a report with figures
+toyworld   A `Made` run of the bundled toyworld, 8 prompts, detectors, features, a trace, a report with figures
 audit      A `Made` run of toyworld-work: 3 professions x 2 templates x 2 seeds, questions and skin tone, no figures
 ========== ==============================================================================================
 
@@ -19,6 +19,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +78,8 @@ TOYWORLD = {
         )
     ],
     "sampler": {"steps": 6},
-    "generate": {"device": "cpu", "workers": 1},
+    "generate": {"part_triplets": 4, "device": "cpu", "workers": 1},
+    "trace": {"sites": ["unet.mid.attn.0.cross"], "cuts": False},
     "measure": {"bootstrap": 50, "permutations": 64},
     "report": {"gallery": 4},
 }
@@ -129,6 +132,40 @@ def saved_yaml(folder: Path, config: Mapping[str, Any] = TINY, name: str = "tiny
     path = folder / name
     path.write_text(json.dumps({**config, "model": str(folder / "tiny"), **over}, indent=1), "utf-8")
     return path
+
+
+def start_shards(yaml_file: Path, path: Path, count: int, *more: object) -> list[subprocess.Popen]:
+    """Start so many shards of a run at once, each in a process of its own."""
+    line = [
+        sys.executable,
+        "-m",
+        "probes.run",
+        str(yaml_file),
+        "--out",
+        str(path),
+        "--quiet",
+        *map(str, more),
+    ]
+    return [
+        subprocess.Popen(
+            [*line, "--shard", f"{index}/{count}"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(count)
+    ]
+
+
+def record(path: Path) -> dict[str, Any]:
+    """Return what ``run.json`` says but for times, processes and the folder."""
+    meta = json.loads((path / "run.json").read_text())
+    for entry in (meta["device"], meta.get("observer", {}), meta["config"]["resolved"]["generate"]):
+        entry.pop("workers", None)
+    meta.pop("shards", None)
+    del meta["times"], meta["checksum"], meta["config"]["passed"], meta["config"]["resolved"]["out"]
+    return meta
 
 
 def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -9,25 +9,12 @@ import yaml
 
 import triptych
 from probes.runs.store import Run
+from tests import runs
 from triptych.cli.run import main
 
 CHROMIUM = shutil.which("chromium")
-WORK = ("nurse", "pilot", "cook")
-SETTINGS = {
-    "generate": {"workers": 1, "device": "cpu"},
-    "observe": {"engine": "toyworld-checker", "features": ["clip"]},
-    "measure": {"bootstrap": 50, "permutations": 64},
-    "report": {"gallery": 2},
-}
-PLAIN = SETTINGS | {
-    "model": "toyworld-work",
-    "prompts": {
-        "template": {"bare": "{}", "beach": "{} at the beach"},
-        "texts": [{"text": f"a person who works as a {name}", "profession": name} for name in WORK],
-    },
-    "seeds": [0, 1],
-    "sampler": {"steps": 2},
-}
+WORK = runs.PROFESSIONS
+SETTINGS = {name: runs.AUDIT[name] for name in ("generate", "observe", "measure", "report")}
 PAIRS = ("gap", "gap_prompts", "disparity", "object_tests", "table_tests", "findings", "dalleval_words")
 PICTURES = (
     "cooccurrence",
@@ -44,10 +31,8 @@ def run(folder, settings, *options):
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plain")
-    assert run(folder, PLAIN) == 0
-    return Run.open(folder / "run")
+def drawn(audit):
+    return Run.open(audit.run)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +54,13 @@ def taken(drawn, tmp_path_factory):
         "images": {"from": "pictures"},
         "sampler": {"noise": "own"},
     }
-    assert run(folder, settings) == 0
+    for stage in ("generate", "observe", "measure"):
+        assert run(folder, settings, "--stage", stage) == 0
     return Run.open(folder / "run")
 
 
-@pytest.mark.parametrize("which", ["drawn", pytest.param("taken", marks=pytest.mark.slow)])
-def test_all_that_compares_no_words_is_measured(which, request):
-    found = request.getfixturevalue(which)
-    tables = set(found.tables())
+def test_all_that_compares_no_words_is_measured(drawn):
+    found, tables = drawn, set(drawn.tables())
     assert set(PICTURES) <= tables and not set(PAIRS) & tables
     assert found.parts("features/clip") and found.parts("attributes/skin_tone")
     prompts = found.table("prompts")
@@ -99,12 +83,11 @@ def test_answers_of_readers_are_had_in_python(drawn):
         run.answers("gendr")
 
 
-@pytest.mark.parametrize("which", ["drawn", "taken"])
-def test_what_is_left_out_is_named_in_table_and_report(which, request):
-    found = request.getfixturevalue(which)
-    named = " ".join(found.table("not_measured")["stands_in"])
-    assert all(name in named for name in PAIRS)
-    page = (found.path / "report.html").read_text(encoding="utf-8")
+def test_what_is_left_out_is_named_in_table_and_report(drawn, taken):
+    for one in (drawn, taken):
+        named = " ".join(one.table("not_measured")["stands_in"])
+        assert all(name in named for name in PAIRS)
+    page = (drawn.path / "report.html").read_text(encoding="utf-8")
     assert "no two words are compared" in page and "gaps, their tests against 0 and against words" in page
     assert 'id="atlas"' not in page
 

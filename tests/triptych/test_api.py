@@ -12,7 +12,7 @@ import triptych
 from probes.config.schema import Trace
 from probes.errors import UserError
 from tests.analysis.synthetic_run import measured_by, write_run
-from tests.forked import ROOT
+from tests.runs import ROOT
 from triptych.api import chosen, given
 from triptych.request import Command, read_request
 
