@@ -244,9 +244,9 @@ def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_example_is_complete(yaml_file, capsys):
+def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
-    assert main([str(ROOT / "triplets.yaml"), "--model", str(yaml_file.parent / "tiny"), "--dry-run"]) == 0
+    assert main([str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny"), "--dry-run"]) == 0
     from probes.config.loading import load_config
     from probes.prompts.grammar.articles import article
 

@@ -4,8 +4,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from probes.runs import directory
 from probes.stages import generate
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
-from tests.runs import PATIENCE, ROOT, TINY, run_here
+from tests.runs import TINY, run_here
 from triptych import stages
 
 CONFIG = {
@@ -110,7 +108,7 @@ def test_the_stages_write_what_they_say_and_no_more(chain):
     first, again = (set(chain.after[name]) for name in ("report", "measure again"))
     assert any("masculine_feminine" in name for name in first)
     assert not any("masculine_feminine" in name for name in again)
-    assert any("feminine_masculine" in name for name in again)
+    assert b"feminine-masculine" in chain.after["measure again"]["tables/gap.csv"]
     assert not any(name.startswith(("tables", "figures", "report")) for name in chain.after["overwrite"])
     for stage, at in (("generate", 30), ("measure", 40), ("report", 9)):
         chain.crash(stage, at)
@@ -138,33 +136,6 @@ def test_two_hundred_crashes(chain):
         chain.crash(stage, at)
         done[stage] += 1
     print(f"{len(chosen)} crashes at {len(points)} calls: {done}")
-
-
-END = """
-import os, sys
-real, left = os.replace, [int(sys.argv.pop(1))]
-def replace(*args):
-    left[0] -= 1
-    if left[0] < 0:
-        os._exit(9)
-    return real(*args)
-os.replace = replace
-from triptych.cli.run import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [0, 3, 11, 16, 60])
-def test_a_process_that_ends_at_a_rename(at, model, tmp_path):
-    file = tmp_path / "small.yaml"
-    file.write_text(json.dumps({**CONFIG, "model": str(model)}))
-    assert run_here(file, tmp_path / "whole") == 0
-    line = [sys.executable, "-c", END, str(at), str(file), "--quiet", "--out", str(tmp_path / "run")]
-    assert subprocess.run(line, cwd=ROOT, timeout=PATIENCE).returncode == 9
-    assert run_here(file, tmp_path / "run") == 0
-    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
-    assert not list((tmp_path / "run").rglob(".tmp-*"))
 
 
 # One field or one byte is changed between two parts

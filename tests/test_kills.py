@@ -19,7 +19,7 @@ import pytest
 
 from probes.execution import signals, team
 from tests.probes.conftest import stored
-from tests.runs import PATIENCE, run_here, saved_yaml, start_shards
+from tests.runs import PATIENCE, run_here, saved_yaml
 
 
 @contextlib.contextmanager
@@ -244,31 +244,3 @@ def test_two_hundred_kills(workers, kills, yaml_file, whole, tmp_path, capsys):
     counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
     with capsys.disabled():
         print(f"{workers} processes: {dict(counts)}")
-
-
-@pytest.mark.slow
-def test_forty_kills_of_shards(yaml_file, whole, tmp_path, capsys):
-    """Random ones among three shards that are started again and again; the last one out finishes."""
-    path, draw, counts, expected = tmp_path / "run", random.Random(0), Counter(), whole[0]
-    while counts["killed"] < 40:
-        started = start_shards(yaml_file, path, 3)
-        for one in draw.sample(started, 2):
-            time.sleep(draw.random() * 2)
-            if one.poll() is None:
-                one.send_signal((signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2])
-                counts["killed"] += 1
-        for one in started:
-            _, err = one.communicate(timeout=PATIENCE)
-            assert one.returncode in (0, -9, 143), err
-        there = {n: d for n, d in stored(path).items() if ".tmp-" not in n and not n.startswith("tables")}
-        assert all(expected[name] == data for name, data in there.items())
-        if (path / "report.html").exists():
-            counts["ended"] += 1
-            shutil.rmtree(path)
-    for one in start_shards(yaml_file, path, 3):
-        _, err = one.communicate(timeout=PATIENCE)
-        assert one.returncode == 0, err
-    assert run_here(yaml_file, path, "--stage", "measure") == 0
-    finished(path, expected)
-    with capsys.disabled():
-        print(f"shards: {dict(counts)}")

@@ -137,8 +137,8 @@ def test_a_run_finds_its_model_and_images_again_where_its_project_was_moved(
         generated.image(row.sample_id).save(pictures / f"{row.sample_id}.png")
         rows.append(f"{row.sample_id}.png,{row.prompt},{row.indicator},{row.seed}")
     (pictures / "metadata.csv").write_text("\n".join(rows))
-    taken = {key: CONFIG[key] for key in ("indicators", "generate")}
-    (project / "y.yaml").write_text(yaml.safe_dump({**taken, "images": {"from": "pictures"}}))
+    taken = {"indicators": CONFIG["indicators"], "images": {"from": "pictures"}}
+    (project / "y.yaml").write_text(yaml.safe_dump({**taken, "generate": {"workers": 1, "device": "cpu"}}))
     assert main(["y.yaml", "--out", "taken", "--quiet", "--stage", "generate"]) == 0
     assert record(project / "taken")["taken_in"]["from"] == "../pictures"
     tiny_pipeline("toy", seed=1).save_pretrained(project / "others" / "tiny")

@@ -4,14 +4,11 @@ import hashlib
 import importlib.util
 import json
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from tests.probes.conftest import stored
 from tests.runs import PATIENCE, ROOT, record, run_here, start_shards
 
 APART = re.compile(r"run\.json|shards/.*|\.lock.*")  # what says how and by whom it was generated
@@ -58,24 +55,6 @@ def test_two_processes_in_another_folder(toyworld, tmp_path, monkeypatch, capfd)
     assert (meta["observer"]["workers"], meta["observer"]["threads"]) == (2, 1)
     assert meta["config"]["resolved"]["generate"]["workers"] == 2
     assert json.loads((toyworld.run / "run.json").read_text())["device"]["workers"] == 1
-
-
-@pytest.mark.slow
-def test_killed_and_gone_on_with_and_a_damaged_part(tiny, tmp_path, capsys):
-    run, until = tmp_path / "run", time.monotonic() + PATIENCE
-    for kind in ("samples", "objects", "traced"):
-        line = [sys.executable, "-m", "probes.run", tiny.yaml, "--out", run, "--quiet", "--workers", "2"]
-        process = subprocess.Popen([*map(str, line)], cwd=ROOT)
-        while not any((run / kind).glob("part-*.parquet")) and process.poll() is None:
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL if kind != "objects" else signal.SIGTERM)
-        process.wait(PATIENCE)
-    part = run / "samples" / "part-00000.parquet"
-    part.write_bytes(part.read_bytes()[:-100])
-    assert run_here(tiny.yaml, run, "--workers", "1") == 0
-    assert stored(run) == stored(tiny.run)
-    assert "made again" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import time
 import pytest
 
 import analysis.tables.stage
-from analysis.studies.opening import opened
 from analysis.tables.objects.objects import observed_images
 from probes.execution import shards
 from probes.execution.shards import Shard, SharedRun
@@ -50,20 +49,12 @@ def without(path, *numbers, kinds=None):
 # Who generates what
 
 
-@pytest.mark.parametrize("text", ["3", "4/4", "a/b"])
-def test_a_shard_that_is_none(text, tiny, tmp_path, capsys):
-    assert run_here(tiny.yaml, tmp_path / "run", f"--shard={text}") == 2
-    told = capsys.readouterr().err
-    expected = "--shard: expected I/N with I from 0 to N - 1, such as 0/16 to 15/16, got "
-    assert told.startswith(expected) and told.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         (("--stage", "measure"), "expected a stage of parts (generate, observe, trace), got measure"),
         (("--overwrite",), "expected to add to a run, got --overwrite, which removes it"),
+        (("--shard", "4/4"), "expected I/N with I from 0 to N - 1, such as 0/16 to 15/16, got "),
     ],
 )
 def test_what_a_shard_cannot_do(more, said, tiny, tmp_path, capsys):
@@ -273,16 +264,6 @@ def test_measuring_while_shards_generate(generated, tiny, monkeypatch, capsys):
     assert seen == [[2, 2, 8], [3, 3, 12]]
     assert capsys.readouterr().out.count("not finished") == 1
     assert "unfinished" not in Run.open(generated).meta
-
-
-def test_a_study_of_a_run_that_is_not_finished_says_over_how_much_it_speaks(generated, capsys):
-    """Also where nobody has measured it, or it was measured whole."""
-    opened(generated)
-    assert capsys.readouterr().err == ""
-    without(generated, 1)
-    opened(generated)
-    over = "8 of 12 images, of 2 of 3 triplets"
-    assert capsys.readouterr().err.startswith(f"{generated}: the run is not finished: over {over}")
 
 
 def test_stages_that_need_all_images_say_so(generated, tiny, capsys):
