@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.stats.bias_scores import bias_scores, bootstrap_totals, presence_differences
+from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
+from analysis.stats.object_tests import common_odds_ratios, paired_presence_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.interval_columns import interval_columns, with_ends
 
@@ -65,10 +65,7 @@ def object_statistics(
     table: ObjectTable,
     pairs: Sequence[Sequence[str]],
     *,
-    interval: str = "closed",
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the statistics of every object for every pair of words.
 
@@ -77,12 +74,7 @@ def object_statistics(
     table : ObjectTable
     pairs : sequence of (str, str)
         Indicators (first, second): a positive difference or a bias score above 1/2 leans to the second.
-    interval : {"closed", "bca", "percentile"}
-        ``closed`` is Wilson's for bias scores and the adjusted one for differences, which hold for rare objects; the
-        others are bootstraps over prompts.
     level : float
-    resamples, seed : int
-        Of the bootstraps.
 
     Returns
     -------
@@ -102,19 +94,14 @@ def object_statistics(
     >>> rows["reason"].tolist()[1]
     'the same in all indicators at every prompt'
     """
-    if interval not in ("closed", "bca", "percentile"):
-        raise ValueError(f"interval: expected closed, bca or percentile, got {interval!r}")
-    closed = interval == "closed"
-    draws = None if closed else bootstrap_totals(table, table.indicators, resamples=resamples, seed=seed)
     tables = []
     for first, second in pairs:
         place = [table.column(name) for name in (first, second)]
         images, detections = table.totals()[:, place], table.totals("detections")[:, place]
-        options = {"level": level, "draws": draws}
-        score = bias_scores(table, first, second, method="wilson" if closed else interval, **options)
-        gap = presence_differences(table, first, second, method="adjusted" if closed else interval, **options)
+        score = bias_scores(table, first, second, level=level)
+        gap = presence_differences(table, first, second, level=level)
         test = paired_presence_test(table, first, second)
-        odds = cochran_mantel_haenszel(table, first, second, level=level)
+        odds = common_odds_ratios(table, first, second, level=level)
         columns = {
             "first": first,
             "second": second,
