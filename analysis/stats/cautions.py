@@ -96,7 +96,7 @@ def unequal_sides(
 
 
 def skewness(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the adjusted skewness of each column (`scipy.stats.skew(bias=False)`); NaN below three, or of no spread."""
+    """Return the adjusted skewness of each column (`scipy.stats.skew(bias=False)`); NaN of fewer than three."""
     n = (~np.isnan(values)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centred = values - exact_sum(values) / n
