@@ -37,13 +37,13 @@ MODULES = {
     *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
     *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
     *(f"lab.train.{room}.train" for room in ("dit", "located", "work")),
-    *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
+    *("lab.train.located.measure", "lab.train.work.measure"),
     *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
     *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
     *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
     *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
     *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
-    *("lab.validate.models.atlas_dots", "lab.validate.dalleval.one_word"),
+    "lab.validate.models.atlas_dots",
     *(
         "lab.validate.skills.page",
         "lab.validate.tracing.coverage",
@@ -160,7 +160,7 @@ for name in sys.argv[1:]:
 
 
 def test_help_of_a_command_is_quick():
-    names = sorted(set(COMMANDS) - {"prompts"})  # which takes its lists from the schema
+    names = sorted(COMMANDS)
     line = [sys.executable, "-c", HELP, *names]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -213,7 +213,6 @@ def places(tmp_path):
     """Paths that the arguments below name."""
     (tmp_path / "file").write_text("years of work")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "figures.json").write_text('{"cases": []}')
     resolved = {"model": "other/model", "indicators": {"neutral": {"word": "person", "control": False}}}
     for name, config in (("foreign", resolved), ("bare", resolved | {"model": "toyworld"})):
         (tmp_path / name).mkdir()
@@ -285,27 +284,19 @@ BAD = [
         "images {empty}/none",
         "expected a table or a folder of images, found",
     ),
-    ("triptych audit gep", "sheet {bare} --images 0", "--images: "),
-    ("triptych audit gep", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
-    ("triptych human-check", "", "arguments are required: command"),
-    ("triptych human-check", "sample {bare} --out {empty} --images 0", "--images: "),
-    ("triptych human-check", "sample {bare} --out {empty} --seed -1", "--seed: "),
-    ("triptych human-check", "sample {bare} --out {empty} --objects -1", "--objects: "),
-    ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
-    ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
-    ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
+    (
+        "triptych labels",
+        "sheet {bare} --about attributes --out {empty}/sheet",
+        "expected a run whose prompts have",
+    ),
+    ("triptych labels", "", "arguments are required: command"),
+    ("triptych labels", "sheet {bare} --out {empty} --images 0", "--images: "),
+    ("triptych labels", "sheet {bare} --out {empty} --seed -1", "--seed: "),
+    ("triptych labels", "sheet {bare} --out {empty} --objects -1", "--objects: "),
+    ("triptych labels", "sheet {bare} --out {file}", "{file}: cannot be written"),
+    ("triptych labels", "sheet {bare} --out {empty}", "{bare}"),
+    ("triptych labels", "read {bare} {empty}/labels.csv", "labels.csv"),
     ("lab.validate.statistics.page", "--columns 0", "--columns: "),
-    (
-        "lab.validate.statistics.page",
-        "--scale {empty}/none.json",
-        "--scale: expected a file that is there",
-    ),
-    ("lab.validate.statistics.page", "--scale {file}", "expected the figures of a measurement"),
-    (
-        "lab.validate.statistics.page",
-        "--scale {figures.json}",
-        "expected the figures of a measurement",
-    ),
     ("lab.validate.statistics.page", "--seed -1", "--seed: "),
     ("lab.validate.statistics.page", "--out {empty}", "cannot be written"),
     ("lab.train.base.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
@@ -323,9 +314,6 @@ BAD = [
     ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
     ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
     ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("lab.validate.word_maps", "--out {empty} --specimens toyworld", "--specimens is now --models"),
-    ("lab.train.base.train", "--specimen toyworld", "--specimen is now --model"),
-    ("lab.train.work.measure", "--specimen toyworld-work", "--specimen is now --model"),
     ("lab.validate.word_maps", "--out {empty} --models toyland", "--models: invalid choice"),
     (
         "lab.validate.word_maps",
@@ -356,21 +344,8 @@ BAD = [
     ("lab.train.located.measure", "toyworld-null", "argument model: invalid choice"),
     ("lab.train.located.measure", "toyworld-opposing --out {file}", "{file}: cannot be written"),
     ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
-    ("lab.train.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
     ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
-    ("lab.train.work.calibrate", "--work {file}", "{file}: cannot be written"),
-    (
-        "lab.train.work.calibrate",
-        "--work {empty} --start {empty}",
-        "expected {empty}/delta.safetensors, found none: train it",
-    ),
     ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
-    (
-        "lab.validate.dalleval.one_word",
-        "--page {empty}/page.md",
-        "--page: expected {empty}/page.json beside it",
-    ),
-    ("lab.validate.dalleval.one_word", "--audits 0", "--audits: "),
     (
         "lab.train.detectors.__main__",
         "--work {empty} --stage sam",
@@ -389,7 +364,7 @@ def test_bad_arguments_are_one_line(module, arguments, message, places, capsys):
     before = sorted(places.rglob("*"))
 
     def fill(text):
-        for name in ("file", "empty", "foreign", "bare", "figures.json"):
+        for name in ("file", "empty", "foreign", "bare"):
             text = text.replace(f"{{{name}}}", str(places / name))
         return text
 

@@ -13,15 +13,7 @@ TRANSFORMER_FIGURES = FIGURES.with_name("transformer_word_maps.json")
 
 
 def word_maps_page(figures: dict, transformers: dict) -> str:
-    """Return the page in Markdown.
-
-    Parameters
-    ----------
-    figures : dict
-        Of U-Nets (`lab.validate.word_maps.report`).
-    transformers : dict
-        Of diffusion transformers (`lab.validate.transformer_word_maps.report`).
-    """
+    """Return the page in Markdown."""
     return render("word_maps", **figures, transformers=transformers)
 
 

@@ -28,7 +28,6 @@ from hooks import MapChoice, Probe
 from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.attention.masks import resize
 from lab.pages.word_maps import page_of_stored
-from lab.renamed import add_renamed
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline, model_folder
 from probes import command_line
@@ -393,7 +392,6 @@ def parser() -> argparse.ArgumentParser:
         default=list(BENCHMARK_MODELS),
         help="the first is tuned on",
     )
-    add_renamed(main, "--specimens", "--models")
     add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
     add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a benchmark model")
     add("--steps", type=command_line.whole(1, 1000), default=30)

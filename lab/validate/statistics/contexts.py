@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.methods.gep.ceiling import label_ceiling
-from analysis.methods.gep.evaluation import agreement
+from analysis.methods.gep.evaluation import agreements, label_ceiling
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, vector
 from analysis.stats.multiplicity import adjust_p_values
@@ -113,7 +112,7 @@ def label_rows(
                         "held": got.score.low <= truth <= got.score.high,
                         "width": got.score.high - got.score.low,
                         "vector": ((got.low <= difference) & (difference <= got.high))[known].mean(),
-                        "tau": agreement(vector(labels, *PAIR), vector(whole, *PAIR)).tau,
+                        "tau": float(agreements([vector(labels, *PAIR)], [vector(whole, *PAIR)])[0][0]),
                         "ceiling": label_ceiling(labels, whole, *PAIR, seed=one),
                     }
                 )
