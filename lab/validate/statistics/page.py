@@ -1,7 +1,7 @@
 """The page on error rates of tests and coverage of intervals.
 
 ``python -m lab.validate.statistics.page --out docs/validation/statistics.md`` writes it. Every number of the page is
-simulated when it is made, as `lab.validate.statistics.simulation` and `lab.validate.statistics.words` say.
+simulated when it is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from lab.validate.statistics import (
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import PLACES
 from lab.validate.statistics.simulation import (
     gap_coverage,
@@ -49,7 +48,7 @@ def page(
     simulations, cover = columns // 2, COVERAGE_WORLDS[0]
     options = {"simulations": simulations, "seed": seed}
     intervals = {**options, "resamples": resamples}
-    objects = Rates(object_coverage(objects=simulations, resamples=resamples, seed=seed), COVERAGE)
+    objects = Rates(object_coverage(objects=simulations, seed=seed), COVERAGE)
     of_objects, of_odds = objects.split("odds")
     of_probes, probe_widths = sections.probes(**intervals)
     rates = {
@@ -61,10 +60,8 @@ def page(
         "object_coverage": of_objects,
         "odds_coverage": of_odds,
         **sections.default_design(**intervals),
-        **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
         **of_probes,
-        **sections.shared_objects(**options),
         **sections.side_shares(**intervals),
     }
     return render(
@@ -81,7 +78,7 @@ def page(
             "object_worlds": OBJECT_WORLDS,
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
-        **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
+        **{"hostile": HOSTILE, "odd": ODD},
         contexts=contexts_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),

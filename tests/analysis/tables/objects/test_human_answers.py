@@ -79,12 +79,9 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     ("rows", "head", "said"),
     [
         ([f"{ONE},yes"], "sample_id,answer", "expected a column `question`, found sample_id, answer"),
-        (["t9,gender,a,male"], HEAD, "line 2: expected an image of"),
         ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
         ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
-        ([f"{ONE},tie,a,", f"{ONE},tie,a,yes", f"{ONE},tie,a,no"], HEAD, "line 4: .*second one"),
         ([f"{ONE},tie,ann,yes", f"{TWO},tie,ann,no", f"{ONE},tie,Ann ,no"], HEAD, "got 'Ann ' .* near 'ann'"),
-        ([f"{ONE},tie,a,yes", f"{TWO},tie,,no"], HEAD, "line 3: expected the name of the annotator"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, head, said):
@@ -103,14 +100,17 @@ def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
 
 def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
     out = tmp_path / "sheet"
-    assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]) == 0
+    assert (
+        command("labels")(
+            ["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]
+        )
+        == 0
+    )
     assert "48 questions about 3 images" in capsys.readouterr().out
     rows = (out / FILE).read_text().splitlines()
     assert len(list((out / "images").iterdir())) == 3 and len(rows) == 49
     assert not any(f",{word}" in rows[1] for word in ("neutral", "feminine", "a person"))
-    (out / FILE).write_text(
-        "\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)])
-    )
+    (out / FILE).write_text("\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)]))
     assert command("labels")(["read", str(run.path), str(out / FILE)]) == 0
     assert set(human_answers(Run.open(run.path))["reading"]) == {"no"}
     assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out)]) == 2
