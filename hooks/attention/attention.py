@@ -31,21 +31,8 @@ Where = tuple[slice, slice, slice]
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
 
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    call : callable
-        Gives the call under way, or None.
-    definition : Definition, optional
-        Heat maps to sum; of self-attention, what refines them.
-    choice : MapChoice, optional
-        Sums to keep apart.
-    kind : {"cross", "self"}
-
-    Raises
-    ------
-    HookError
-        If there is no such layer, or one whose attention is not a plain softmax.
+    `call` gives the call under way, or None. Refuses a denoiser without such a layer, or whose attention is not a plain
+    softmax.
     """
 
     def __init__(

@@ -19,17 +19,6 @@ class RefineSums:
     """The self-attention that a definition refines its maps by: (pixels, pixels) a row, over layers, heads and calls.
 
     Layers on the finest grid of at most `REFINE_GRID` pixels enter, or on the coarsest if all are finer.
-
-    Parameters
-    ----------
-    definition : Definition
-    layers : sequence of AttentionLayer
-        All self-attentions of the denoiser.
-
-    Raises
-    ------
-    HookError
-        If none of them is among those that the definition names.
     """
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:

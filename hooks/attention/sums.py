@@ -22,14 +22,7 @@ RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
 
 
 class DefinitionSums:
-    """Sums that a definition needs of the layers that enter it.
-
-    Parameters
-    ----------
-    definition : Definition
-    layers : sequence of AttentionLayer
-        All cross-attentions of the denoiser.
-    """
+    """Sums that a definition needs of the layers that enter it."""
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
         self.definition = definition
@@ -108,14 +101,7 @@ class DefinitionSums:
 
 
 class KeptSums:
-    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens).
-
-    Parameters
-    ----------
-    choice : MapChoice
-    layers : sequence of AttentionLayer
-        All layers that can be chosen among.
-    """
+    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens)."""
 
     def __init__(self, choice: MapChoice, layers: Sequence[AttentionLayer]) -> None:
         self.choice = choice
@@ -185,16 +171,10 @@ class KeptSums:
 
 
 def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[AttentionLayer, Tensor]]) -> None:
-    """Add each layer's weighted map of one row to a total, resized, clamped and scaled as defined.
+    """Add each layer's weighted map of one row to a total (tokens, h, w), resized and clamped as defined.
 
-    For a product, what is added is the weighted logarithm.
-
-    Parameters
-    ----------
-    total : Tensor, shape (tokens, h, w)
-    definition : Definition
-    maps : iterable of (AttentionLayer, Tensor of shape (heads, pixels, tokens))
-        One head where heads were averaged.
+    Maps have shape (heads, pixels, tokens), one head where heads were averaged. For a product, what is added is the
+    weighted logarithm.
     """
     height, width = total.shape[1:]
     for layer, sums in maps:
@@ -218,13 +198,7 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
 
 
 def combined(total: Tensor, definition: Definition, layers: Sequence[AttentionLayer]) -> Tensor:
-    """Heat maps from what `add_layers` has added for all layers.
-
-    Parameters
-    ----------
-    total : Tensor, shape (..., tokens, h, w)
-        Is overwritten.
-    """
+    """Heat maps from what `add_layers` has added for all layers; the total is overwritten."""
     total /= sum(definition.weight(layer) for layer in layers)
     if definition.combine == "product":
         total.exp_()

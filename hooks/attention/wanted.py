@@ -42,11 +42,6 @@ def settle(
     """Return which sums to make: kind of attention, the definition to sum, the sums to keep apart.
 
     `named` is the definition that stands for the default.
-
-    Raises
-    ------
-    HookError
-        `self_attention` is no :class:`hooks.MapChoice`.
     """
     if not isinstance(self_attention, MapChoice | None):
         raise HookError(f"self_attention: expected a hooks.MapChoice, but got {self_attention!r}")
