@@ -192,7 +192,7 @@ class Architecture(ABC):
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` of the step's first call."""
+        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first."""
         yield from ()
 
     def planned(self, pipe: Any) -> int | None:
