@@ -104,25 +104,6 @@ def test_a_word_is_paid_what_its_tokens_are_by_every_encoder(dit):
     assert (whole < probe.maps.text[1]).all(), "padding is read too"
 
 
-@pytest.mark.parametrize("kind", ["pixart-sigma", "sana"])
-def test_words_are_found_in_what_the_pipeline_makes_of_the_prompt(dit, kind):
-    """PixArt and Sana put prompts into lower case; Sana writes them behind an instruction."""
-    pipe, prompts = dit(kind), ["A Woman, reading a Book", "a man"]
-    for given in (None, prompts):
-        with Probe(pipe, word_maps=True, prompts=given) as probe:
-            draw(pipe, kind, prompts)
-        assert "book" in [word.lower for word in probe.words(0)]
-        first, second = probe.word_map("woman", row=0), probe.word_map("Book", row=0)
-        assert first.positions < second.positions
-        assert probe.word_map("man", row=1).values.sum() > 0
-    assert [word.text for word in probe.words(0)] == ["A", "Woman", "reading", "a", "Book"]
-    with (
-        pytest.raises(HookError, match=r"prompts\[0\]: expected a text that was drawn"),
-        Probe(pipe, word_maps=True, prompts=["a cat", "a man"]),
-    ):
-        draw(pipe, kind, prompts)
-
-
 def test_layers_apart_and_probes_nest(dit, monkeypatch):
     pipe = dit("flux-schnell")
     entries = heard(pipe, lambda: draw(pipe, "flux-schnell"), monkeypatch)

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from diffusers import (
-    EulerDiscreteScheduler,
-)
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import Probe, sites
@@ -83,20 +80,6 @@ def test_latents_are_the_pipelines(pipelines, kind):
     assert final.values.shape == (1, 3, 4, 16, 16)
     torch.testing.assert_close(final.values[0], after_steps[-1], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(latent.timestep, [float(t) for t in pipe.scheduler.timesteps])
-
-
-def test_latent_is_scaled_as_the_unet_is_given_it():
-    pipe = tiny_pipeline("sd1", scheduler=EulerDiscreteScheduler)
-    after_steps = []
-
-    def keep(pipe, step, timestep, kwargs):
-        after_steps.append(kwargs["latents"].clone())
-        return kwargs
-
-    with Probe(pipe, keep="latent") as probe:
-        draw(pipe, callback_on_step_end=keep)
-    sigma = pipe.scheduler.sigmas[1]
-    torch.testing.assert_close(probe.kept["latent"].values[1], after_steps[0] / (sigma**2 + 1) ** 0.5)
 
 
 def test_the_image_and_the_decoder(toy):

@@ -84,24 +84,6 @@ def test_readouts_by_hand(pipelines, kind, layer_norm):
                     assert found == pytest.approx(value, abs=2e-6), (address, metric)
 
 
-@pytest.mark.parametrize("kind", ["sd2", "sdxl"])
-def test_prompts_encoded_after_the_negative_prompts(pipelines, kind):
-    """Order does not tell which run is which: here the negative prompts are encoded first."""
-    pipe = pipelines(kind)
-    with Probe(pipe, sites="text*", pairs=PAIRS) as usual:
-        draw(pipe, negative_prompt=["dog"] * 3)
-    with Probe(pipe, sites="text*", pairs=PAIRS) as probe:
-        arguments = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": False}
-        negative = pipe.encode_prompt(["dog"] * 3, **arguments)
-        positive = pipe.encode_prompt(PROMPTS, **arguments)
-        embeds = {"prompt_embeds": positive[0], "negative_prompt_embeds": negative[0]}
-        if kind == "sdxl":
-            embeds |= {"pooled_prompt_embeds": positive[2], "negative_pooled_prompt_embeds": negative[2]}
-        draw(pipe, None, **embeds)
-    for key, similarity in usual.similarity.items():
-        np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
-
-
 def encoded_apart(pipe, prompts, repeats=1, **options):
     """Arguments of a call whose prompts were encoded one by one, each after its negative prompt."""
     names = (
@@ -148,25 +130,6 @@ def test_prompts_encoded_one_by_one(pipelines, dit, kind, given):
         np.testing.assert_allclose(apart.word_map(word, row).values, expected, rtol=1e-3, atol=1e-6)
     with pytest.raises(HookError, match="'person' is no word of this prompt"):
         apart.word_map("person", row=1)
-
-
-def test_prompts_encoded_one_by_one_and_drawn_in_another_order(toy):
-    """Rows need not be in the order in which they were encoded, nor repeat theirs one after another."""
-    embeds = {}
-    with Probe(toy, sites="text.layers.0", pairs=[(0, 1), (0, 2), (0, 3)], word_maps=True) as probe:
-        made = encoded_apart(toy, PROMPTS[:2])
-        embeds = {name: rows[[1, 0, 1, 0]] for name, rows in made.items()}
-        draw(toy, None, **embeds)
-    first, same = encode(toy, PROMPTS[:2])[1][1]
-    expected = [cosine(*(norm_of(toy)(state) for state in (same, other))) for other in (first, same, first)]
-    found = probe.similarity["text.layers.0:cosine_sequence"].values[0]
-    np.testing.assert_allclose(found, expected, atol=2e-6)
-    assert [word.lower for row in range(4) for word in probe.words(row)][1::5] == ["woman", "person"] * 2
-    with Probe(toy, sites="latent", word_maps=True, prompts=PROMPTS[:2]) as probe:
-        made = encoded_apart(toy, PROMPTS[:2])
-        draw(toy, None, **{name: rows[[1, 0]] for name, rows in made.items()})
-    with pytest.raises(HookError, match=r"prompts\[0\]: expected the texts that were drawn"):
-        probe.words()
 
 
 def test_a_prompt_encoded_in_parts_is_that_of_no_run(toy):
