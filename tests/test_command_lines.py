@@ -44,10 +44,7 @@ MODULES = {
     *("lab.validate.models.calibrate", "lab.validate.objects.findings"),
     *("lab.validate.statistics.page", "lab.validate.statistics.stopping"),
     "lab.validate.models.atlas_dots",
-    *(
-        "lab.validate.skills.page",
-        "lab.validate.tracing.coverage",
-    ),
+    "lab.validate.tracing.coverage",
     *("lab.validate.tracing.certificates", "lab.validate.tracing.edited", "lab.validate.tracing.structures"),
     *("lab.pages.report_picture", "lab.validate.alignment"),
     *("lab.pages.default_run", "lab.pages.page_figure", "lab.validate.transformer_word_maps"),

@@ -267,21 +267,6 @@ def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made)
         assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 
 
-def test_values_of_single_images_are_those_that_were_read(made):
-    run, seen = made
-    table = run.table("gep_predictions")
-    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}  # and no variants
-    truth = long(run, seen).set_index(["sample_id", "attribute"])
-    checked = table[table["source"] == "checker"].set_index(["sample_id", "attribute"])
-    assert len(checked) == len(truth) and checked.index.is_unique
-    same = checked.join(truth, rsuffix="_true")
-    assert (same["value"] == same["value_true"]).all() and (same["context"] == same["context_true"]).all()
-    ratio = run.table("gep_ratio").set_index(["source", "attribute"])
-    assert set(ratio.index.get_level_values("source")) == {"C", "CC", "CLS"}
-    with_tie = same[(same["value"] == 1) & (same.index.get_level_values("attribute") == "tie")]
-    assert ratio.loc[("CLS", "tie"), "n_first"] == (with_tie["indicator"] == "feminine").sum()
-
-
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
     run, _ = made
     other = run.meta["config"]["resolved"] | {"gep": {"reference": "a place"}}
