@@ -198,7 +198,7 @@ def bounded_interval(
     """
     options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
     rows = _equalled(rows, ROUNDING * (ends[1] - ends[0]))
-    interval = bootstrap_interval(rows, method="envelope", **options)
+    interval = bootstrap_interval(rows, **options)
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
     if len(alike):

@@ -74,7 +74,6 @@ def clip_score(run: Run) -> pd.DataFrame:
         value, contexts = linearised(*units.to_numpy().T)
         interval = bootstrap_interval(
             contexts[:, None],
-            method="envelope",
             level=measure.level,
             resamples=measure.bootstrap,
             seed=measure.seed,

@@ -119,7 +119,6 @@ def _by_units(
     linear = test.difference + each * units
     interval = bootstrap_interval(
         np.where(np.isnan(test.difference), np.nan, linear),
-        method="envelope",
         level=measure.level,
         resamples=measure.bootstrap,
         seed=measure.seed,

@@ -21,7 +21,7 @@ from analysis.tables.sharing import Sharing
 from probes.prompts.audit import places
 from probes.runs.store import Run
 
-LABELS = "gep_labels"  # the table of people's answers, written by `triptych audit gep`
+LABELS = "gep_labels"  # the table of people's answers, written by `triptych labels`
 
 
 def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:

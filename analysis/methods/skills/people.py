@@ -2,8 +2,8 @@
 
 Cho et al. 2023 (DALL-Eval, Table 3) have people say of images whether the object, the number of objects or the relation
 is the one that was asked for, and give their accuracy by skill beside that of the detector. Two ways lead here.
-`triptych human-check` shows statements, that of the image's own prompt among others of the skill, so that nobody is
-told which was asked for; `triptych questions` asks openly (*How many dogs are there?*).
+`triptych labels` shows statements, that of the image's own prompt among others of the skill, so that nobody is
+told which was asked for; with `--about questions` it asks openly (*How many dogs are there?*).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answered_items(run: Run) -> pd.DataFrame:
-    """Return `labelled_items` of the answers to open questions (``triptych questions labels``)."""
+    """Return `labelled_items` of the answers to open questions (``triptych labels``)."""
     labels, asked = run.table(ANSWERS), requests(run.config)
     questions = {one.key: one for one in people_questions(run.config)}
     triplet = run.samples(["sample_id", "triplet"]).set_index("sample_id")["triplet"]
@@ -238,7 +238,7 @@ def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> s
     write_bytes(path, page.encode())
     return (
         f"{path}: {counted(len(shown), 'image')}, {counted(len(chosen), 'statement')}; open it in a browser, export,"
-        f" then: triptych human-check agreement {run.path} labels.csv"
+        f" then: triptych labels read {run.path} labels.csv"
     )
 
 

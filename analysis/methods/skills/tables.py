@@ -235,14 +235,14 @@ SKILLS = (
     Table(
         "skills_answers",
         "skills",
-        "an annotator and skill: people's answers to open questions (`triptych questions`) beside the detector",
+        "an annotator and skill: people's answers to open questions (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
         _PEOPLE,
     ),
     Table(
         "skills_people",
         "labels",
-        "an annotator, skill and kind of statement: what people say (`triptych human-check`) beside the detector",
+        "an annotator, skill and kind of statement: what people say (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
         _PEOPLE,
         stage="",

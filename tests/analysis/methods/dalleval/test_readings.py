@@ -23,7 +23,7 @@ from tests.analysis.dalleval_parts import (
 from tests.analysis.synthetic_run import configure
 from triptych.cli.main import command as command_of
 
-label = command_of("questions")
+label = command_of("labels")
 
 MEASURE = Measure(bootstrap=100, permutations=200)
 
@@ -80,7 +80,7 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     file.write_text(
         "sample_id,question,answer\n" + "".join(f"{one},tone,{tone}\n" for one, tone in said.items())
     )
-    assert label(["labels", str(small.path), str(file)]) == 0
+    assert label(["read", str(small.path), str(file)]) == 0
     run = Run.open(small.path)
     *_, last = readings = read_all(run)
     assert [one.source for one in readings] == ["ita", "ciede2000", "dalleval2023", "human"]
@@ -110,7 +110,7 @@ def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
         file.write_text(
             "\n".join(["sample_id,question,answer", *(f"{one},gender,male" for one in samples[:number])])
         )
-        assert label(["labels", str(small.path), str(file)]) == 0
+        assert label(["read", str(small.path), str(file)]) == 0
         assert [one.source for one in read_all(Run.open(small.path))] == expected
 
 

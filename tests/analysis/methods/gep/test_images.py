@@ -88,8 +88,7 @@ def test_a_folder_of_images_has_vector_and_score(run, capsys):
 
 def test_people_label_images_that_were_chosen_by_lot(run, tmp_path, capsys):
     assert (
-        command_of("audit gep")(["sheet", str(run.path), "--images", "5", "--out", str(tmp_path / "sheet")])
-        == 0
+        command_of("labels")(["sheet", str(run.path), "--images", "5", "--out", str(tmp_path / "sheet")]) == 0
     )
     assert "20 questions about" in capsys.readouterr().out
     path = tmp_path / "sheet" / "labels.csv"
@@ -99,10 +98,10 @@ def test_people_label_images_that_were_chosen_by_lot(run, tmp_path, capsys):
     assert {file.name for file in path.parent.iterdir()} == {"labels.csv", "images"}
     assert all(Image.open(path.parent / name).size == (64, 64) for name in table["image"])
     assert "Do you see a person in a dress?" in set(table["question"])
-    assert command_of("audit gep")(["sheet", str(run.path), "--out", str(tmp_path / "sheet")]) == 2
+    assert command_of("labels")(["sheet", str(run.path), "--out", str(tmp_path / "sheet")]) == 2
     assert "expected no sheet yet" in capsys.readouterr().err
     table.assign(label="yes", annotator="a").to_csv(path, index=False, quoting=csv.QUOTE_ALL)
-    assert command_of("audit gep")(["labels", str(run.path), str(path)]) == 0
+    assert command_of("labels")(["read", str(run.path), str(path)]) == 0
     assert "20 labels by 1 annotator: " in capsys.readouterr().out  # and no alpha of one
     powered = Run.open(run.path).table("gep_powered")
     assert (
@@ -113,7 +112,7 @@ def test_people_label_images_that_were_chosen_by_lot(run, tmp_path, capsys):
 def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_path, capsys):
     own, out = shutil.copytree(run.path, tmp_path / "run"), tmp_path / "sheet"
     asked = ["sheet", str(own), "--images", "5", "--annotators", "3", "--out", str(out)]
-    assert command_of("audit gep")(asked) == 0
+    assert command_of("labels")(asked) == 0
     sheets = [out / f"labels-{number}.csv" for number in (1, 2, 3)]
     assert all(str(sheet) in capsys.readouterr().out for sheet in sheets[:1])
     tables = [pd.read_csv(sheet, dtype=str, keep_default_na=False) for sheet in sheets]
@@ -121,8 +120,8 @@ def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_pat
     for sheet, table, label in zip(sheets, tables, ("yes", "no", "no")):
         pd.testing.assert_frame_equal(table.drop(columns="annotator"), tables[0].drop(columns="annotator"))
         table.assign(label=label).to_csv(sheet, index=False, quoting=csv.QUOTE_ALL)
-    assert command_of("audit gep")(asked) == 2  # there are sheets
-    assert command_of("audit gep")(["labels", str(own), *map(str, sheets)]) == 0
+    assert command_of("labels")(asked) == 2  # there are sheets
+    assert command_of("labels")(["read", str(own), *map(str, sheets)]) == 0
     frequencies = Run.open(own).table("gep_frequencies")
     assert (frequencies[frequencies["source"] == "human"]["frequency"] == 0).all()
 

@@ -289,7 +289,7 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
         for number, (sample, row) in enumerate(seen.iterrows())
         for name, value in row.items()
     ]
-    assert command_of("audit gep")(["labels", str(run.path), str(written(tmp_path, rows))]) == 0
+    assert command_of("labels")(["read", str(run.path), str(written(tmp_path, rows))]) == 0
     said = capsys.readouterr().out
     assert "by 3 annotators, Krippendorff's alpha 0." in said
     apart = readings.joined(
@@ -337,7 +337,7 @@ def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_p
 
     def told(annotator, answers, *options):
         rows = [f"{sample},tie,{annotator},{answer}" for sample, answer in zip(samples, answers)]
-        status = command_of("audit gep")(["labels", str(own.path), str(written(tmp_path, rows)), *options])
+        status = command_of("labels")(["read", str(own.path), str(written(tmp_path, rows)), *options])
         table = Run.open(own.path).table("gep_labels")
         return status, {
             name: dict(zip(rows["sample_id"], rows["value"])) for name, rows in table.groupby("annotator")
@@ -399,7 +399,7 @@ A_TIE, A_DRESS = "t00000-s0-neutral,tie", "t00000-s0-neutral,dress"
 def test_labels_that_do_not_fit_end_in_one_line(made, tmp_path, row, columns, message, capsys):
     run, _ = made
     path = written(tmp_path, [row], *([columns] if columns else []))
-    assert command_of("audit gep")(["labels", str(run.path), str(path)]) == 2
+    assert command_of("labels")(["read", str(run.path), str(path)]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
 
