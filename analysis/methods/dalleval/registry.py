@@ -31,7 +31,6 @@ DALLEVAL = (
         "a reader, question, profession and indicator: the average of what was read, its MAD and floor, and what became"
         " of every image",
         tables.PROFESSION_COLUMNS,
-        tables.profession_table,
         printed=(
             Latex("dalleval_table06_gender", "dalleval-gender-examples", f"{_GENDER}: examples.", _FLOOR),
             Latex("dalleval_table07_tone", "dalleval-tone-examples", f"{_TONE}: examples."),
@@ -47,21 +46,18 @@ DALLEVAL = (
         "professions",
         "a reader, gender or tone, profession, indicator and category: its share of the images",
         tables.DISTRIBUTION_COLUMNS,
-        tables.distribution_table,
     ),
     Table(
         "dalleval_attribute_tones",
         "professions",
         "a rule of tones, reader, attribute and tone: its share of the images in which the attribute is read",
         tables.TONE_COLUMNS,
-        tables.attribute_tones,
     ),
     Table(
         "dalleval_mad",
         "professions",
         "a reader, question and indicator: the MAD over all professions beside its floor, and the average",
         mad.MAD_COLUMNS,
-        mad.mad_table,
         printed=(
             Latex(
                 "dalleval_table08_mad",
@@ -78,14 +74,12 @@ DALLEVAL = (
         "professions",
         "a reader, question and indicator (or all): share of the variance between professions, its floor, and tests",
         words.BETWEEN_COLUMNS,
-        words.between_table,
     ),
     Table(
         "dalleval_words",
         "professions",
         "a reader, question, pair of indicators and profession (or all): the difference of what was read, with tests",
         words.WORD_COLUMNS,
-        words.word_table,
         printed=(
             Latex(
                 "dalleval_table09_words",
@@ -106,14 +100,12 @@ DALLEVAL = (
         "professions",
         "a reader of attributes, pair of indicators and profession (or all): the mean absolute difference, its floor",
         words.ABSOLUTE_COLUMNS,
-        words.absolute_table,
     ),
     Table(
         "dalleval_agreement",
         "professions",
         "a question and two readers: how often they say the same",
         agreement.AGREEMENT_COLUMNS,
-        agreement.agreement_table,
         printed=(
             Latex(
                 "dalleval_table18_skin",
