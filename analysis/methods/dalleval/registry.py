@@ -13,16 +13,10 @@ _TONE = "Average tone (Monk scale, 1 to 10; by {tone}) of images generated from 
 _FLOOR = "With {images} images a prompt, chance alone gives a MAD of {floor}."
 
 
-def _attributes(number: int) -> Latex:
-    """Tables 23 to 31: three words of each model."""
-    beside = " In parentheses the difference from {reference} prompts; last column: its mean absolute value."
-    return Latex(
-        f"dalleval_table{number}_attributes",
-        f"dalleval-attributes-{number}",
-        "Frequency of each attribute in images of {model} generated from {word} prompts, by {attributes}."
-        + (beside if (number - 23) % 3 else ""),
-    )
-
+_WORD = (
+    "Frequency of each attribute in images of {{model}} generated from {{{word}}} prompts, by {{attributes}}."
+)
+_BESIDE = " In parentheses the difference from {reference} prompts; last column: its mean absolute value."
 
 DALLEVAL = (
     Table(
@@ -38,7 +32,14 @@ DALLEVAL = (
             Latex("dalleval_table17_gender", "dalleval-gender-continued", f"{_GENDER} (continued).", _FLOOR),
             Latex("dalleval_table20_tone", "dalleval-tone", f"{_TONE}."),
             Latex("dalleval_table21_tone", "dalleval-tone-continued", f"{_TONE} (continued)."),
-            *map(_attributes, range(23, 32)),
+            *(
+                Latex(
+                    f"dalleval_table{number}_attributes",
+                    f"dalleval-attributes-{number}",
+                    _WORD.format(word=word) + (_BESIDE if word != "reference" else ""),
+                )
+                for number, word in ((23, "reference"), (24, "first"), (25, "second"))
+            ),
         ),
     ),
     Table(
