@@ -199,12 +199,8 @@ def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float
 
 def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
     """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if estimate.source != POWERED:  # which says nothing of single images
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = []
-    for (source, by), both in held.items():
+    for (source, by), both in by_estimate(audits).items():
         for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
             columns = [
                 (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
@@ -232,6 +228,15 @@ def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
         if other.setting == labels.setting and other.source != labels.source
         if other.source != POWERED or labels.source == "checker"
     ]
+
+
+def by_estimate(audits: Sequence[Audit]) -> dict[tuple[str, str], list[tuple[Audit, Audit]]]:
+    """Return `judged` pairs of all settings by estimate and labels; `POWERED` reads no single images."""
+    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
+    for labels, estimate in judged(audits):
+        if estimate.source != POWERED:
+            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
+    return held
 
 
 def _there(one: Audit, compared: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
