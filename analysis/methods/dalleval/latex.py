@@ -16,7 +16,7 @@ from analysis.methods.dalleval.readings import PEOPLE
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES, PROMPT, compared
+from analysis.methods.dalleval.words import AVERAGES, PROMPT, first_contrast
 from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import Body, Raw, by_cells, escaped, latex
 from analysis.study import comparison
@@ -75,9 +75,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     tables = {row.name: read(run, row.name) for row in DALLEVAL if row.name in run.tables()}
     if "dalleval_professions" in tables:
         chosen = comparison(run.config)
-        pairs = [pair for *pair, kind in compared(chosen) if kind == "contrast"]
-        first, second = pairs[0] if pairs else (chosen.reference, chosen.reference)
-        words = dict.fromkeys([chosen.reference, first, second])
+        words = dict.fromkeys([chosen.reference, *(first_contrast(chosen) or ())])
         yield from of_audit(ProfessionAudit(run.config.model_name, tables, tuple(words)))
 
 
