@@ -11,7 +11,8 @@ from analysis.report.format import with_interval
 class Result:
     """A difference that a run measured, 0 where there is none, under the heading ``section`` of a card.
 
-    ``floor``: noise floor and test; ``reader`` and ``error``: what read the images, and what is known of its errors.
+    ``method`` is what its interval is of, and over; ``floor``: noise floor and test; ``reader`` and ``error``: what
+    read the images, and what is known of its errors on them.
     """
 
     section: str
@@ -19,6 +20,7 @@ class Result:
     value: float
     low: float
     high: float
+    method: str
     floor: str
     verdict: str
     reader: str

@@ -63,12 +63,14 @@ def _floor(objects: Objects, first: str, second: str) -> str:
 
 def _result(row: Mapping[str, Any], floor: str, reader: str, error: str) -> Result:
     value, low, high = _ends(row) or (0.0, 0.0, 0.0)
+    words = f"{row['words_first']} and {row['words_second']} words"
     return Result(
         section=SECTION,
         name=f"{row['object']}, {row['second']} less {row['first']}",
         value=value,
         low=low,
         high=high,
+        method=f"over prompts and words ({words})",
         floor=f"{p_value(row['p_claim_adjusted'])} adjusted over the objects (Benjamini–Hochberg){floor}",
         verdict=str(row["claim"]) + (f": {row['claim_reason']}" if row["claim_reason"] else ""),
         reader=reader,

@@ -43,6 +43,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
         value=float(row["debiased"]),
         low=float(row["images_low"]),
         high=float(row["images_high"]),
+        method="over the images of these professions",
         floor=(
             f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)})"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.methods.gep.inference import over_units
 from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.sources import SOURCES
 from analysis.report.format import counted, number, p_value
@@ -59,6 +60,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
         value=float(row["debiased"]),
         low=float(row["low"]),
         high=float(row["high"]),
+        method=f"scores that a test does not exclude, {over_units([row['unit']])}",
         floor=(
             f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)}, the smallest possible {number(row['p_smallest'])})"
