@@ -97,56 +97,34 @@ def test_what_cannot_be_audited_is_said_in_a_line(audit, capsys, tmp_path):
     assert "none.csv: expected a table, found none" in said("--against", tmp_path / "none.csv")
     assert "--unit: expected a column, got 'seed'" in said("--unit", "seed")
     assert "--level: expected a level above 0.5" in said("--level", "0.4")
+    assert "--effect: expected" in said("--effect", "0.5")
     assert "expected a folder of pictures, found none" in refused(capsys, "nowhere", "--labels", labels, *out)
     assert not (tmp_path / "audit" / "audit.html").exists()
 
 
-def test_models_that_differ_are_compared_when_asked(audit, tmp_path):
+def test_models_that_differ_are_compared_with_a_world_when_asked(audit, tmp_path):
     folder, _, _ = audit
     table = table_of(COUNTS)
     lost = table[~((table["model"] == "second") & (table["profession"] == "CEO"))]
-    lost.to_csv(tmp_path / "labels.csv", index=False)
+    lost.to_parquet(tmp_path / "labels.parquet")
+    (tmp_path / "w.csv").write_text("profession,share\nnurse,0.87\nCEO,0.31\n")
     options = [
         "--labels",
-        str(tmp_path / "labels.csv"),
+        tmp_path / "labels.parquet",
         "--partial",
         "--unlike",
         "prompts",
         "--resamples",
         "20",
     ]
-    assert main(["audit", str(folder), *options, "--out", str(tmp_path / "audit")]) == 0
-    models = pd.read_csv(tmp_path / "audit" / "models.csv")
-    assert set(models["profession"]) == {"nurse"}
-
-
-def test_several_annotators_a_baseline_and_a_world(audit, tmp_path):
-    folder, _, _ = audit
-    table = table_of(COUNTS)
-    second = table.assign(read_as=table["read_as"].where(table.index % 7 > 0, "cannot tell"))
-    both = pd.concat([table.assign(annotator="x"), second.assign(annotator="y")])
-    both.to_parquet(tmp_path / "labels.parquet")
-    pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.87, 0.31]}).to_csv(
-        tmp_path / "w.csv", index=False
-    )
-    options = [
-        "--labels",
-        tmp_path / "labels.parquet",
-        "--against",
-        tmp_path / "w.csv",
-        "--baseline",
-        "diverse",
-    ]
-    options += ["--out", tmp_path / "audit", "--resamples", "50", "--thumbnails", "1"]
-    assert main(["audit", str(folder), *map(str, options)]) == 0
+    options += ["--against", tmp_path / "w.csv", "--baseline", "diverse", "--thumbnails", "1"]
+    assert main(["audit", str(folder), *map(str, options), "--out", str(tmp_path / "audit")]) == 0
+    assert {*pd.read_csv(tmp_path / "audit" / "models.csv")["profession"]} == {"nurse"}
     shares = pd.read_csv(tmp_path / "audit" / "shares.csv")
-    assert shares["decided"].sum() < 80 and shares["setting"].iloc[0] == "diverse"
+    assert shares["setting"].iloc[0] == "diverse"
     nurse = shares[shares["profession"] == "nurse"].iloc[0]
     assert nurse["difference"] == pytest.approx(nurse["share"] - 0.87)
-    agreement = pd.read_csv(tmp_path / "audit" / "agreement.csv")
-    assert agreement["model"].tolist() == ["all", "first", "second"] and (agreement["alpha"] < 1).all()
-    page = (tmp_path / "audit" / "audit.html").read_text("utf-8")
-    assert "Krippendorff" in page and page.count("data:image/jpeg;base64,") == 8
+    assert (tmp_path / "audit" / "audit.html").read_text("utf-8").count("data:image/jpeg;base64,") == 6
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real pictures are not beside the project")

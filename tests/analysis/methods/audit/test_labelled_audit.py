@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import triptych
-from analysis.methods.audit.columns import TABLES
+from analysis.methods.audit.columns import FACTOR, TABLES, described
+from analysis.tables.columns import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 from triptych.cli.main import main
 
@@ -51,14 +52,6 @@ def test_its_tables_and_page_are_those_that_the_command_writes(audit, folder, tm
         stored = pd.read_parquet(out / f"{name}.parquet")
         assert list(stored.columns) == list(table.columns) and len(stored) == len(table)
     assert list(audit.tables) == list(TABLES)
-
-
-def test_a_folder_that_holds_an_audit_is_not_overwritten_unasked(audit, tmp_path):
-    page = audit.write(tmp_path / "audit")
-    with pytest.raises(triptych.UserError, match="expected no audit yet, found one"):
-        audit.write(tmp_path / "audit")
-    assert audit.write(tmp_path / "audit", thumbnails=0, overwrite=True) == page
-    assert "data:image/jpeg" not in page.read_text("utf-8")
 
 
 def test_labels_and_references_may_be_tables_in_memory(audit, folder):
@@ -127,16 +120,11 @@ def test_raters_without_an_alpha_have_a_reason(folder, shared, reason):
     assert line in repr(found) and reason in found.report() and "nan" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 0.4}, "--level: expected a level above 0.5"),
-        ({"effect": 0.5}, "--effect: expected a difference above 0 and below 0.5"),
-        ({"answer": "femal"}, "--answer: .*female"),
-        ({"against": 2.0}, "--against: expected a share between 0 and 1"),
-    ],
-)
-def test_what_cannot_be_asked_is_one_line(folder, options, message):
-    with pytest.raises(triptych.UserError, match=message) as refused:
-        triptych.audit(folder, folder / "labels.csv", **options)
-    assert "\n" not in str(refused.value)
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_is_described_and_no_other(folder, name):
+    labels = pd.read_csv(folder / "labels.csv")
+    both = pd.concat([labels.assign(annotator=one, machine=labels["read_as"]) for one in ("x", "y")])
+    found = triptych.audit(folder, both, reader="machine", resamples=20, permutations=99)
+    there = [FACTOR if one in ("profession", "setting") else one for one in found.tables[name]]
+    assert sorted({*there}) == sorted(column.name for column in described(name))
+    assert all(column.type in TYPES and column.meaning.endswith(".") for column in described(name))
