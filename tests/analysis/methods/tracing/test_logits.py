@@ -15,9 +15,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from timm.data import create_transform, resolve_data_config
 
-from analysis.methods.tracing.logits import LogitSettings, class_numbers, logit_settings, logits
+from analysis.methods.tracing.logits import LogitSettings, class_numbers, logits
 from analysis.methods.tracing.outcomes import TracedImages, outcomes
-from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run
@@ -127,13 +126,6 @@ def test_classes_that_a_classifier_has_not_are_refused(described, classes, messa
     folder, _ = random_classifier(tmp_path / "classifier", **described)
     with pytest.raises(UserError, match=message):
         class_numbers(folder, classes)
-
-
-def test_texts_are_those_of_the_words_unless_given():
-    words = {"neutral": "person", "feminine": "woman", "masculine": "man"}
-    config = Config.model_validate({"model": "a/b", "indicators": words, "prompts": ["a {person}"]})
-    texts = {name: f"a photo of a {words[name]}" for name in words}
-    assert logit_settings(config).texts == tuple(texts[name] for name in config.contrasts[0])
 
 
 def written(folder, model, networks, **measure):
