@@ -20,7 +20,6 @@ from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 NULLS = ("toyworld-null", "toyworld-dit-null")
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
-PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
 
 
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
