@@ -62,13 +62,7 @@ def _of_features() -> list[str]:
 
 
 def features_section(runs: Sequence[Run]) -> str:
-    """Return the section on gaps by features: those of each model, and how often synonyms differ.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of the benchmark models, on the same prompts.
-    """
+    """The section on gaps by features: those of each model, and how often synonyms differ."""
     symbols = _of_features()
     return render(
         "calibration_features",
