@@ -213,21 +213,18 @@ def with_pipeline(monkeypatch, change):
     monkeypatch.setattr(loading, "load", changed)
 
 
-def test_without_room_the_batch_is_halved(model, tmp_path, monkeypatch, capsys):
-    least = {"positions": [], "windows": 0, "cuts": False}
-    file = settings(tmp_path, model, prompts=SETTINGS["prompts"][:1], trace=least)
-    only = tmp_path / "only"
+def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, capsys):
+    file = settings(tmp_path, model, trace={"positions": [], "windows": 0, "cuts": False})
     with monkeypatch.context() as patch:
-        assert run(file, only, "--stage", "generate") == 0
         with_pipeline(patch, Device(images=4))
-        assert run(file, only, "--stage", "trace") == 0
-    assert Run.open(only).meta["trace_batch"] == [8, 4]
+        assert run(file, copy, "--stage", "trace", "--overwrite") == 0
+    assert Run.open(copy).meta["trace_batch"] == [8, 4]
     assert "trace: no room on the device for 8 images at a time: goes on with 4" in capsys.readouterr().err
-    assert parts.read_identity(only / "traced" / "part-00000.parquet")["fields"]["trace.batch"] == 4
-    before = stored(only)
-    assert run(file, only, "--stage", "trace") == 0 and stored(only) == before
+    assert parts.read_identity(copy / "traced" / "part-00000.parquet")["fields"]["trace.batch"] == 4
+    before = stored(copy)
+    assert run(file, copy, "--stage", "trace") == 0 and stored(copy) == before
     with_pipeline(monkeypatch, Device(images=2))
-    assert run(file, only, "--stage", "trace", "--overwrite") == 2
+    assert run(file, copy, "--stage", "trace", "--overwrite") == 2
     assert "expected room on the device for 3 images, found too little" in capsys.readouterr().err
 
 
@@ -290,16 +287,12 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(name, model, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, monkeypatch, capsys):
+def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys):
     assert run(settings(tmp_path, model), tmp_path / "none", "--stage", "trace") == 2
     assert "expected a generated run, found it empty: run --stage generate first" in capsys.readouterr().err
     tiny_pipeline("sdxl").save_pretrained(tmp_path / "xl")
-    resolve, fetched = loading.resolve, []
-    monkeypatch.setattr(
-        loading, "resolve", lambda *a, **k: fetched.append(k.get("weights")) or resolve(*a, **k)
-    )
     assert run(settings(tmp_path, tmp_path / "xl"), tmp_path / "xl run") == 2
-    assert "trace: expected a model with one text encoder" in capsys.readouterr().err and fetched == [False]
+    assert "trace: expected a model with one text encoder" in capsys.readouterr().err
     config = Run.open(copy).config
     with pytest.raises(UserError, match="trace: expected a model that draws the images"):
         requirements.require_drawn_here(config.model_copy(update={"images": object()}))
@@ -313,6 +306,7 @@ def test_a_dry_run_says_what_it_will_take(model, tmp_path, capsys):
     assert "8 images at once" in said and not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     short = ("--limit", "1", "--steps", "3", "--workers", "1")
     assert run(EXAMPLE, tmp_path / "run", "--stage", "generate", *short) == 0

@@ -34,7 +34,7 @@ SWEPT = {
     "z-image": [f"dit.single.{number}.joint" for number in range(3)],
 }
 
-SLOW = ("flux-dev", "lumina2", "z-image")  # what they have of their own is tested site by site
+SLOW = ("sd3", "flux-dev", "lumina2", "z-image")  # what they have of their own is tested site by site
 
 
 def settings(folder, **over):
