@@ -176,12 +176,3 @@ def test_a_share_outside_of_0_to_1_has_a_word_why():
     assert "elsewhere some of it is taken back" in words(1.4, 1.1, 1.6)
     assert words(-0.1, -0.3, 0.1) == " (not told from 0)" and words(-0.3, -0.5, -0.1) == " (against the word)"
     assert span(-np.inf, 0.5) == "(−∞, 0.50]"
-
-
-def test_false_claims_about_places_apart():
-    """Places apart from one another, of 24 prompts: a false claim of redundancy or dependence in 5 % of worlds."""
-    claims = 0
-    for seed in range(20):
-        rows = together_table([effects("apart", seed=seed)], {**SAMPLING, "resamples": 199})
-        claims += bool(interplay(rows.iloc[0]))
-    assert claims <= stats.binom.ppf(0.999, 20, 0.05)
