@@ -251,15 +251,6 @@ def every_kind_of_patch(pipe, size):
     np.testing.assert_allclose(other[:2], bare[:2], atol=1e-2)  # other rows are as they were
 
 
-@pytest.mark.parametrize("kind", ["sd1", "sdxl"])
+@pytest.mark.parametrize("kind", ["sd1", pytest.param("sdxl", marks=pytest.mark.slow)])
 def test_every_kind_of_patch_at_a_few_channels(kind):
     every_kind_of_patch(tiny_pipeline(kind), None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("description", "dtype"), [("sd1", torch.float32), ("sdxl", torch.bfloat16)])
-def test_every_kind_of_patch_at_the_published_size(description, dtype):
-    """At 512 x 512 pixels; XL in half the memory, 7 GB of weights."""
-    pipe = build_model(description).to(dtype)
-    pipe.set_progress_bar_config(disable=True)
-    every_kind_of_patch(pipe, 512)

@@ -135,7 +135,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
         if method.alone and method.page and method.alone(run.config):
             return method.page(run, team, processes)
     content = read(run)
-    figures = draw(content)
+    figures = draw(content) if run.config.report.figures else {}
     with nullcontext(team) if team else Team() as team, run.writing("report"):
         written = saved(figures, team, processes)
         for figure in written.values():

@@ -284,5 +284,5 @@ def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
         return f"The detector ({engine}) was compared with {whom}."
     return (
         f"Nobody has checked the detector ({engine}) on these images: if it sees less on those of one indicator, that "
-        f"makes a difference of its own. `triptych human-check sample` makes a sheet to check it with."
+        f"makes a difference of its own. `triptych labels sheet` makes a sheet to check it with."
     )

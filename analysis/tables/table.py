@@ -10,7 +10,7 @@ NEEDS = {
     "samples": "any generated run",
     "objects": "a run whose images were searched for objects",
     "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `triptych human-check` or `questions`",
+    "labels": "answers of people, given to `triptych labels`",
     "images": "a run of images that another program drew, or of one indicator",
     "levels": "a run whose prompts have levels, such as a profession or a template",
     "unfinished": "a run that was measured before all its images were there",

@@ -40,15 +40,9 @@ HEADS = ("Object", "Count", "Spatial", "Average")
 
 
 def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path:
-    """Write ``report.html``, the figure and the LaTeX of a measured run; return the page.
-
-    Raises
-    ------
-    UserError
-        A table or a part is missing or damaged, or the disk takes no more.
-    """
+    """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
-    drawn = draw_skills(accuracy)
+    drawn = draw_skills(accuracy) if run.config.report.figures else None
     written = saved({drawn.name: drawn} if drawn else {}, team, processes)
     with run.writing("report"):
         for figure in written.values():

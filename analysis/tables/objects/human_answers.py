@@ -14,7 +14,7 @@ from probes.prompts import user_tables
 from probes.runs import schemas
 from probes.runs.store import Run
 
-LABELS = "question_labels"  # the table of people's answers, written by `triptych questions labels`
+LABELS = "question_labels"  # the table of people's answers, written by `triptych labels read`
 COLUMNS = ("sample_id", "question", "annotator", "answer")
 UNDECIDED = "unclear"  # what people may write where they cannot say
 

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
+from analysis.stats.object_tests import common_odds_ratios, paired_presence_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.interval_columns import interval_columns, with_ends
 
@@ -80,7 +80,7 @@ def object_statistics(
         score = bias_scores(table, first, second, level=level)
         gap = presence_differences(table, first, second, level=level)
         test = paired_presence_test(table, first, second)
-        odds = cochran_mantel_haenszel(table, first, second, level=level)
+        odds = common_odds_ratios(table, first, second, level=level)
         columns = {
             "first": first,
             "second": second,

@@ -14,7 +14,7 @@ from analysis.metrics.registry import definition
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.effects import prompt_means
 from analysis.stats.intervals import bootstrap_interval
-from analysis.tables.similarities.families import INTERVAL, PROMPT_SPACE, named, stacked
+from analysis.tables.similarities.families import PROMPT_SPACE, named, stacked
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 
 DISPARITY_COLUMNS = (
@@ -69,7 +69,7 @@ def family_disparity(
             result = crossed_mean(values, level=level)
         else:
             options = {"level": level, "resamples": resamples, "seed": seed}
-            result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
+            result = bootstrap_interval(prompt_means(values), **options)
         n = (~np.isnan(values)).sum(axis=(0, 1))
         found.append((result.mean, result.low, result.high, result.n, n, result.reason))
     mean, low, high, n_prompts, n, reason = (np.concatenate(parts) for parts in zip(*found))

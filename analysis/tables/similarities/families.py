@@ -10,7 +10,6 @@ import pandas as pd
 from analysis.metrics.registry import definition
 from probes.config.schema import Config
 
-INTERVAL = "envelope"
 PROMPT_SPACE = "prompt"  # no noise enters it
 _OVER_UNITS = {"n_prompts", "p_control"}  # a table with one of these columns holds intervals or p-values
 

@@ -40,7 +40,7 @@ from analysis.tables.similarities.control_columns import (
     control_columns,
     words_of,
 )
-from analysis.tables.similarities.families import INTERVAL, PROMPT_SPACE, named, stacked
+from analysis.tables.similarities.families import PROMPT_SPACE, named, stacked
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 from probes.config.schema import Measure
 
@@ -334,10 +334,10 @@ def _equivalence(
     p_value = np.full(values.shape[1], np.nan)
     asked = np.flatnonzero(~np.isnan(delta))
     if len(asked):
-        options = {name: sampling[name] for name in ("resamples", "seed")} | {"alpha": 1 - sampling["level"]}
+        options = {name: sampling[name] for name in ("resamples", "seed")}
         scaled = values[:, asked] / delta[asked]  # each column has a δ of its own; the test knows no scale
         options["reach"] = reach[asked] / delta[asked]
-        p_value[asked] = equivalence_test(scaled, 1.0, method=INTERVAL, **options).p_value
+        p_value[asked] = equivalence_test(scaled, 1.0, **options)
     return p_value
 
 

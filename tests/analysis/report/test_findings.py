@@ -236,6 +236,3 @@ def test_free_captions_say_what_differs():
     text = shared_sentence(other)
     assert "in 1 of 1 triplet more than the word" in text and "“a woman with two cats”" in text
     assert "only the word" not in text
-
-
-# Several runs
