@@ -103,14 +103,17 @@ def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
 
 def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
     out = tmp_path / "sheet"
-    assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]) == 0
+    assert (
+        command("labels")(
+            ["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]
+        )
+        == 0
+    )
     assert "48 questions about 3 images" in capsys.readouterr().out
     rows = (out / FILE).read_text().splitlines()
     assert len(list((out / "images").iterdir())) == 3 and len(rows) == 49
     assert not any(f",{word}" in rows[1] for word in ("neutral", "feminine", "a person"))
-    (out / FILE).write_text(
-        "\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)])
-    )
+    (out / FILE).write_text("\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)]))
     assert command("labels")(["read", str(run.path), str(out / FILE)]) == 0
     assert set(human_answers(Run.open(run.path))["reading"]) == {"no"}
     assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out)]) == 2
