@@ -25,7 +25,6 @@ from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
 from probes.runs.store import Run
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
-from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
@@ -69,6 +68,7 @@ class Study:
         self.folder = folder
         self.models: dict[str, str] = {}
         self.made: set[str] = set()
+        self.figures = False
 
     def settings(self, text: str, base: dict[str, Any] | None = None, **more: Any) -> str:
         """Return a configuration as `lab.pages.shortened` has it, the models saved that it names."""
@@ -77,7 +77,7 @@ class Study:
                 made = tiny_transformer_pipeline(kind) if kind == "sd3" else tiny_pipeline(kind)
                 made.save_pretrained(self.folder / kind)
                 self.models[model] = str(self.folder / kind)
-        return shortened.settings(text, self.models, base, **more)
+        return shortened.settings(text, self.models, base, **{"report": {"figures": self.figures}, **more})
 
     def put(self, item: str, folder: Path) -> None:
         """Copy an item into the folder of a page; make it at the first time."""
@@ -101,9 +101,7 @@ class Study:
     def make_runs(self) -> None:
         self.make_triplets()
         run = self.folder / "runs/first-light"
-        with pytest.MonkeyPatch.context() as patch:
-            leave_figures_out(patch)
-            assert main(["run", str(self.folder / "triplets.yaml"), "--out", str(run), "--quiet"]) == 0
+        assert main(["run", str(self.folder / "triplets.yaml"), "--out", str(run), "--quiet"]) == 0
 
     def make_pictures(self) -> None:
         if "runs" not in self.made:

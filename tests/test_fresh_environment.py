@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.small_run import PATIENCE, ROOT
+from tests.runs import PATIENCE, ROOT
 from tests.test_imports import FLOORS
 from triptych.cli.main import COMMANDS, split
 

@@ -21,12 +21,7 @@ NEEDS = {
 class Latex:
     """LaTeX form of a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
 
-    Attributes
-    ----------
-    name : str
-        Of the file, without its ending; with places in braces where there is one of every contrast.
-    label, caption, note : str
-        For references; plain text.
+    ``name`` is of the file, without its ending, with places in braces where there is one of every contrast.
     """
 
     name: str

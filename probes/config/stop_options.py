@@ -17,7 +17,7 @@ _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
 class Stop(Section):
-    """A question that ends the run: it draws part after part, and looks after each whether the question is answered.
+    """A question that ends the run: growing prefixes of the plan are generated until a look at them answers it.
 
     Intervals of a run that stops hold wherever it stopped (`analysis.stats.confidence_sequences`). The question is
     recorded before the first image, and no other can be asked of the same run.

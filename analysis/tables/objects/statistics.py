@@ -69,30 +69,9 @@ def object_statistics(
 ) -> pd.DataFrame:
     """Return the statistics of every object for every pair of words.
 
-    Parameters
-    ----------
-    table : ObjectTable
-    pairs : sequence of (str, str)
-        Indicators (first, second): a positive difference or a bias score above 1/2 leans to the second.
-    level : float
-
-    Returns
-    -------
-    DataFrame
-        With the columns `OBJECT_COLUMNS`. ``p_value`` is the exact paired test's; ``p_bh`` and ``p_by`` adjust it over
-        all objects of the pair. NaN where undefined; ``reason`` says why, "" where nothing is.
-
-    Examples
-    --------
-    >>> from analysis.stats.object_counts import object_table
-    >>> keys = [(prompt, 0, word) for prompt in range(6) for word in "fm"]
-    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    >>> table = object_table(images, [[0, 1], [2, 1]] * 6, indicators="fm", objects=["hat", "cup"])
-    >>> rows = object_statistics(table, [("f", "m")])
-    >>> rows[["object", "difference", "bias_score", "p_value", "p_bh"]].to_numpy().tolist()
-    [['hat', 1.0, 1.0, 0.03125, 0.03125], ['cup', 0.0, 0.5, nan, nan]]
-    >>> rows["reason"].tolist()[1]
-    'the same in all indicators at every prompt'
+    Of pairs (first, second) a positive difference or a bias score above 1/2 leans to the second. Intervals are Wilson's
+    for bias scores and the adjusted one for differences, which hold for rare objects. ``p_value`` is the exact paired
+    test's; ``p_bh`` and ``p_by`` adjust it over all objects of the pair. NaN where undefined; ``reason`` says why.
     """
     tables = []
     for first, second in pairs:
@@ -138,19 +117,8 @@ def table_statistics(
 ) -> pd.DataFrame:
     """Return the tests of whole tables: the label-swap test with the paper's chi-square beside it.
 
-    Parameters
-    ----------
-    table : ObjectTable
-    comparisons : sequence of sequences of str
-        Indicators to compare, two or all three.
-    permutations, seed : int
-
-    Returns
-    -------
-    DataFrame
-        Two rows a comparison, of presence and of detections, with the columns `TABLE_COLUMNS`; ``p_value`` is that of
-        the label swaps, ``paper_p_value`` that of chi-square, which holds only where ``warnings`` is empty and the
-        images are independent.
+    Two rows a comparison, of presence and of detections, with `TABLE_COLUMNS`; ``p_value`` is that of the label swaps,
+    ``paper_p_value`` that of chi-square, which holds only where ``warnings`` is empty and the images are independent.
     """
     rows = []
     for names in comparisons:
