@@ -6,7 +6,7 @@ import pytest
 from scipy import special
 
 from analysis.stats.worlds import draw_table
-from lab.validate.statistics.page import main
+from lab.validate.statistics.page import WORDS, main
 from lab.validate.statistics.rates import COVERAGE, REJECTION, Rates
 from lab.validate.statistics.simulation import (
     COLUMNS,
@@ -17,7 +17,7 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import LEANING as LEANING_WORDS
-from lab.validate.statistics.words import WordWorld, draw_words, word_rejections
+from lab.validate.statistics.words import WORD_WORLDS, WordWorld, draw_words, word_rejections
 from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 
 # A rate may stray three Monte Carlo errors beyond the stated bounds before the test fails.
@@ -147,13 +147,13 @@ def test_intervals_of_gaps_cover_as_often_as_they_say():
 
 @pytest.mark.slow
 def test_gaps_that_words_make_are_rejected_as_often_as_it_says():
-    table = word_rejections(simulations=2000, seed=11)
+    table = word_rejections(WORD_WORLDS, **WORDS, simulations=2000, seed=11)
     assert outside(table, REJECTION) == []
     # conservative where all words mean the same; what it finds where the reference leans is the other side
-    table = word_rejections(LEANING_WORDS, simulations=1000, seed=11)
+    table = word_rejections(LEANING_WORDS, **WORDS, simulations=1000, seed=11)
     rate = table.set_index(["world", "test"])["rate"]
     for n in (24, 100):
-        three = "against words, 3 a side, 3 of the reference"
+        three = "3 against 3, 3 of the reference"
         assert rate[f"lean 0.3, {n} prompts", three] > 0.6 and rate[f"lean 0.6, {n} prompts", three] > 0.95
 
 
