@@ -73,21 +73,10 @@ def floor_of_mean(
     *,
     scale: float = 1.0,
 ) -> NoiseFloor:
-    """Compare the mean of independent distances, `value`, with its null; `draws` where that cannot be counted.
+    """Compare the mean of independent distances, `value`, with its null; drawn where that cannot be counted.
 
-    Parameters
-    ----------
-    parts : sequence of (distance, how many of the distances are of this kind)
-    value, n, undefined
-        As in `NoiseFloor`.
-    draws, seed : int
-    scale : float
-        Factor on value, floor, sd and excess.
-
-    Raises
-    ------
-    ValueError
-        `draws` is below 1.
+    Parts are distances, each with how many of them are of this kind; `scale` is a factor on value, floor, sd and
+    excess.
     """
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")

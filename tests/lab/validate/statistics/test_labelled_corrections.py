@@ -42,12 +42,6 @@ def test_intervals_hold_where_labels_are_random_and_a_machine_alone_does_not():
     assert fair["held_machine"] < 0.7 and good["width"] < good["width_labels"]
 
 
-def test_labels_that_are_not_random_are_no_better_than_the_labels_alone():
-    of_truth, of_reading = rows_of(8, 9)
-    assert of_truth["off"] > 0.1 and of_truth["held_labels"] < 0.93
-    assert of_reading["warned"] > 0.9
-
-
 def test_the_section_marks_what_misses():
     (row,) = rows_of(1)
     text = corrections.section_of(

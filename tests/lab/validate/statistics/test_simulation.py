@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 from analysis.stats.worlds import draw_table
 from lab.validate.statistics.page import WORDS, main
@@ -32,24 +31,6 @@ def test_worlds_have_the_frequency_and_the_repeats_they_state(world):
     np.testing.assert_allclose(totals, expected, rtol=0.1)
     per_image = table.detections.sum() / table.presence.sum()
     assert per_image == pytest.approx(1 + world.repeats, rel=0.05)
-
-
-def test_what_is_shared_is_shared():
-    """Agreement of two indicators in an image pair, in the world of shared noise, by the bivariate normal."""
-    from scipy.stats import multivariate_normal
-
-    world = OBJECT_WORLDS[4]
-    table = draw_table(world, 4000, np.random.default_rng(1))
-    # presence is summed over two seeds: the covariance of the sums within an object
-    dense = np.zeros((4000, world.n_prompts, 3))
-    dense[table.object, table.prompt] = table.presence
-    observed = np.mean(dense[:, :, 0] * dense[:, :, 1]) / world.n_seeds**2
-    edge = special.ndtri(world.frequency)
-    same, other = (
-        multivariate_normal([0, 0], [[1, r], [r, 1]]).cdf([edge, edge])
-        for r in (world.prompt + world.noise, world.prompt)
-    )
-    assert observed == pytest.approx((same + other) / 2, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["normal", "heavy tails (t, 3 degrees)", "skewed (exponential)"])
