@@ -23,6 +23,7 @@ from probes.execution.part import Part
 from probes.runs.parts import clean
 from probes.runs.store import Run
 from probes.storage.locations import present
+from probes.versions import pip_line
 
 NAMED = 5  # parts that failed, in the line about them
 RECORD = "cluster"  # of run.json, by stage
@@ -38,7 +39,7 @@ def require(config: Config, place: str = "--cluster") -> None:
     if not config.clustered:
         return
     if importlib.util.find_spec("ray") is None:
-        raise UserError(f"{place}: expected Ray, found none installed: pip install 'triptych[cluster]'")
+        raise UserError(f"{place}: expected Ray, found none installed: {pip_line('cluster')}")
     for field, device in (("generate", config.generate.device), ("observe", config.observe.device)):
         if ":" in device:
             raise UserError(
