@@ -18,18 +18,11 @@ BATCH = 16  # images drawn at a time
 
 @dataclass(frozen=True)
 class Pooled:
-    """Activations by place: address of a site, and group of token positions ("" where the mean is over space).
+    """Activations by place: address of a site, and group of token positions ("" where the mean is over space)."""
 
-    Attributes
-    ----------
-    values : dict of (str, str) to ndarray of float32, shape (rows, calls, channels)
-        NaN where a row's prompt has no token of the group.
-    timesteps : dict of (str, str) to list of float
-        One a call; NaN at sites that are read once.
-    """
-
+    # shape (rows, calls, channels); NaN where a row's prompt has no token of the group
     values: dict[tuple[str, str], NDArray[np.float32]]
-    timesteps: dict[tuple[str, str], list[float]]
+    timesteps: dict[tuple[str, str], list[float]]  # one a call; NaN at sites that are read once
 
 
 def collect(
@@ -42,26 +35,7 @@ def collect(
     batch: int = BATCH,
     **sampling: Any,
 ) -> Pooled:
-    """Draw texts and keep what is pooled at some sites.
-
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    texts, words : sequence of str
-        Prompts, and the word of each around which positions are grouped.
-    noise : sequence of int
-        Seed of each row's noise.
-    sites : sequence of str
-        Addresses or globs, see `hooks.sites`.
-    batch : int
-    **sampling
-        Of the pipeline's call, such as ``num_inference_steps``.
-
-    Raises
-    ------
-    hooks.HookError
-        A site is not there, or a text lacks its word.
-    """
+    """Draw texts, each from the noise of its seed, and keep what is pooled at some sites, by groups around its word."""
     groups = [position_groups(pipe.tokenizer, text, word) for text, word in zip(texts, words, strict=True)]
     made: dict[tuple[str, str], list[NDArray[np.float32]]] = {}
     timesteps: dict[tuple[str, str], list[float]] = {}

@@ -8,18 +8,7 @@ from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, ne
 
 
 def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Drawn:
-    """Draw gap and interval at each look, up to the most prompts there could have been.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/stopping``.
-    most : int
-        Prompts of the plan.
-    symbol : str
-        Of the measure.
-    level : float
-    """
+    """Draw gap and interval at each look, up to the most prompts there could have been."""
     first, second = table["contrast"].iloc[0].split("-")
     within = float(table["within"].iloc[0])
     known = table[table["reason"] == ""]

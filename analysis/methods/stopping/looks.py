@@ -40,18 +40,10 @@ def prompts_at_looks(config: Config, question: StopQuestion) -> dict[int, int]:
 
 @dataclass
 class Looks:
-    """Interim analyses of a run.
-
-    Attributes
-    ----------
-    run : Run
-    config : Config
-        As the run draws it.
-    question : StopQuestion
-    """
+    """Interim analyses of a run."""
 
     run: Run
-    config: Config
+    config: Config  # as the run draws it
     question: StopQuestion
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of

@@ -155,40 +155,6 @@ def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
         rows(folder, **{"from": "v.csv"})
 
 
-@pytest.mark.parametrize(
-    ("change", "notes"),
-    [
-        (lambda text: text, []),
-        (
-            lambda text: text.replace("profession,model,seed", "Profession,Model,Seed"),
-            ["t.csv: columns taken: 'Profession' as profession, 'Model' as model, 'Seed' as seed"],
-        ),
-        (
-            lambda text: text.replace("model,seed", "model ,seed "),
-            ["t.csv: columns taken: 'model ' as model, 'seed ' as seed"],
-        ),
-        (lambda text: text.replace(",", ";").replace("pics/", "pics\\"), []),
-        (lambda text: text.replace("model", "shop"), ["t.csv: columns not used: shop"]),
-    ],
-)
-def test_levels_and_seeds_are_read_however_the_header_is_spelled(tmp_path, change, notes):
-    (tmp_path / "pics").mkdir()
-    said, lines = [], ["file,prompt,profession,model,seed"]
-    for number, name in enumerate(["nurse_00", "nurse_01", "pilot_00", "pilot_01"]):
-        (tmp_path / "pics" / f"{name}.png").write_bytes(png(number))
-        lines.append(f"pics/{name}.png,a {name[:5]} at work,{name[:5]},{['sdxl', 'flux'][number % 2]},7")
-    (tmp_path / "t.csv").write_text(change("\n".join(lines)))
-    images = Images.model_validate({"from": "t.csv"})
-    found = read_rows(images, find(images, tmp_path), by_prompt=True, levels=None, say=said.append)
-    assert [row.levels["profession"] for row in found] == ["nurse", "nurse", "pilot", "pilot"]
-    models = [None] * 4 if "shop" in str(notes) else ["sdxl", "flux"] * 2
-    assert [row.levels.get("model") for row in found] == models
-    assert [row.seed for row in found] == [7] * 4 and {row.image.path.parent.name for row in found} == {
-        "pics"
-    }
-    assert said == notes
-
-
 def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):
     for ending, kind in {"jfif": "jpeg", "avif": "avif", "gif": "gif", "PNG": "png", "x": "webp"}.items():
         Image.new("RGB", (8, 8)).save(tmp_path / f"a_nurse_{ending}.{ending}", kind)
