@@ -12,7 +12,7 @@ from probes.runs.store import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
-from tests.tiny_runs import record, run_here, saved_yaml
+from tests.runs import record, run_here, saved_yaml
 
 MOST, EACH = 30, 2
 CONFIG = {

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from probes.runs.store import Run
-from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
 YAML = """\
@@ -18,11 +17,11 @@ reference: {reference}
 prompts:
   - a {{person}} with a dog costs $5 or $6
   - a {{person}} in a hat
-sampler: {{steps: 2}}
+sampler: {{steps: 1}}
 generate: {{device: cpu}}
 observe: {{engine: toyworld-checker}}
 measure: {{bootstrap: 20, permutations: 30}}
-report: {{gallery: {gallery}}}
+report: {{gallery: {gallery}, figures: false}}
 """
 TEN = (
     "{neutral: person, feminine: woman, masculine: man, nonbinary: non-binary person, boy: boy, girl: girl,"
@@ -39,17 +38,10 @@ STUDIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_pipeline("toy").save_pretrained(path)
-    return path
-
-
 @pytest.mark.parametrize("name", list(STUDIES))
-def test_a_study_ends_with_its_page(name, model, tmp_path, capsys):
+def test_a_study_ends_with_its_page(name, tiny, tmp_path, capsys):
     file, out = tmp_path / f"{name}.yaml", tmp_path / "run"
-    file.write_text(YAML.format(model=model, **STUDIES[name]))
+    file.write_text(YAML.format(model=tiny.yaml.parent / "tiny", **STUDIES[name]))
     assert main([str(file), "--out", str(out), "--quiet"]) == 0, capsys.readouterr().err
     run, page = Run.open(out), (out / "report.html").read_text(encoding="utf-8")
     names = list(run.config.indicators)

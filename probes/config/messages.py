@@ -76,13 +76,7 @@ def message(
 
 @contextlib.contextmanager
 def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
-    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands.
-
-    Raises
-    ------
-    UserError
-        The one that was raised inside, ``sampler.height: ...`` as ``triplets.yaml: sampler.height: ...``.
-    """
+    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands."""
     try:
         yield
     except UserError as error:

@@ -77,8 +77,6 @@ class Stop(Section):
 def of_text(text: str) -> dict[str, Any] | None:
     """Return the section that ``--until`` says in short; None where it says nothing of the kind.
 
-    Examples
-    --------
     >>> of_text("±0.05"), of_text("direction"), of_text("soon")
     ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
     """
@@ -92,13 +90,6 @@ def in_order(prompts: list[Any], options: Stop) -> list[Any]:
     """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
 
     Each level (`probes.config.checks.levels`) has its proportion of any beginning, as far as whole prompts go.
-
-    Examples
-    --------
-    >>> prompts = ["a {person}", "a tall {person}", "a {person} in a hat", "a {person} on a bike"]
-    >>> drawn = in_order(prompts, Stop(seed=3))
-    >>> sorted(drawn) == sorted(prompts), in_order(drawn, Stop(seed=3)) == drawn
-    (True, True)
     """
     if options.order == "listed":
         return prompts

@@ -24,20 +24,9 @@ Captions = Iterator[str]
 
 
 def read_captions(path: Path, form: str = "auto", column: str | None = None) -> tuple[str, Captions]:
-    """Return the format of a file and its captions, in their order.
+    """Return the format of a file and its captions, in their order; the iterator raises at a line that is wrong.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-    form : str
-        One of `formats.FORMATS`, or ``auto`` to tell it by the content.
-    column : str, optional
-        Where the captions stand in a CSV, JSONL, JSON or Parquet file; a list of captions in it gives each of them.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read or is not of the format; so may the iterator, at the line that is wrong.
+    A list of captions in `column` of a CSV, JSONL, JSON or Parquet file gives each of them.
     """
     require_regular(path)
     form = recognise(path, column) if form == "auto" else form
@@ -264,13 +253,7 @@ _READERS = {
 
 
 def from_datasets(name: str, split: str | None, column: str | None) -> Captions:
-    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`.
-
-    Raises
-    ------
-    UserError
-        The package is not installed, there is no such data set, or it has no such split or column.
-    """
+    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`."""
     try:
         import datasets
     except ImportError:

@@ -9,7 +9,7 @@ from huggingface_hub import constants
 from packaging.requirements import Requirement
 
 from analysis.observe import known_checkpoints
-from tests.small_run import ROOT
+from tests.runs import ROOT
 from triptych import installation
 from triptych.cli.main import main
 
