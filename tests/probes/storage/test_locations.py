@@ -176,17 +176,6 @@ def test_light_columns_of_a_part_are_read_once_while_they_are_remembered(store, 
     assert store.requests.total() > 0 and not cache._TABLES
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
-def test_a_damaged_object_is_a_damaged_part(damage, store):
-    path = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
-    parts.write_part_table(path, pa.table({"a": np.arange(100_000)}), parts.identity(0, {}))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 4
-    path.write({"cut": bytes(data[: len(data) // 2]), "flipped": bytes(data), "empty": b""}[damage])
-    with pytest.raises(parts.DamagedPartError, match="expected a whole part, got a damaged file"):
-        parts.read_part(path)
-
-
 @pytest.mark.parametrize(
     ("answer", "line"),
     [

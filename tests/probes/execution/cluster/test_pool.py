@@ -156,14 +156,3 @@ def test_a_question_is_asked_of_another_worker_if_the_first_is_lost():
     pool = pool_on(ray, 1)
     assert pool.ask("module:asked", "text") == ["module:asked", "text"]
     assert ray.started >= 2 and pool.lost.workers >= 1
-
-
-def test_the_workers_of_one_stage_serve_the_next():
-    ray = played({"a": 2})
-    pool = pool_on(ray, 2)
-    for stage in ("one", "two"):
-        assert pool.make(f"{stage}:opened", "{}", tasks(20)) == {}
-        assert pool.ask("module:asked", "text") == ["module:asked", "text"]
-    assert ray.started == 3 and len(ray.made) == 40
-    pool.close()
-    assert ray.actors == {}

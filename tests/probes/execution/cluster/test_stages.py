@@ -127,6 +127,7 @@ def test_all_stages_give_the_bytes_of_one_process_also_where_workers_are_lost(
     assert trace_records[0] == trace_records[1]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_on_a_cluster_and_back(config, whole, started):
     on_cluster(started, config, workers())
     assert stored(started)["samples/part-00001.parquet"] == stored(whole)["samples/part-00001.parquet"]
@@ -137,6 +138,7 @@ def test_a_run_goes_on_on_a_cluster_and_back(config, whole, started):
     assert all_bytes(started) == all_bytes(whole)
 
 
+@pytest.mark.slow
 def test_no_room_on_a_device_halves_the_batch_for_all(saved, tmp_path, monkeypatch):
     config = settings(saved(), **{**OVER, "generate": {"part_triplets": 2, "batch_triplets": 2}})
     real, calls = drawn._batch, []
@@ -165,6 +167,7 @@ def nudged(model, folder):
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started, tmp_path, monkeypatch):
     before = all_bytes(started)
     found = []
@@ -223,6 +226,7 @@ def test_a_machine_that_does_not_see_the_run_directory_is_named(config, tmp_path
         on_cluster(tmp_path / "run", config, workers())
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_same_command(
     config, whole, tmp_path, monkeypatch, capsys
 ):
