@@ -33,7 +33,7 @@ def draw_path(table: pd.DataFrame, question: StopQuestion) -> Drawn:
         axes.set_ylabel(f"gap, {question.shown.symbol}\n← {second}      {first} →")
     caption = (
         f"Gap after each look, with its {100 * question.level:g} % interval over all looks together: dark for other"
-        " prompts, light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis ends"
-        " where it would have ended in any case."
+        " prompts, light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis"
+        " ends where it would have ended in any case."
     )
     return Drawn("stopping-path", figure, "The gap as prompts were generated", caption, wide=True)

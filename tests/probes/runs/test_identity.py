@@ -120,16 +120,9 @@ def nudge(file):
 
 
 FILES = {
-    "model_index.json": lambda file: put(file, requires_safety_checker=True),
     "scheduler/scheduler_config.json": lambda file: put(file, beta_end=0.02),
-    "text_encoder/config.json": lambda file: put(file, hidden_act="gelu"),
-    "text_encoder/model.safetensors": nudge,
     "tokenizer/tokenizer.json": swap_two_tokens,
-    "tokenizer/tokenizer_config.json": lambda file: put(file, pad_token="!"),
-    "unet/config.json": lambda file: put(file, norm_eps=1e-3),
     "unet/diffusion_pytorch_model.safetensors": nudge,
-    "vae/config.json": lambda file: put(file, scaling_factor=0.3),
-    "vae/diffusion_pytorch_model.safetensors": nudge,
 }
 
 
