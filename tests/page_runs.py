@@ -204,28 +204,19 @@ def run_line(line: str, study: Study, folder: Path) -> None:
     for path in set(folder.glob("**/*.yaml")) - before:
         if "runs" not in path.parts and "shared" not in path.parts and arguments[0] == "init":
             path.write_text(study.settings(path.read_text("utf-8")), "utf-8")
-    if answered := next(
-        (PEOPLE[name] for name in PEOPLE if " ".join(arguments).startswith(f"{name} ")), None
-    ):
-        answered(folder, Path(arguments[3 if arguments[0] == "audit" else 2]))
+    if arguments[:2] == ["labels", "sheet"]:
+        answer_sheet(folder, Path(arguments[2]))
 
 
-def answer_questions(folder: Path, run: Path) -> None:
-    """Fill in the first answer that is offered everywhere."""
-    path = folder / "question-sheet/labels.csv"
-    sheet = pd.read_csv(path, dtype=str)
-    sheet["answer"] = sheet["answers"].str.split(" / ").str[0]
-    sheet.assign(annotator="A").to_csv(path, index=False)
-
-
-def answer_gep(folder: Path, run: Path) -> None:
-    """Fill in that everything is there."""
-    for path in (folder / "gep-sheet").glob("labels*.csv"):
-        pd.read_csv(path, dtype=str).assign(label="yes").to_csv(path, index=False)
-
-
-def answer_human_check(folder: Path, run: Path) -> None:
-    """Save what the page exports: that everything is there."""
+def answer_sheet(folder: Path, run: Path) -> None:
+    """Fill in a sheet: the first answer that is offered, that every attribute is there, or what the page exports."""
+    for path in (folder / "label-sheet").glob("labels*.csv"):
+        sheet = pd.read_csv(path, dtype=str)
+        if "answers" in sheet:
+            sheet = sheet.assign(answer=sheet["answers"].str.split(" / ").str[0], annotator="A")
+        else:
+            sheet["label"] = "yes"
+        sheet.to_csv(path, index=False)
     opened = Run.open(folder / run)
     sample = next(iter(opened.samples()["sample_id"]))
     row = {
@@ -236,10 +227,3 @@ def answer_human_check(folder: Path, run: Path) -> None:
         "present": "yes",
     }
     pd.DataFrame([row]).to_csv(folder / "labels.csv", index=False)
-
-
-PEOPLE = {
-    "questions sheet": answer_questions,
-    "audit gep sheet": answer_gep,
-    "human-check sample": answer_human_check,
-}

@@ -24,10 +24,10 @@ from hooks import Intervention, Patch, sites
 from probes.models import hub, loading, single_file, tokenizers
 from probes.models.description import INDEX, Source, read_index, read_kind, read_object
 from probes.runs.store import Run
-from tests.analysis.observe.features.test_published_layouts import publish_features
+from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
-from tests.analysis.observe.test_real_layouts import LIMIT, publish
+from tests.analysis.observe.real_layouts import LIMIT, publish
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.hooks.test_intervention import self_patches
 from tests.probes.models.original_layout import original_layout

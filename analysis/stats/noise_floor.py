@@ -99,13 +99,13 @@ def gep_floor(
     k1, n1, k2, n2 = k1[keep], n1[keep], k2[keep], n2[keep]
     undefined = int((~keep).sum())
     if not keep.any():
-        return undefined_floor(NO_IMAGES, undefined, null, seed)
+        return undefined_floor(NO_IMAGES, undefined)
     kinds = Counter(zip((k1 + k2).tolist(), n1.tolist(), n2.tolist()))
     parts = [(frequency_difference(*kind, null=null), count) for kind, count in kinds.items()]
     value = float(np.abs(k1 / n1 - k2 / n2).mean())
     constant = bool((((k1 + k2) == 0) | ((k1 + k2) == n1 + n2)).all())
     n = int(np.max(n1 + n2))
-    return floor_of_mean(parts, value, n, undefined, null, draws, seed, reason=CONSTANT if constant else "")
+    return floor_of_mean(parts, value, n, undefined, draws, seed, reason=CONSTANT if constant else "")
 
 
 def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
@@ -142,9 +142,8 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
     rows = rows[~np.isnan(rows).all(axis=1)]
     count = (~np.isnan(rows)).sum(axis=0)
     undefined = int((count == 0).sum())
-    name = "sign flips"
     if not count.any():
-        return undefined_floor(NO_IMAGES, undefined, name, seed)
+        return undefined_floor(NO_IMAGES, undefined)
     rows, count = rows[:, count > 0], count[count > 0]
     whole, exponent = on_grid(rows)  # exact sums: ties are ties, whatever the BLAS
     scale = np.ldexp(1.0, exponent) / count
@@ -154,7 +153,7 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
 
     value = float(score(whole.sum(axis=0)))
     if len(rows) == 1:
-        return undefined_floor(ONE_PROMPT, undefined, name, seed, value=value, n=1)
+        return undefined_floor(ONE_PROMPT, undefined, value=value, n=1)
     exact = len(rows) < 63 and 2 ** len(rows) <= draws + 1
     total = 2 ** len(rows) if exact else draws
     null = np.concatenate(
@@ -164,19 +163,9 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
     p_value = reached / total if exact else (1 + reached) / (1 + total)
     reason = ALL_EQUAL if not whole.any() else ""
     floor = float(null.mean())
+    p_value = math.nan if reason else p_value
     return NoiseFloor(
-        value,
-        floor,
-        float(null.std()),
-        value - floor,
-        math.nan if reason else p_value,
-        len(rows),
-        undefined,
-        reason,
-        name,
-        exact,
-        0 if exact else draws,
-        seed,
+        value, floor, float(null.std()), value - floor, p_value, len(rows), undefined, reason, exact
     )
 
 
@@ -214,14 +203,14 @@ def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseF
     images = table.sum(axis=1)
     undefined, table, images = int((images == 0).sum()), table[images > 0], images[images > 0]
     if categories < 2 or not len(table):
-        return undefined_floor(ONE_CATEGORY if categories < 2 else NO_IMAGES, undefined, "multinomial", seed)
+        return undefined_floor(ONE_CATEGORY if categories < 2 else NO_IMAGES, undefined)
     value = float(np.abs(table / images[:, None] - 1 / categories).sum(axis=1).mean())
     parts = [
         (distance_from_uniform(n, categories) or _drawn_from_uniform(n, categories), count)
         for n, count in Counter(images.tolist()).items()
     ]
     n = int(images.sum())
-    return floor_of_mean(parts, value, n, undefined, "multinomial", draws, seed, scale=1 / categories)
+    return floor_of_mean(parts, value, n, undefined, draws, seed, scale=1 / categories)
 
 
 def _drawn_from_uniform(n: int, categories: int) -> Callable[..., NDArray[np.float64]]:

@@ -69,11 +69,6 @@ class NullDistribution:
         first = max(math.ceil(value * self.denominator - _TOLERANCE * self.denominator), 0)
         return float(min(np.sort(self.probability[first:]).sum(), 1.0))
 
-    def quantile(self, level: float) -> float:
-        """Smallest value whose cumulative probability reaches `level`."""
-        reached = np.searchsorted(np.cumsum(self.probability), level - 1e-12)
-        return float(min(reached, len(self.probability) - 1) / self.denominator)
-
 
 def frequency_difference(successes: int, n_first: int, n_second: int, *, null: str) -> NullDistribution:
     r"""Distribution of :math:`|k_1/n_1 - k_2/n_2|` when both samples have the same probability.
@@ -122,27 +117,8 @@ def frequency_difference(successes: int, n_first: int, n_second: int, *, null: s
 def distance_from_uniform(n: int, categories: int) -> NullDistribution | None:
     r"""Distribution of :math:`\sum_i |c_i/n - 1/N|` for n images dealt to N categories with equal chances.
 
-    The categories are gone through one by one, carrying (images dealt so far, distance so far) with its probability.
-    Results are kept: an audit needs a few sizes hundreds of times.
-
-    Parameters
-    ----------
-    n : int
-        Images, at least 1.
-    categories : int
-        N, at least 2.
-
-    Returns
-    -------
-    NullDistribution or None
-        None where there are too many states to go through.
-
-    Examples
-    --------
-    Two images, two categories: both alike (distance 1) or one each (0).
-
-    >>> distance_from_uniform(2, 2).probability.round(12).tolist()
-    [0.5, 0.0, 0.5]
+    The categories are gone through one by one, carrying (images dealt so far, distance so far) with its probability;
+    None where there are too many states. Results are kept: an audit needs a few sizes hundreds of times.
     """
     share = np.full(categories, 1 / categories)
     rest = np.cumsum(share[::-1])[::-1]
@@ -173,25 +149,7 @@ def distance_from_uniform(n: int, categories: int) -> NullDistribution | None:
 
 
 def mean_of_independent(parts: Mapping[NullDistribution, int]) -> NullDistribution | None:
-    """Distribution of the mean of independent distances, by convolution.
-
-    Parameters
-    ----------
-    parts : mapping of NullDistribution to int
-        How many of the distances have each distribution.
-
-    Returns
-    -------
-    NullDistribution or None
-        None where the grid would be too fine.
-
-    Examples
-    --------
-    >>> coin = frequency_difference(2, 2, 2, null="pooled")
-    >>> both = mean_of_independent({coin: 2})
-    >>> round(both.mean, 12), both.denominator, both.probability.round(4).tolist()
-    (0.375, 4, [0.1406, 0.375, 0.3438, 0.125, 0.0156])
-    """
+    """Distribution of the mean of so many independent distances of each kind; None where the grid would be too fine."""
     denominator = math.lcm(*(null.denominator for null in parts))
     reach = sum(
         (len(null.probability) - 1) * (denominator // null.denominator) * m for null, m in parts.items()

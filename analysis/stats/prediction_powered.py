@@ -140,14 +140,7 @@ def prediction_powered(
 
 
 def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> EstimatedScore:
-    """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) with an interval.
-
-    Parameters
-    ----------
-    estimate : PredictionPowered
-        Attributes with a reason are left out.
-    level : float
-    """
+    """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) of attributes without a reason; its interval."""
     there = estimate.reason == ""
     return estimated_score(estimate.difference[there], estimate.covariance[np.ix_(there, there)], level=level)
 

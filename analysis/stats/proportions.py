@@ -59,15 +59,7 @@ def square_and_add(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the interval of a difference of two independent estimates, first less second, from their own intervals.
 
-    Source
-    ------
     Zou and Donner 2008 (MOVER).
-
-    Examples
-    --------
-    >>> low, high = square_and_add(0.5, (0.2, 0.9), 0.0, (-0.4, 0.3))
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0757, 1.0657)
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     low = a - b - np.hypot(a - ends_first[0], ends_second[1] - b)
@@ -153,13 +145,7 @@ def squared_distance(
 
 
 def binomial_power(share: float, n: int, reference: float, alpha: float) -> float:
-    """Return the power of the exact two-sided binomial test.
-
-    Examples
-    --------
-    >>> round(binomial_power(0.9, 10, 0.5, 0.05), 4)
-    0.7361
-    """
+    """Return the power of the exact two-sided binomial test."""
     return float(stats.binom.pmf(_rejected(n, reference, alpha), n, share).sum())
 
 
@@ -261,25 +247,10 @@ def _least(told: Callable[[float], float], start: float, end: float, power: floa
 
 
 def ranks(better: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ranks that each of several may have, by which pairs were told apart at once; 1 is the best.
+    """Return the lowest and the highest rank that each of several may have, 1 the best, shape (n,) each.
 
-    Parameters
-    ----------
-    better : array_like of bool, shape (n, n)
-        Whether the row was told to be better than the column, all pairs adjusted together.
-
-    Returns
-    -------
-    low, high : ndarray of int64, shape (n,)
-
-    Source
-    ------
-    Mogstad, Romano, Shaikh and Wilhelm 2024: with the probability with which no pair is wrong, all ranks are held.
-
-    Examples
-    --------
-    >>> [ends.tolist() for ends in ranks([[0, 0, 1], [0, 0, 1], [0, 0, 0]])]
-    [[1, 1, 3], [2, 2, 3]]
+    `better`: whether the row was told to be better than the column, all pairs adjusted together: then all ranks hold at
+    once (Mogstad, Romano, Shaikh and Wilhelm 2024).
     """
     table = np.asarray(better, bool)
     return 1 + table.sum(axis=0), len(table) - table.sum(axis=1)

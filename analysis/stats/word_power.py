@@ -139,21 +139,10 @@ def gap_found(
     *,
     alpha: float = 0.05,
 ) -> NDArray[np.bool_]:
-    """Tell in which draws the test against words is significant at ``alpha``.
+    """Tell in which draws the test against words is significant at ``alpha``, shape (simulations,).
 
-    Parameters
-    ----------
-    gap : float
-        The true one.
-    variances : sequence of float
-        Of the mean gap, by the words of the first side and of the second, reference words and prompts.
-    freedom : sequence of float
-        Their degrees of freedom; infinity for endlessly many prompts, 0 for a single reference word.
-    draws : ErrorDraws
-
-    Returns
-    -------
-    ndarray of bool, shape (simulations,)
+    Variances and degrees of freedom are of the words of either side, reference words and prompts; infinity for
+    endlessly many prompts, 0 for a single reference word.
     """
     observed = gap + np.sqrt(np.asarray(variances)) @ draws.normal
     first, second, references, prompts = (
@@ -188,14 +177,7 @@ class GapDesign:
     def of(
         cls, error: float, shares: Sequence[float], *, words: tuple[int, int], references: int, prompts: int
     ) -> GapDesign:
-        """Return the errors of a gap with a standard error and its shares of variance, see `WordTest`.
-
-        Examples
-        --------
-        >>> run = GapDesign.of(0.2, (0.25, 0, 0.75), words=(3, 3), references=1, prompts=24)
-        >>> [round(variance, 3) for variance in run.variances]
-        [0.01, 0.0, 0.03]
-        """
+        """Return the errors of a gap with a standard error and its shares of variance, see `WordTest`."""
         return cls(tuple(float(share * error**2) for share in shares), words, references, prompts)
 
     @property
@@ -227,15 +209,7 @@ class GapDesign:
     def detectable(
         self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
     ) -> float:
-        """Return the smallest gap that is found with this power, in its units; NaN where there is no test.
-
-        Examples
-        --------
-        Prompts alone, 24 of them with a standard error of 0.1: as Student's t, by statsmodels' `TTestPower`.
-
-        >>> round(GapDesign((0.0, 0.0, 0.01), (3, 3), 1, 24).detectable(), 2)
-        0.29
-        """
+        """Return the smallest gap that is found with this power, in its units; NaN where there is no test."""
         return _detectable(self, power, alpha, simulations, seed)
 
     def prompts_for(

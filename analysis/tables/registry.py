@@ -403,13 +403,7 @@ def needs() -> dict[str, str]:
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:
-    """Write a result table of a run, once it is found to be what its row says.
-
-    Raises
-    ------
-    ValueError
-        There is no such row, or the columns are others: the program is at fault.
-    """
+    """Write a result table of a run, once it is found to be what its row says."""
     row = TABLES.get(name)
     if row is None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
@@ -419,13 +413,6 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
 
 
 def read(run: Run, name: str) -> pd.DataFrame:
-    """Return a result table of a run with the columns that its row names.
-
-    Raises
-    ------
-    UserError
-        The run has no such table, it is damaged or another one, or it lacks a column or holds one of another kind:
-        another program or version wrote it.
-    """
+    """Return a result table of a run with the columns that its row names."""
     row = TABLES[name]
     return run.table(name, (column for column in row.columns if not column.endswith("*")), row.texts)

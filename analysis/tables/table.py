@@ -10,7 +10,7 @@ NEEDS = {
     "samples": "any generated run",
     "objects": "a run whose images were searched for objects",
     "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `triptych human-check` or `questions`",
+    "labels": "answers of people, given to `triptych labels`",
     "images": "a run of images that another program drew, or of one indicator",
     "levels": "a run whose prompts have levels, such as a profession or a template",
     "unfinished": "a run that was measured before all its images were there",
@@ -21,12 +21,7 @@ NEEDS = {
 class Latex:
     """LaTeX form of a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
 
-    Attributes
-    ----------
-    name : str
-        Of the file, without its ending; with places in braces where there is one of every contrast.
-    label, caption, note : str
-        For references; plain text.
+    ``name`` is of the file, without its ending, with places in braces where there is one of every contrast.
     """
 
     name: str

@@ -58,31 +58,16 @@ LINES = (
 
 
 def line(text: str) -> str:
-    """Return a line of a page as a test runs it.
-
-    Examples
-    --------
-    >>> line("triptych run triplets.yaml --limit 4")
-    'triptych run triplets.yaml --limit 1'
-    """
+    """Return a line of a page as a test runs it."""
     for pattern, replacement, _ in LINES:
         text = re.sub(pattern, replacement, text)
     return text
 
 
 def settings(text: str, models: Mapping[str, str], base: Mapping[str, Any] | None = None, **more: Any) -> str:
-    """Return a configuration in YAML as a test runs it.
+    """A configuration in YAML as a test runs it: folders in place of published models, and settings that go over all.
 
-    Parameters
-    ----------
-    text : str
-        As the page shows it or a command wrote it.
-    models : mapping of str to str
-        Folders in place of published models.
-    base : mapping, optional
-        The configuration that it goes over, where the page shows a part of one.
-    **more
-        Settings that go over all.
+    ``base`` is the configuration that it goes over, where the page shows a part of one.
     """
     own = {**(base or {}), **yaml.safe_load(text)}
     own["model"] = models.get(own.get("model", ""), own.get("model", "toyworld"))

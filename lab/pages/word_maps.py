@@ -12,22 +12,10 @@ FIGURES = Path(__file__).parents[2] / "docs" / "validation" / "word_maps.json"
 TRANSFORMER_FIGURES = FIGURES.with_name("transformer_word_maps.json")
 
 
-def word_maps_page(figures: dict, transformers: dict) -> str:
-    """Return the page in Markdown.
-
-    Parameters
-    ----------
-    figures : dict
-        Of U-Nets (`lab.validate.word_maps.report`).
-    transformers : dict
-        Of diffusion transformers (`lab.validate.transformer_word_maps.report`).
-    """
-    return render("word_maps", **figures, transformers=transformers)
-
-
 def page_of_stored(figures: dict | None = None, transformers: dict | None = None) -> str:
-    """Return the page, from what is stored where figures are not given."""
-    return word_maps_page(figures or _read(FIGURES), transformers or _read(TRANSFORMER_FIGURES))
+    """The page in Markdown, of `lab.validate.word_maps`' figures; from what is stored where they are not given."""
+    figures, transformers = figures or _read(FIGURES), transformers or _read(TRANSFORMER_FIGURES)
+    return render("word_maps", **figures, transformers=transformers)
 
 
 def _read(path: Path) -> dict:

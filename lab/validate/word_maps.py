@@ -1,13 +1,14 @@
-"""Word maps compared with the truth: ``python -m lab.validate.word_maps``.
+"""Word maps compared with the truth: ``python -m lab.validate.word_maps MODELS``.
 
 The benchmark models draw captions that name nouns; the checker says which pixels of the image are each noun's; the
 noun's word map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's
 definition is held beside others, which differ in the layers and steps that enter, in how layers are combined, in
 whether the token after the word counts, and in whether the map is spread along self-attention. The definition and its
 threshold are chosen on the first benchmark model's even prompts; the odd prompts and the other benchmark models only
-report.
+report. Of diffusion transformers the three definitions of joint attention are compared, over the default blocks and
+block by block, with thresholds tuned on the even prompts of the first model.
 
-Writes ``docs/validation/word_maps.json`` and, from it alone, ``docs/validation/word_maps.md``.
+Writes ``word_maps.json`` or ``transformer_word_maps.json`` in ``docs/validation``, and ``word_maps.md`` from both.
 """
 
 import argparse
@@ -25,55 +26,48 @@ from diffusers import DiffusionPipeline, StableDiffusionPipeline
 from tqdm import tqdm
 
 from hooks import MapChoice, Probe
-from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
+from hooks.attention.definitions import (
+    DECODER_PRODUCT,
+    FLOOR,
+    JOINT_MASS,
+    JOINT_SHARE,
+    OUTPUT_SPACE,
+    SELF_REFINED,
+    Definition,
+)
 from hooks.attention.masks import resize
-from lab.pages.word_maps import page_of_stored
-from lab.renamed import add_renamed
+from lab.pages.word_maps import FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from lab.train.base.captions import random_caption
-from lab.train.base.measure import benchmark_pipeline, model_folder
+from lab.train.base.measure import benchmark_pipeline
 from probes import command_line
 from probes.runs.parts import write_bytes
-from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
 from probes.toyworld.world import load_world
 
-DOCS = Path(__file__).parents[2] / "docs" / "validation"
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
 LOOKS = MapChoice(layers=SELF_REFINED.refine, resolutions=(1,))
-SEED = 700_000
+SEED, TRANSFORMER_SEED = 700_000, 800_000
+JOINT = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to make a word's map of its layers' maps.
+    """One way to make a word's map of its layers' maps."""
 
-    Attributes
-    ----------
-    layers : {"all", "up"} or an address
-        Which cross-attentions enter: all but the mid block's, the up blocks', or one.
-    steps : {"all", "early", "late"}
-        All UNet calls, the first two thirds, the last two thirds.
-    combine : {"mean", "scaled", "product"}
-        Mean over layers; mean after dividing each layer's map by its largest value; product: the geometric mean.
-    following : float
-        Weight of the map of the token after the word, in whose state the causal text encoder has the word too.
-    power : float
-        What the combined map is raised to.
-    refine : float
-        The power it is raised to before it is spread along self-attention; 0: it is not.
-    keep : float
-        The power of the map which the spread one is multiplied by.
-    """
-
-    layers: str = "all"
-    steps: str = "all"
-    combine: str = "mean"
-    following: float = 0.0
-    power: float = 1.0
-    refine: float = 0.0
-    keep: float = 0.0
+    layers: str = "all"  # all but the mid block's, "up": the up blocks', or an address
+    steps: str = "all"  # UNet calls; "early": the first two thirds, "late": the last two
+    combine: str = (
+        "mean"  # of layers; "scaled": after dividing each by its largest value; "product": geometric mean
+    )
+    following: float = (
+        0.0  # weight of the token after the word, in whose state the causal encoder has the word too
+    )
+    power: float = 1.0  # that the combined map is raised to
+    refine: float = 0.0  # the power it is raised to before it is spread along self-attention; 0: it is not
+    keep: float = 0.0  # the power of the map which the spread one is multiplied by
 
     @property
     def label(self) -> str:
@@ -98,27 +92,16 @@ PRODUCT = Candidate(layers="up", combine="product", following=1.0, power=2.0)
 
 @dataclass(frozen=True)
 class Instance:
-    """One noun that was named and drawn.
-
-    Attributes
-    ----------
-    prompt : int
-    noun : str
-    truth : numpy.ndarray, shape (64, 64), bool
-    daam : numpy.ndarray, shape (h, w)
-        The noun's map by DAAM's definition.
-    maps : dict of str to numpy.ndarray, shape (2, BINS, h, w)
-        By address: mean probability of the word's tokens and of the token after them, at the latent's size.
-    looks : numpy.ndarray, shape (h * w, h * w)
-        Mean probability of the up blocks' self-attention at the latent's size: which pixel looks at which.
-    """
+    """One noun that was named and drawn."""
 
     prompt: int
     noun: str
-    truth: np.ndarray
-    daam: np.ndarray
-    maps: dict[str, np.ndarray]
-    looks: np.ndarray
+    truth: np.ndarray  # (64, 64), bool
+    daam: np.ndarray  # (h, w): by the definition that was drawn with, of U-Nets DAAM's
+    maps: dict[
+        str, np.ndarray
+    ]  # by address (2, BINS, h, w): mean probability of the word's tokens and of the next
+    looks: np.ndarray | None = None  # (h * w, h * w): mean probability of the up blocks' self-attention
 
 
 def candidates(addresses: Sequence[str]) -> list[Candidate]:
@@ -158,15 +141,9 @@ def heat(instance: Instance, candidate: Candidate) -> np.ndarray:
 
 
 def iou(maps: Sequence[np.ndarray], truths: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
-    """IoU of every map with its truth at every threshold, shape (thresholds, maps).
+    """IoU of every map (h, w) with its truth (maps, H, W) at every threshold, shape (thresholds, maps).
 
-    Parameters
-    ----------
-    maps : sequence of numpy.ndarray, shape (h, w)
-    truths : numpy.ndarray, shape (maps, H, W), bool
-        None may be empty.
-    thresholds : sequence of float
-        Pixels strictly above, after resizing to the truth's size and min-max, are the mask.
+    A map's mask are its pixels strictly above the threshold, after resizing to the truth's size and min-max.
     """
     large = np.stack([resize(one, truths.shape[1:]) for one in maps])
     low, high = (extreme(axis=(1, 2), keepdims=True) for extreme in (large.min, large.max))
@@ -186,14 +163,10 @@ def draw(
     steps: int,
     guidance_scale: float,
     seed: int = SEED,
-    batch_size: int = 24,
-    progress: bool = True,
 ) -> list[Instance]:
     """Draw random captions with the probe on; every noun of the checker's that was named and drawn."""
-    sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed, "batch_size": batch_size}
-    drawn = drawn_captions(
-        pipe, prompts, **sampling, progress=progress, word_maps=MapChoice(steps=BINS), self_attention=LOOKS
-    )
+    sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed}
+    drawn = drawn_captions(pipe, prompts, **sampling, word_maps=MapChoice(steps=BINS), self_attention=LOOKS)
     return [one for probe, row, prompt, image in drawn for one in _instances(probe, row, prompt, image)]
 
 
@@ -205,26 +178,17 @@ def drawn_captions(
     steps: int,
     guidance_scale: float,
     seed: int,
-    batch_size: int,
-    progress: bool,
+    batch_size: int = 24,
     **read: Any,
 ) -> Iterator[tuple[Probe, int, int, np.ndarray]]:
-    """Draw random captions, each from a noise of its own, with a probe on.
+    """Random captions, each from a noise of its own: the probe of a batch, its row, number of prompt, image.
 
-    Parameters
-    ----------
-    **read
-        What the probe reads beside the latent, such as ``word_maps``.
-
-    Yields
-    ------
-    tuple
-        The probe of a batch, the row in it, the number of the prompt, and the image (h, w, 3) of uint8.
+    `read` is what the probe reads beside the latent, such as ``word_maps``.
     """
     rng, world = np.random.default_rng(seed), load_world()
     captions = [random_caption(world, rng)[0] for _ in range(prompts)]
     pipe.set_progress_bar_config(disable=True)
-    for start in tqdm(range(0, prompts, batch_size), disable=not progress, unit="batch"):
+    for start in tqdm(range(0, prompts, batch_size), unit="batch"):
         batch = captions[start : start + batch_size]
         noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
         with Probe(pipe, sites="latent", **read) as probe:
@@ -274,35 +238,26 @@ def choose(instances: Sequence[Instance], tried: Sequence[Candidate]) -> Candida
     return max(tried, key=score)
 
 
-def figures(
-    tuning: Sequence[Instance], held: Sequence[Instance], candidate: Candidate | None
-) -> tuple[dict[str, float], np.ndarray]:
-    """Mean IoUs on the held-out instances at the threshold best on the tuning ones and at the fixed ones.
+def overlaps(instances: Sequence[Instance], candidate: Candidate | None = None) -> np.ndarray:
+    """The IoU of every noun at every threshold, (thresholds, nouns); without a candidate of the map drawn with."""
+    maps = [one.daam if candidate is None else heat(one, candidate) for one in instances]
+    return iou(maps, np.stack([one.truth for one in instances]), THRESHOLDS)
 
-    Parameters
-    ----------
-    tuning, held : sequence of Instance
-    candidate : Candidate or None
-        None is DAAM's definition.
 
-    Returns
-    -------
-    dict
-        ``threshold``, ``tuning`` (mean IoU there), ``held``, and ``held_0.35``, ``held_0.4``.
-    numpy.ndarray, shape (held,)
-        The IoUs behind ``held``.
+def figures(tuned: np.ndarray, held: np.ndarray) -> tuple[dict[str, float], np.ndarray]:
+    """Mean IoUs at the threshold best on the tuning nouns and at the fixed ones, and each held-out noun's at the first.
+
+    `tuned` and `held` are of `overlaps`.
     """
-
-    def table(instances: Sequence[Instance]) -> np.ndarray:
-        maps = [one.daam if candidate is None else heat(one, candidate) for one in instances]
-        return iou(maps, np.stack([one.truth for one in instances]), THRESHOLDS)
-
-    tuned, reported = table(tuning), table(held)
     best = int(tuned.mean(axis=1).argmax())
-    numbers = {"threshold": float(THRESHOLDS[best]), "tuning": float(tuned[best].mean())}
-    numbers["held"] = float(reported[best].mean())
-    numbers |= {f"held_{theta}": float(reported[_at(theta)].mean()) for theta in FIXED}
-    return {key: round(value, 4) for key, value in numbers.items()}, reported[best]
+    fixed = {f"held_{theta}": held[_at(theta)].mean() for theta in FIXED}
+    numbers = {
+        "threshold": THRESHOLDS[best],
+        "tuning": tuned[best].mean(),
+        "held": held[best].mean(),
+        **fixed,
+    }
+    return {name: round(float(value), 4) for name, value in numbers.items()}, held[best]
 
 
 def interval(
@@ -335,7 +290,7 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
         prompts = np.array([one.prompt for one in held])
         of_daam = None
         for name, candidate in named.items():
-            numbers, values = figures(tuning, held, candidate)
+            numbers, values = figures(overlaps(tuning, candidate), overlaps(held, candidate))
             row = {"model": model, "definition": name, **numbers, "n": len(held)}
             if candidate is None:
                 of_daam = values
@@ -361,14 +316,15 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
         "ours": {"name": OURS_NAME, "version": OURS_VERSION, **asdict(OURS)},
         "chosen": asdict(chosen) | {"label": chosen.label},
         "rows": rows,
-        "one_by_one": [{"what": what} | figures(tuning, held, one)[0] for what, one in steps],
+        "one_by_one": [
+            {"what": what} | figures(overlaps(tuning, one), overlaps(held, one))[0] for what, one in steps
+        ],
         "by_noun": _by_noun(tuning, held),
     }
 
 
 def _by_noun(tuning: Sequence[Instance], held: Sequence[Instance]) -> list[dict]:
-    _, daam = figures(tuning, held, None)
-    _, ours = figures(tuning, held, OURS)
+    daam, ours = (figures(overlaps(tuning, one), overlaps(held, one))[1] for one in (None, OURS))
     nouns = np.array([one.noun for one in held])
     return [
         {
@@ -382,42 +338,90 @@ def _by_noun(tuning: Sequence[Instance], held: Sequence[Instance]) -> list[dict]
     ]
 
 
+def of_block(definition: Definition, address: str) -> Definition:
+    """A definition of one block's attention alone."""
+    return replace(definition, name=f"{definition.name}, {address}", layers=((address, 1.0),))
+
+
+def draw_transformer(
+    pipe: DiffusionPipeline, definition: Definition, prompts: int, **sampling: Any
+) -> list[Instance]:
+    """Every noun of the checker's that was named and drawn in random captions, with its map by a definition."""
+    found = []
+    for probe, row, prompt, image in drawn_captions(pipe, prompts, **sampling, word_maps=definition):
+        for word in probe.words(row=row):
+            if word.lower in LEAST and not word.cut_off:
+                truth = thing_masks(image[None], word.lower)[0]
+                if truth.any():
+                    drawn = probe.word_map(word.text, row=row).values
+                    found.append(Instance(prompt, word.lower, truth, drawn, {}))
+    return found
+
+
+def transformer_report(prompts: int, steps: int) -> dict:
+    """Draw with the diffusion transformers, and return all figures as they go to ``transformer_word_maps.json``."""
+    rows: list[dict] = []
+    blocks: list[dict] = []
+    tuned: dict[str, np.ndarray] = {}
+    for number, model in enumerate(TRANSFORMERS):
+        pipe, scale = benchmark_pipeline(WEIGHTS / model)
+        sampling = {"steps": steps, "guidance_scale": scale, "seed": TRANSFORMER_SEED + 10_000 * number}
+        addresses = [f"dit.block.{block}.joint" for block in range(len(pipe.transformer.transformer_blocks))]
+        single = [of_block(one, address) for one in JOINT for address in addresses] if number == 0 else []
+        first = None
+        for definition in [*JOINT, *single]:
+            drawn = draw_transformer(pipe, definition, prompts, **sampling)
+            if number == 0:
+                tuned[definition.name] = overlaps([one for one in drawn if one.prompt % 2 == 0])
+                drawn = [one for one in drawn if one.prompt % 2]
+            numbers, values = figures(tuned[definition.name], overlaps(drawn))
+            del numbers["tuning"]
+            row = {"model": model, "definition": definition.name, **numbers, "n": len(drawn)}
+            if definition in single:
+                blocks.append(row)
+                continue
+            if first is None:
+                first = values
+            else:
+                row["over_mass"] = round(float((values - first).mean()), 4)
+                row["over_mass_interval"] = interval(values - first, np.array([one.prompt for one in drawn]))
+            rows.append(row)
+    settings = {"prompts": prompts, "steps": steps, "seed": TRANSFORMER_SEED, "checker": VERSION}
+    return {"settings": settings, "rows": rows, "blocks": blocks}
+
+
+def unet_report(prompts: int, steps: int) -> dict:
+    """Draw with the U-Nets, and return all figures as they go to ``word_maps.json``."""
+    drawn, scales = {}, {}
+    for number, model in enumerate(BENCHMARK_MODELS):
+        pipe, scales[model] = benchmark_pipeline(WEIGHTS / model)
+        sampling = {"steps": steps, "guidance_scale": scales[model]}
+        drawn[model] = draw(pipe, prompts, seed=SEED + 10_000 * number, **sampling)
+    return report(drawn, {"prompts": prompts, "steps": steps, "guidance_scale": scales, "seed": SEED})
+
+
+REPORTS = {"unets": (FIGURES, 30, unet_report), "transformers": (TRANSFORMER_FIGURES, 20, transformer_report)}
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.validate.word_maps", description=__doc__.split("\n\n")[0])
     add = main.add_argument
-    add(
-        "--models",
-        nargs="+",
-        choices=BENCHMARK_MODELS,
-        default=list(BENCHMARK_MODELS),
-        help="the first is tuned on",
-    )
-    add_renamed(main, "--specimens", "--models")
-    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
+    add("models", choices=REPORTS, help="of which benchmark models")
     add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a benchmark model")
-    add("--steps", type=command_line.whole(1, 1000), default=30)
-    add("--threads", type=command_line.threads, default=1)
-    add("--out", type=Path, default=DOCS, help="folder for word_maps.json and word_maps.md")
+    add("--out", type=Path, default=FIGURES.parent, help="folder for the figures and word_maps.md")
     return main
 
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out, folder=True)
-    folders = {name: model_folder(options.weights, name) for name in options.models}
-    torch.set_num_threads(options.threads)
-    drawn, scales = {}, {}
-    for number, (model, folder) in enumerate(folders.items()):
-        pipe, scales[model] = benchmark_pipeline(folder)
-        sampling = {"steps": options.steps, "guidance_scale": scales[model]}
-        drawn[model] = draw(pipe, options.prompts, seed=SEED + 10_000 * number, **sampling)
-    settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
-    numbers = report(drawn, settings)
-    write_bytes(options.out / "word_maps.json", (json.dumps(numbers, indent=1) + "\n").encode())
-    page = page_of_stored(figures=numbers)
-    write_bytes(options.out / "word_maps.md", page.encode())
-    print(page)
+    torch.set_num_threads(1)
+    file, steps, measured = REPORTS[options.models]
+    numbers = measured(options.prompts, steps)
+    write_bytes(options.out / file.name, (json.dumps(numbers, indent=1) + "\n").encode())
+    own = {"figures" if options.models == "unets" else "transformers": numbers}
+    write_bytes(options.out / "word_maps.md", page_of_stored(**own).encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

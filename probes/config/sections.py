@@ -57,13 +57,7 @@ class Indicator(Section):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The word and its plural: the one that is given, or the dictionary's.
-
-        Examples
-        --------
-        >>> Indicator(word="woman").forms, Indicator(word="ze", plural="zem").forms
-        (('woman', 'women'), ('ze', 'zem'))
-        """
+        """The word and its plural: the one that is given, or the dictionary's."""
         return self.word, self.plural or plural(self.word)
 
 

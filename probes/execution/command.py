@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from probes.config.schema import Config
 from probes.execution.cluster.driver import ClusterWorkers
@@ -15,19 +15,6 @@ from probes.runs import directory, folders
 from probes.runs import parts as files
 from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
-
-
-class StoppingRule(Protocol):
-    """A question that ends a run: asked after each part, from the first on."""
-
-    def record(self) -> dict[str, Any]:
-        """Return what the record keeps of it before the first image."""
-
-    def is_answered(self, parts: int) -> bool:
-        """Return whether the first so many parts answer it."""
-
-    def parts_needed(self) -> int | None:
-        """Return how many of the parts that are there, whoever made them, answer it; None while none do."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +35,8 @@ class StageCall:
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
     cluster : ClusterWorkers, optional
         Workers on other machines that make the parts in the place of the processes of this one.
-    stopping : StoppingRule, optional
-        What ends the run before all parts are made.
+    question : mapping, optional
+        What the record keeps of the question that ends the run (`analysis.methods.stopping`).
     """
 
     passed: Mapping[str, Any] | None = None
@@ -59,7 +46,7 @@ class StageCall:
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
     cluster: ClusterWorkers | None = None
-    stopping: StoppingRule | None = None
+    question: Mapping[str, Any] | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -76,8 +63,8 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.stopping:
-            fields[REGISTERED] = self.stopping.record()
+        if self.question:
+            fields[REGISTERED] = self.question
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

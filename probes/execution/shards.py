@@ -16,7 +16,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,10 @@ from probes.json_text import parse_json
 from probes.runs import completeness, recorded_files
 from probes.runs.directory import now
 from probes.runs.folders import SHARDS
-from probes.runs.parts import create_bytes, disk_error, is_leftover, part_files, write_bytes
+from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
-from probes.runs.selection import KEY, KINDS, STOPPED, number
+from probes.runs.selection import KEY, KINDS, number
 from probes.runs.store import Run
-from probes.storage import locations
 from probes.storage.lease import hold_of
 from probes.storage.locks import Hold
 
@@ -231,32 +230,6 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if holds(run, part.identity["part"])]
 
 
-def record_stop(run: Run, parts: int, images: int) -> None:
-    """Record that the first so many parts are all that a run is to have; others of this process are removed."""
-    found = {STOPPED: {"parts": parts, "images": images}}
-    run.write_meta(**found, **_within({**run.meta, **found}))
-    for kind in run.meta.get(KINDS) or ():
-        own = (file for file in part_files(run.path / kind) if holds(run, number(file)))
-        _remove(file for file in own if number(file) >= parts)
-
-
-def _within(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of the parts of a run that stopped: no more than there are to be."""
-    if not isinstance(stop := meta.get(STOPPED), Mapping):
-        return {}
-    most = stop["parts"]
-    kinds = {kind: min(count, most) for kind, count in (meta.get(KINDS) or {}).items()}
-    return {"parts": most, "images": stop["images"], KINDS: kinds}
-
-
-def _remove(files: Iterable[Path]) -> None:
-    for file in files:
-        try:
-            locations.remove([file])
-        except OSError as error:
-            raise disk_error(file, error) from None
-
-
 def is_complete(path: Path, shard: Shard | None = None) -> bool:
     """Return whether every part that the sharers of a run were to make is there; never for a shard without parts.
 
@@ -309,10 +282,6 @@ def merge_records(run: Run, *, alone: bool) -> None:
     meta = merged_record(run.meta, records)
     if meta != run.meta:
         run.write_meta(**meta)
-    if STOPPED in meta:  # what others drew beyond it before they knew
-        most = meta[STOPPED]["parts"]
-        for kind in meta.get(KINDS) or ():
-            _remove(file for file in part_files(run.path / kind) if number(file) >= most)
     for record in records if alone else ():
         run.remove_file(f"{SHARDS}/{record['id']}.json")
     if alone:
@@ -353,7 +322,7 @@ def merged_record(meta: Mapping[str, Any], records: Sequence[Mapping[str, Any]])
         meta["times"] = _times(meta.get("times") or {}, meta[SHARDS])
     if records and any(entry["traced"] for entry in meta[SHARDS]):
         meta["trace"] = {**meta["trace"], "seconds": round(sum(entry["traced"] for entry in meta[SHARDS]), 1)}
-    return meta | (_within(meta) if records else {})
+    return meta
 
 
 def _observing(config: Mapping[str, Any], observe: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,13 +40,7 @@ def counted(entry: Mapping[str, Any]) -> int:
 
 
 def gigabytes(identifier: str) -> float | None:
-    """Memory of a known model's transformer and text encoders in bfloat16, in 10^9 bytes; None for others.
-
-    Examples
-    --------
-    >>> round(gigabytes("Efficient-Large-Model/Sana_1600M_1024px_diffusers"), 1), gigabytes("nobody/nothing")
-    (8.4, None)
-    """
+    """Memory of a known model's transformer and text encoders in bfloat16, in 10^9 bytes; None for others."""
     entry = published().get(identifier)
     if entry is None:
         return None

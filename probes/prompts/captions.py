@@ -43,44 +43,15 @@ class Neutral:
 
 @dataclass
 class Selection:
-    """Outcome of reading captions: the neutral ones, and how many were left out for which reason.
-
-    Attributes
-    ----------
-    source, form : str
-        Where the captions came from, and their format.
-    read : int
-        Captions in all.
-    kept : list of Neutral
-    dropped : Counter
-        How many were left out, by reason.
-    examples : dict
-        The first few of each reason.
-    words : Counter
-        Of the captions left out for another word for a human: for which.
-    """
+    """Outcome of reading captions: the neutral ones, and how many were left out for which reason."""
 
     source: str = "captions"
-    form: str = "text"
-    read: int = 0
+    form: str = "text"  # format
+    read: int = 0  # captions in all
     kept: list[Neutral] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    words: Counter[str] = field(default_factory=Counter)
-
-    def report(self) -> str:
-        """Return the selection as text: counts, reasons with examples, and Table 4 beside them."""
-        lines = [f"{self.source} ({self.form}): {self.read:,} captions, {len(self.kept):,} neutral prompts"]
-        for reason, count in self.dropped.most_common():
-            lines.append(f"  {count:>9,}  {reason}{self.frequent(reason)}")
-            lines += [f"             {printable(example)}" for example in self.examples[reason]]
-        if self.form in TABLE_4:
-            name, count = TABLE_4[self.form]
-            lines.append(
-                f"Wu et al. 2025, Table 4: {count:,} triplets of {name}, {len(self.kept):,} here"
-                " (the paper does not say of which files, and how duplicates were counted)"
-            )
-        return "\n".join(lines)
+    dropped: Counter[str] = field(default_factory=Counter)  # how many, by reason
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few of each reason
+    words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
 
     def frequent(self, reason: str, most: int = 8) -> str:
         """Return the most frequent words for which captions were left out, where the reason is another such word."""
@@ -113,24 +84,11 @@ def select(
     """Return the neutral captions, each once, and what became of the others.
 
     White space is made single. Two captions are the same where they differ in case and in a full stop at their end
-    alone; the first is kept.
+    alone; the first is kept. A text encoder cannot read those of more than `max_words` to their end.
 
-    Parameters
-    ----------
-    captions : iterable of str
-    forms : {"inflected", "printed"}
-        Which forms of the words of Table 2 count (see `neutral.judge`).
-    max_words : int
-        Longer captions are left out: a text encoder cannot read them to their end.
-    source, form : str
-        Where they come from, for the report.
-
-    Examples
-    --------
     >>> said = select(["A person in a hat.", "a person in a hat", "A man in a hat", "A hat"])
-    >>> [neutral.text for neutral in said.kept], dict(said.dropped)  # doctest: +NORMALIZE_WHITESPACE
-    (['A person in a hat.'],
-     {'said before': 1, 'no person or people': 2})
+    >>> [neutral.text for neutral in said.kept], dict(said.dropped)
+    (['A person in a hat.'], {'said before': 1, 'no person or people': 2})
     """
     result = Selection(source, form)
     first: dict[str, int] = {}
@@ -175,18 +133,8 @@ def triplets(
     articles: Articles = "fitting",
     forms: Forms = "inflected",
 ) -> list[dict[str, str]]:
-    """Return one prompt a caption: its id, and a text by each indicator.
+    """Return one prompt a caption: its id, and a text by each indicator, of whose word and plural `words` holds.
 
-    Parameters
-    ----------
-    kept : iterable of Neutral
-    words : mapping
-        For each indicator the word for a person and its plural.
-    articles, forms
-        See `neutral.swap`.
-
-    Examples
-    --------
     >>> words = {"neutral": ("person", "people"), "feminine": ("woman", "women")}
     >>> triplets([Neutral(7, "Two people.")], words)
     [{'id': 'c000007', 'neutral': 'Two people.', 'feminine': 'Two women.'}]

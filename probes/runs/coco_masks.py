@@ -24,16 +24,7 @@ def encode(mask: np.ndarray) -> str:
 
 
 def decode(counts: str, height: int, width: int) -> np.ndarray:
-    """Return the ``(height, width)`` bool mask of COCO's compressed run lengths.
-
-    Parameters
-    ----------
-    counts : str
-        As of `encode`, column by column.
-    height, width : int
-        Of the mask, in pixels: its run lengths add up to their product, which is not checked here
-        (`probes.runs.part_columns.mask_pixels` says what they add up to).
-    """
+    """Return the ``(height, width)`` bool mask of COCO's compressed run lengths, whose sum is not checked here."""
     return coco.decode({"counts": counts.encode("ascii"), "size": [height, width]}).astype(bool)
 
 

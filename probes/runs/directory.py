@@ -22,7 +22,7 @@ from probes.runs.identity import (
 )
 from probes.runs.parts import FORMAT, write_bytes
 from probes.runs.record import STATUSES
-from probes.runs.selection import KEY
+from probes.runs.selection import KEY, KINDS, STOPPED
 from probes.runs.store import Run
 from probes.versions import versions
 
@@ -338,3 +338,11 @@ def record_stage(run: Run, status: str, seconds: float) -> None:
     times = _times(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
     run.write_meta(status=status, times={**times, status: now(), "seconds": took})
+
+
+def record_stop(run: Run, parts: int, images: int) -> None:
+    """Record that the first n parts, with so many images, are all that a run is to have."""
+    counts = {kind: min(count, parts) for kind, count in (run.meta.get(KINDS) or {}).items()}
+    run.write_meta(
+        **{STOPPED: {"parts": parts, "images": images}, "parts": parts, "images": images, KINDS: counts}
+    )

@@ -9,7 +9,8 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -22,7 +23,7 @@ from probes.errors import UserError
 from probes.execution import batches, loop, shards
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
-from probes.execution.command import StageCall, StoppingRule
+from probes.execution.command import StageCall
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.models import description, estimate, loading
@@ -61,6 +62,19 @@ def generate(
         The directory holds another run, the disk is full, the device has no room for one triplet, or the first
         batch gives no finite image.
     """
+    with generation(run, config, samples, source, command) as generate_parts:
+        generate_parts(None)
+
+
+@contextmanager
+def generation(
+    run: Run,
+    config: Config,
+    samples: Sequence[Sample],
+    source: loading.Source,
+    command: StageCall = _PLAIN,
+) -> Iterator[Callable[[int | None], None]]:
+    """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
     began = monotonic()
     config = config if command.overwrite else keep_begun_settings(config, run)
     cluster = command.cluster
@@ -99,11 +113,9 @@ def generate(
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
-    wanted, is_last = len(parts), _is_last(run, command)
     with command.helpers() as team:
 
-        def draw() -> None:
-            nonlocal wanted
+        def draw(wanted: Sequence[Part], due: Sequence[Part]) -> None:
             if cluster:
                 summary = {
                     "weights": drawing.weights,
@@ -112,43 +124,30 @@ def generate(
                     "sizes": sizes,
                 }
                 job = Job.of(run, config, source, device=config.generate.device, **summary)
-                there = loop.Prefix(parts, todo, is_last) if is_last else None
-                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples), there)
-                wanted = there.count if there else wanted
+                images = sum(part.images for part in wanted)
+                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(due), images)
             else:
-                wanted = loop.make(
-                    "generate",
-                    shards.share(run, parts),
-                    todo,
-                    drawing,
-                    team,
-                    processes=count,
-                    progress=command.progress,
-                    is_last=is_last,
+                processes = loop.useful_workers(count, due)
+                mine = shards.share(run, wanted)
+                loop.make(
+                    "generate", mine, due, drawing, team, processes=processes, progress=command.progress
                 )
 
-        while not batches.fits_on_device(draw):
-            team.dismiss(at_once=True)  # helpers hold memory of the device too
-            sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
-            parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    if command.stopping:
-        _record_stop(run, command.stopping, parts, wanted)
+        def generate_parts(first: int | None) -> None:
+            nonlocal parts, todo, sizes
+            most = len(parts) if first is None else first
+
+            def attempt() -> None:
+                draw(parts[:most], [part for part in todo if part.identity["part"] < most])
+
+            while not batches.fits_on_device(attempt):
+                team.dismiss(at_once=True)  # helpers hold memory of the device too
+                sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
+                parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+            todo = [part for part in todo if part.identity["part"] >= most]
+
+        yield generate_parts
     loop.record_generated(run, began)
-
-
-def _is_last(run: Run, command: StageCall) -> Callable[[int], bool] | None:
-    """Who is asked after each part: of a shared run about all parts that are there, as far as none is missing."""
-    rule = command.stopping
-    if rule is None or run.shard is None:
-        return rule and rule.is_answered
-    return lambda parts: rule.parts_needed() is not None
-
-
-def _record_stop(run: Run, rule: StoppingRule, parts: Sequence[Part], wanted: int) -> None:
-    """Record how many parts the run is to have; of a run that is shared once that is known."""
-    found = rule.parts_needed() if run.shard else wanted
-    if found is not None:
-        shards.record_stop(run, found, sum(part.images for part in parts[:found]))
 
 
 def _resolved(

@@ -22,9 +22,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from probes.errors import UserError
+from probes.versions import pip_line
 
 SCHEMES = ("s3", "gs")
-EXTRA = "pip install 'triptych[storage]'"
 KEPT = "run the same command again to go on, finished parts are kept"
 LARGE = 2**23  # bytes; a larger object has PATIENT seconds to be sent, where others have BRIEF
 BRIEF, PATIENT = 30.0, 900.0
@@ -331,7 +331,8 @@ def _nobody() -> dict[str, Any]:
 
 def _without(place: str, library: str) -> UserError:
     return UserError(
-        f"{place}: expected the libraries that reach object storage, found no `{library}`: {EXTRA}"
+        f"{place}: expected the libraries that reach object storage, found no `{library}`:"
+        f" {pip_line('storage')}"
     )
 
 

@@ -17,21 +17,10 @@ COLUMNS = ("model", "alpha", "low", "high", "pictures", "annotators", "same", "r
 def agreement_table(
     rows: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how far annotators agree beyond chance, over all models and in each.
+    """Krippendorff's alpha with its bootstrap interval over pictures, of all models and of each.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `analysis.methods.audit.labels.read_labels`.
-    level : float
-    resamples, seed : int
-        Of the bootstrap over pictures.
-
-    Returns
-    -------
-    DataFrame
-        Columns `COLUMNS`; no rows where there is one annotator. ``pictures``: those with two answers or more;
-        ``same``: share of these on which all answers are equal.
+    ``pictures`` are those with two answers or more, ``same`` is the share of these on which all answers are equal. No
+    rows where there is one annotator.
     """
     if rows.loc[rows["answer"] != MISSING, "annotator"].nunique() < 2:
         return pd.DataFrame(columns=list(COLUMNS))

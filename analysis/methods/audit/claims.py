@@ -35,9 +35,9 @@ Tables = Mapping[str, pd.DataFrame]
 
 
 def adjust_page(tables: Tables, design: Design) -> dict[str, pd.DataFrame]:
-    """Return the tables with the p-values of the page, and whether a contrast overshoots.
+    """The tables with the p-values of the page (``p_page``), and whether a contrast overshoots: ``overshoots``.
 
-    A share overshoots where the page tells it from the reference on one side before and on the other side after.
+    A share overshoots where it is significantly on one side of the reference before and on the other side after.
     """
     adjusted = dict(tables)
     asked = {name: row for name, row in QUESTIONS.items() if tables[row[0]][row[1]].notna().any()}
@@ -77,7 +77,7 @@ def _overshoots(row: Mapping[str, Any], told: Mapping[tuple[str, ...], int], des
 
 
 def sentences(tables: Tables, design: Design) -> dict[str, list[str]]:
-    """Return what the page says, by question; a question without a finding has one sentence that says so."""
+    """The sentences of the page, by question; a question without a finding has one sentence that says so."""
     said = {
         "reference": list(_reference(tables, design)),
         "between": list(_between(tables["between"], design)),
@@ -106,16 +106,8 @@ NOTHING = {
 }
 
 
-def claims(tables: Tables, design: Design) -> dict[str, int]:
-    """Return how many results the page states, by question."""
-    rows = {name: (table, page) for name, (table, _, page) in QUESTIONS.items()} | {
-        "shares": ("shares", "p_page")
-    }
-    return {name: int((tables[table][page] <= design.alpha).sum()) for name, (table, page) in rows.items()}
-
-
 def place(row: Mapping[str, Any], design: Design, *names: str) -> str:
-    """Return levels as a sentence has them: *SDXL Turbo, baseline*."""
+    """Levels as a sentence has them: *SDXL Turbo, baseline*."""
     return ", ".join(str(row[name]) for name in names if row.get(name) not in (None, "", ALL))
 
 
@@ -224,7 +216,7 @@ def _ranks(tables: Tables, design: Design) -> Iterator[str]:
 
 
 def possible(tables: Tables, design: Design) -> str:
-    """Return what so few pictures can and cannot say."""
+    """What can and cannot be detected with that many pictures, in a sentence."""
     shares, contrasts = tables["shares"], tables["contrasts"]
     smallest = shares["detectable"].min()
     n = int(shares["decided"].median())

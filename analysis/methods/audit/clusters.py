@@ -16,12 +16,12 @@ FLIPS = 9999
 
 
 def effective_size(cell: AuditCell) -> float:
-    """Return how many independent pictures the decided pictures of a cell are worth."""
+    """How many independent pictures the decided pictures of a cell are worth."""
     return float(effective(cell.hits[:, None], cell.of[:, None])[1][0])
 
 
 def share_p_value(cell: AuditCell, reference: float) -> float:
-    """Return the p-value that a share is the reference: exact with one picture a noise, else the score test."""
+    """The p-value that a share is the reference: exact with one picture a noise, else the score test."""
     if (cell.of <= 1).all():
         return float(stats.binomtest(cell.count, cell.decided, reference).pvalue) if cell.decided else np.nan
     size = effective_size(cell)
@@ -33,21 +33,21 @@ def share_p_value(cell: AuditCell, reference: float) -> float:
 
 
 def paired_values(first: AuditCell, second: AuditCell, about: float | None = None) -> NDArray[np.float64]:
-    """Return second less first of each noise that both have; with `about` what both lie beyond it, summed."""
+    """Second less first of each noise that both have; with `about` what both lie beyond it, summed."""
     both = (first.of > 0) & (second.of > 0)
     a, b = (one.hits[both] / one.of[both] for one in (first, second))
     return b - a if about is None else (b - about) + (a - about)
 
 
 def mean_rates(cells: Sequence[AuditCell]) -> NDArray[np.float64]:
-    """Return the mean share of the cells in each noise; NaN where none has a decided picture."""
+    """The mean share of the cells in each noise; NaN where none has a decided picture."""
     of = np.array([cell.of for cell in cells])
     rates = np.ma.masked_array([cell.hits for cell in cells], of == 0) / of
     return rates.mean(axis=0).filled(np.nan)
 
 
 def two_sample_p_value(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the p-value that the noises of two models have the same share, NaN left out: Welch's t-test.
+    """The p-value that the noises of two models have the same share, NaN left out: Welch's t-test.
 
     Where no noise of either differs from another, or one model has a single noise, the noises are permuted between the
     models: Fisher's exact test where all of each are alike.
@@ -67,7 +67,7 @@ def two_sample_p_value(first: NDArray[np.float64], second: NDArray[np.float64]) 
 
 
 def flip_p_value(values: NDArray[np.float64], seed: int) -> float:
-    """Return the two-sided p-value of sign flips of the values; of -1, 0 and 1 McNemar's exact test."""
+    """The two-sided p-value of sign flips of the values; of -1, 0 and 1 McNemar's exact test."""
     moved = values[np.abs(values) > 1e-12]
     if not len(moved):
         return 1.0 if len(values) else np.nan
@@ -81,13 +81,10 @@ def flip_p_value(values: NDArray[np.float64], seed: int) -> float:
 
 
 def paired_interval(first: AuditCell, second: AuditCell, level: float) -> tuple[float, float]:
-    """Return the interval of the difference of two shares over the same noises, second less first.
+    """The interval of the difference of two shares over the same noises, second less first.
 
-    Wilson's intervals with effective sizes, joined by the square-and-add rule with the correlation over noises.
-
-    Source
-    ------
-    Newcombe 1998, method 10 for paired proportions; Korn and Graubard 1998 for the sizes.
+    Wilson's intervals with effective sizes (Korn and Graubard 1998), joined by the square-and-add rule with the
+    correlation over noises (Newcombe 1998, method 10 for paired proportions).
     """
     hits, of = (np.stack([getattr(one, name) for one in (second, first)], axis=1) for name in ("hits", "of"))
     rate, size, pull = effective(hits, of)
@@ -102,14 +99,7 @@ def paired_interval(first: AuditCell, second: AuditCell, level: float) -> tuple[
 
 
 def jackknife(units: int, statistic: Callable[[NDArray[np.bool_]], float]) -> tuple[float, float]:
-    """Return a statistic of all noises, and its jackknife variance over them.
-
-    Parameters
-    ----------
-    units : int
-    statistic : callable
-        Given which noises are in.
-    """
+    """A statistic, given which noises are in, of all noises, and its jackknife variance over them."""
     everyone = np.ones(units, bool)
     if units < 2:
         return statistic(everyone), np.nan

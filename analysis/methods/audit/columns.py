@@ -24,18 +24,7 @@ FACTOR = "<factor>"  # stands for the columns of the factors
 
 
 def described(table: str) -> list[Column]:
-    """Return what the columns of a table hold.
-
-    Raises
-    ------
-    KeyError
-        There is no such table.
-
-    Examples
-    --------
-    >>> [column.name for column in described("agreement")][:3]
-    ['model', 'reason', 'alpha']
-    """
+    """The columns of a table, with their meanings."""
     if table not in TABLES:
         raise KeyError(table)
     return [column for tables, column in _rows() if table in tables]

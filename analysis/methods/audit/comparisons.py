@@ -28,15 +28,9 @@ SIZES = ("detectable", "pictures_needed", "more_pictures")
 
 
 def contrast_table(found: Cells, design: Design) -> pd.DataFrame:
-    """Return what every level of a factor changes against its first, in each model: by profession, and over all.
+    """Change of the share from a factor's first level to each other one, in each model: by profession, and over all.
 
-    Returns
-    -------
-    DataFrame
-        ``model``, ``factor``, ``baseline`` (the first level), the factors (that of the contrast holds its other level;
-        ``all`` professions in rows of their mean), `analysis.methods.audit.differences.NUMBERS`, ``p_adjusted`` and
-        ``p_distance_adjusted`` over all rows, ``overshoots`` (filled by `analysis.methods.audit.claims.adjust_page`),
-        and how many pictures `Design.effect` takes.
+    The column of the contrasted factor holds its other level, that of professions ``all`` in rows of their mean.
     """
     rows = []
     for model in design.levels["model"]:
@@ -51,13 +45,9 @@ def contrast_table(found: Cells, design: Design) -> pd.DataFrame:
 
 
 def model_table(found: Cells, design: Design) -> pd.DataFrame:
-    """Return how every two models differ on the same prompts: by profession, and over all.
+    """Difference of every two models on the same prompts, second less first: by profession, and over all.
 
-    Returns
-    -------
-    DataFrame
-        ``first``, ``second`` (models; differences are second less first), the factors, and what `contrast_table` has.
-        Distances are compared over all professions alone.
+    Distances are compared over all professions alone.
     """
     rows = []
     for first, second in combinations(design.levels["model"], 2):
@@ -69,21 +59,10 @@ def model_table(found: Cells, design: Design) -> pd.DataFrame:
 
 
 def rank_table(found: Cells, shares: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Return how far the shares of each model lie from the reference over all professions, by setting.
+    """Distance of each model's shares from the reference over all professions, by setting.
 
-    Parameters
-    ----------
-    found : mapping
-    shares : DataFrame
-        Of `analysis.methods.audit.shares.share_table`.
-    design : Design
-
-    Returns
-    -------
-    DataFrame
-        ``share``, the mean over professions; ``distance``, the root mean square distance of shares from their
-        references without what chance adds, with its interval; ``p_value`` that every share is its reference (Fisher's
-        combination of the cells' tests; where pictures share noises Bonferroni's), adjusted over models and settings.
+    ``distance`` is the root mean square distance without what chance adds; ``p_value`` that every share is its
+    reference (Fisher's combination of the cells' tests; where pictures share noises Bonferroni's).
     """
     keys, rows = list(dict.fromkeys((key[0], *key[2:]) for key in found)), []
     for model, *rest in keys:
@@ -113,19 +92,10 @@ def _combined(p_values: NDArray[np.float64], design: Design) -> float:
 
 
 def with_ranks(table: pd.DataFrame, models: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Return what `rank_table` gives with ranks, by setting; 1 is the nearest to the reference.
+    """The table of `rank_table` with ranks, by setting; 1 is the nearest to the reference.
 
-    Parameters
-    ----------
-    table : DataFrame
-    models : DataFrame
-        Of `model_table`, with the ``p_distance_page`` of the page.
-    design : Design
-
-    Returns
-    -------
-    DataFrame
-        With ``rank``, and from which to which rank a model may be by all pairs that the page tells apart.
+    ``rank_low`` to ``rank_high`` are the ranks that a model may have by all pairs that differ significantly on the
+    page.
     """
     groups = table.groupby(list(design.others), sort=False) if design.others else [((), table)]
     frames = []

@@ -18,56 +18,30 @@ from probes.prompts.user_tables import numbers, open_table
 
 ALL = "all"
 WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
-UNLIKE = ("prompts", "readers")
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is asked of labelled pictures.
+    """The question of an audit: which answer's share is asked, of which factors, compared with what."""
 
-    Attributes
-    ----------
-    answer : str
-        Whose share is asked, of pictures with an answer that is not `undecided`.
-    answers : tuple of str
-        Decided answers.
-    undecided : tuple of str
-    factors : tuple of str
-        The first is tested between its levels (professions); of each other one the levels are held against the first.
-    levels : mapping of str to tuple of str
-        Of each factor and of ``model``, in their order.
-    reference : mapping of str to float
-        By level of the first factor: the share that its share is held against.
-    reference_n : mapping of str to int
-        On how many people or items it rests; a level that is not there has it exactly.
-    clustered : bool
-        Whether pictures of a model share a noise; else each is by itself.
-    against : str
-        What the reference is, in words.
-    level : float
-        Of intervals; tests are at one less this.
-    effect : float
-        For which the tables say how many pictures it takes.
-    permutations, seed : int
-        Of the tests between professions.
-    reader : str
-        Column of what a machine read in every picture; empty where none did.
-    """
-
-    answer: str
-    answers: tuple[str, ...]
+    answer: str  # whose share is asked, of pictures with an answer that is not `undecided`
+    answers: tuple[str, ...]  # decided ones
     undecided: tuple[str, ...]
-    factors: tuple[str, ...]
-    levels: Mapping[str, tuple[str, ...]]
-    reference: Mapping[str, float]
-    reference_n: Mapping[str, int] = field(default_factory=dict)
-    clustered: bool = False
-    against: str = "one half"
-    level: float = 0.95
-    effect: float = 0.2
+    factors: tuple[
+        str, ...
+    ]  # the first (professions) is tested between its levels, others against their first level
+    levels: Mapping[str, tuple[str, ...]]  # of each factor and of ``model``, in their order
+    reference: Mapping[str, float]  # by level of the first factor: what its share is compared with
+    reference_n: Mapping[str, int] = field(
+        default_factory=dict
+    )  # how many it rests on; exact where a level is missing
+    clustered: bool = False  # whether pictures of a model share a noise; else each is by itself
+    against: str = "one half"  # the reference in words
+    level: float = 0.95  # of intervals; tests are at one less this
+    effect: float = 0.2  # for which the tables say how many pictures it takes
     permutations: int = 2000
     seed: int = 0
-    reader: str = ""
+    reader: str = ""  # column of what a machine read in every picture
 
     @property
     def by(self) -> str:
@@ -97,19 +71,11 @@ class Design:
 
 @dataclass(frozen=True)
 class AuditCell:
-    """Pictures of one model made for the same.
+    """Pictures of one model made for the same; its units have the same places in all cells of a model."""
 
-    Attributes
-    ----------
-    hits, of : ndarray of float64, shape (n_units,)
-        Pictures of each unit with the answer, and decided ones; the units of a model have the same places.
-    pictures : int
-        Decided or not.
-    """
-
-    hits: NDArray[np.float64]
-    of: NDArray[np.float64]
-    pictures: int
+    hits: NDArray[np.float64]  # (n_units,): pictures with the answer
+    of: NDArray[np.float64]  # (n_units,): decided ones
+    pictures: int  # decided or not
 
     @cached_property
     def count(self) -> int:
@@ -130,13 +96,7 @@ class AuditCell:
 def choose_answer(
     readings: pd.DataFrame, path: Path, answer: str | None, undecided: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the answer whose share is asked, and all decided answers.
-
-    Raises
-    ------
-    UserError
-        There are not two decided answers or more, or it is to be said which of more is asked.
-    """
+    """The answer whose share is asked, and all decided answers; a UserError where that is not clear."""
     said = readings["answer"]
     answers = tuple(sorted({*said} - {*undecided, MISSING, TIE}))
     if len(answers) < 2 and not (answers and answer):
@@ -154,13 +114,7 @@ def choose_answer(
 
 
 def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
-    """Refuse a machine whose readings are none of the answers, or pictures that share noises.
-
-    Raises
-    ------
-    UserError
-        As said.
-    """
+    """Refuse a machine whose readings are none of the answers, or pictures that share noises."""
     if design.clustered:
         raise UserError("--reader: expected pictures that count by themselves, got --unit: leave one out")
     known = sorted({*readings["reading"]} - {MISSING})
@@ -174,13 +128,7 @@ def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
 def read_reference(
     table: Path | pd.DataFrame, by: str, levels: tuple[str, ...]
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Return shares in the world by level of a factor, and how many they rest on where a column ``n`` says it.
-
-    Raises
-    ------
-    UserError
-        A column or a level is missing, a level stands twice, or a share is none.
-    """
+    """Shares in the world by level of a factor, and how many they rest on where a column ``n`` says it."""
     opened = open_table(table, (by, *WORLD))
     path = opened.path
     for name in (by, WORLD[0]):
@@ -224,12 +172,9 @@ def require_comparable(
     path: Path,
     unlike: tuple[str, ...] = (),
 ) -> None:
-    """Refuse models that were not asked for the same, or not read by the same, unless that is said to be meant.
+    """Refuse models with other prompts or other annotators, unless `unlike` says that it is meant.
 
-    Raises
-    ------
-    UserError
-        Names the two models, and the first thing that one of them has alone.
+    The error names the two models, and the first thing that one of them has alone.
     """
     models = list(dict.fromkeys(readings["model"]))
     keys = [*factors, "prompt"]
@@ -252,14 +197,7 @@ def require_comparable(
 
 
 def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], AuditCell]:
-    """Return the cells by model and levels, in their order; only those that have pictures.
-
-    Parameters
-    ----------
-    readings : DataFrame
-        Of `analysis.methods.audit.labels.join_answers`.
-    design : Design
-    """
+    """The cells by model and levels, in their order, from `join_answers`; only those that have pictures."""
     decided = readings["answer"].isin(design.answers).to_numpy(float)
     hit = (readings["answer"] == design.answer).to_numpy(float)
     keys = ["model", *design.factors]

@@ -59,23 +59,12 @@ class Pair:
 
 
 def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
-    """Return the difference of two cells, second less first.
+    """The difference of two cells, second less first: `NUMBERS` and ``reason``.
 
-    Parameters
-    ----------
-    pair : Pair
-    design : Design
-    paired : bool
-        Whether the pictures of both come from the same noises; asked where pictures share noises at all.
-
-    Returns
-    -------
-    dict
-        `NUMBERS` and ``reason``. The difference has Newcombe's interval, and Fisher's test; of the same noises the
-        interval for pairs, and sign flips (McNemar); of two models' noises Welch's test. Distances are absolute
-        differences from the reference; the interval of their difference joins those of the shares, and ``p_distance``
-        is the larger p-value of two tests: that the shares are equal, and that they lie on both sides of the
-        reference, equally far.
+    It has Newcombe's interval, and Fisher's test; of the same noises (`paired`) the interval for pairs, and sign flips
+    (McNemar); of two models' noises Welch's test. Distances are absolute differences from the reference; the interval
+    of their difference joins those of the shares, and ``p_distance`` is the larger p-value of two tests: that the
+    shares are equal, and that they lie on both sides of the reference, equally far.
     """
     if not pair.defined:
         return dict.fromkeys(NUMBERS, np.nan) | _counts([pair]) | {"reason": NO_PICTURE}
@@ -135,16 +124,13 @@ def _said(
 
 
 def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dict:
-    """Return the mean difference of two lists of cells, paired by what they were made for, second less first.
+    """The mean difference of two lists of cells, paired by what they were made for, second less first.
 
-    Returns
-    -------
-    dict
-        `NUMBERS` and ``reason``. Shares are means over the pairs; the interval joins those of the pairs by the
-        square-and-add rule, and the test is exact, stratified by pair. Distances are root mean squares over the pairs,
-        without what chance adds (`analysis.stats.proportions.squared_distance`); their test is of the mean squares.
-        Where pictures share noises all are over the noises (jackknife, Student's t); where no noise differs from
-        another the shares have Newcombe's interval, of as many pictures as noises, and an exact test.
+    The interval joins those of the pairs by the square-and-add rule, and the test is exact, stratified by pair.
+    Distances are root mean squares over the pairs, without what chance adds
+    (`analysis.stats.proportions.squared_distance`); their test is of the mean squares. Where pictures share noises all
+    are over the noises (jackknife, Student's t); where no noise differs from another the shares have Newcombe's
+    interval, of as many pictures as noises, and an exact test.
     """
     known = [pair for pair in pairs if pair.defined]
     if not known:
@@ -176,13 +162,7 @@ def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dic
 def mean_distance(
     square: float, variance: float, level: float, most: float = 1.0
 ) -> tuple[float, float, float]:
-    """Return a root mean square distance and the ends of its interval, at most `most`, of the mean square's estimate.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in mean_distance(0.09, 0.0004, 0.95)]
-    [0.3, 0.225, 0.359]
-    """
+    """A root mean square distance and the ends of its interval, at most `most`, from the mean square."""
     half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance)
     ends = (square, square - half, square + half)
     value, low, high = (float(np.sqrt(np.clip(end, 0.0, most**2))) for end in ends)
@@ -190,18 +170,12 @@ def mean_distance(
 
 
 def farthest(references: Sequence[float]) -> float:
-    """Return the root mean square of the largest distances that shares can have from their references.
-
-    Examples
-    --------
-    >>> farthest([0.5, 0.5])
-    0.5
-    """
+    """The root mean square of the largest distances that shares can have from their references."""
     return float(np.sqrt(np.mean([max(one, 1 - one) ** 2 for one in references])))
 
 
 def mean_square(group: Sequence[tuple[AuditCell, float]], design: Design) -> tuple[float, float]:
-    """Return the mean squared distance of cells from their references without what chance adds, and its variance.
+    """The mean squared distance of cells from their references without what chance adds, and its variance.
 
     Where pictures share noises it is the jackknife's; where that is 0, of as many pictures as noises, the same in all
     professions.

@@ -17,14 +17,7 @@ SPREAD = 0.7  # of a level's height that its dots take
 
 
 def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
-    """Draw the share of every cell with its interval; filled where it is shown to differ from its reference.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        Of `analysis.methods.audit.claims.adjust_page`.
-    design : Design
-    """
+    """The share of every cell with its interval; filled where it differs significantly from its reference."""
     models, levels = design.levels["model"], design.levels[design.by]
     names = (
         shares[list(design.others)].agg(", ".join, axis=1) if design.others else pd.Series("", shares.index)

@@ -17,13 +17,7 @@ Reference = float | Mapping[str, float] | Source
 def order_levels(
     levels: dict[str, tuple[str, ...]], others: tuple[str, ...], baseline: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the levels of each factor with the baselines first.
-
-    Raises
-    ------
-    UserError
-        A baseline is no level of a factor after the first (`others`).
-    """
+    """The levels of each factor with the baselines first; a UserError for one of no factor after the first."""
     ordered = dict(levels)
     known = [level for name in others for level in levels[name]]
     for one in baseline:
@@ -38,13 +32,7 @@ def order_levels(
 def reference_of(
     against: Reference | None, by: str, levels: tuple[str, ...], answers: int
 ) -> tuple[dict[str, float], dict[str, int], str]:
-    """Return the share that each level of the factor `by` is held against, of how many it is, and what it is in words.
-
-    Raises
-    ------
-    UserError
-        It is no share, or a table that does not fit.
-    """
+    """The reference of each level of the factor `by`, of how many it is, and what it is in words."""
     if against is None:
         return dict.fromkeys(levels, 1 / answers), {}, "one half" if answers == 2 else f"1/{answers}"
     if isinstance(against, Mapping):

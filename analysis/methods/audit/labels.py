@@ -24,17 +24,7 @@ MISSING, TIE = "", "no majority"
 
 @dataclass(frozen=True)
 class LabelColumns:
-    """Columns of a table of labels; empty where there is none.
-
-    Attributes
-    ----------
-    image, label : str
-    factors : tuple of str
-        What pictures were made for: the first is that of the page's columns.
-    model, annotator, prompt, unit, reader : str
-        ``unit`` names what pictures share (their noise), empty where every picture is by itself; ``reader`` has what a
-        machine read in the picture.
-    """
+    """Columns of a table of labels; empty where there is none."""
 
     image: str
     label: str
@@ -42,8 +32,8 @@ class LabelColumns:
     model: str = ""
     annotator: str = ""
     prompt: str = ""
-    unit: str = ""
-    reader: str = ""
+    unit: str = ""  # names what pictures share (their noise); empty where every picture is by itself
+    reader: str = ""  # has what a machine read in the picture
 
     @property
     def used(self) -> list[str]:
@@ -66,13 +56,7 @@ def find_columns(
     unit: str | None = None,
     reader: str | None = None,
 ) -> LabelColumns:
-    """Return which column holds what; those that are named must be there.
-
-    Raises
-    ------
-    UserError
-        There is no column of images, of labels or of what pictures were made for.
-    """
+    """Which column holds what; a UserError where one is missing, or one that is named."""
     names = list(table.columns)
     named = {"--label": label, "--unit": unit, "--reader": reader}
     for option, name in [*named.items(), *(("--factors", one) for one in factors)]:
@@ -113,35 +97,13 @@ def read_labels(
     partial: bool = False,
     say: Callable[[str], object] = lambda line: None,
 ) -> pd.DataFrame:
-    """Return one row per picture and annotator.
+    """One row per picture and annotator; the index names the row of the table.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Of the table.
-    pictures : pathlib.Path
-        Folder of pictures; without a column ``model`` its folders are the models.
-    columns : LabelColumns
-    table : UserTable
-        Of `open_labels`.
-    merges : mapping of str to str, optional
-        Spellings of labels, models and levels, and what each is taken for.
-    partial : bool
-        Leave out labels of pictures that are not there; pictures without a row are left out as well.
-    say : callable
-        Takes a line on what was not read, or read as something else.
-
-    Returns
-    -------
-    DataFrame
-        ``image`` (path in the folder), ``model``, a column of each factor, ``prompt``, ``unit``, ``annotator``,
-        ``answer`` and ``reading``, empty where it is missing; the index names the row.
-
-    Raises
-    ------
-    UserError
-        Labels and pictures are not of each other, an annotator labelled a picture twice, two rows of a picture say
-        different things of it, a level is empty, or a spelling is likely a slip.
+    ``image`` is the path in the folder `pictures`, whose folders are the models where no column is; ``unit``,
+    ``annotator``, ``answer`` and ``reading`` are empty where missing. `merges` says what a spelling is taken for;
+    `partial` leaves out labels without a picture and pictures without a row; `say` takes a line on what was not read,
+    or read as something else. A UserError where labels and pictures are not of each other, an annotator labelled a
+    picture twice, two rows of a picture differ in what it is, a level is empty, or a spelling is likely a slip.
     """
     for line in table.notes(columns.used):
         say(line)
@@ -274,17 +236,9 @@ def _require_one_answer(rows: pd.DataFrame, columns: LabelColumns, path: Path) -
 
 
 def join_answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per picture: what more than half of those who answered said, else `TIE`, or `MISSING`.
+    """One row per picture: the answer of more than half of those who answered, else `TIE`, or `MISSING`.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `read_labels`.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `rows` but ``annotator``, and ``annotators``, how many answered; sorted as they came.
+    ``annotators`` is how many answered; the order is that of `rows`.
     """
     given = rows[rows["answer"] != MISSING]
     counts = given.groupby(["image", "answer"], sort=False).size().rename("n").reset_index()

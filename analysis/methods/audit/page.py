@@ -38,22 +38,7 @@ def render(
     name: str = "",
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the page as HTML, in one file.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Of `analysis.methods.audit.labelled_audit.measure`.
-    design : Design
-    pictures : pathlib.Path
-        Folder of the pictures.
-    thumbnails : int
-        Pictures of each cell that the page holds.
-    name : str
-        Of the audit.
-    notes : sequence of str
-        What was not read, or read as something else.
-    """
+    """The page as HTML, in one file, with so many pictures of each cell."""
     said = sentences(tables, design)
     read = tables["pictures"]
     unread = int((read["annotators"] == 0).sum())
@@ -140,13 +125,7 @@ def _thumbnails(own: pd.DataFrame, folder: Path, most: int) -> list[dict[str, st
 
 
 def thumbnail(path: Path) -> str:
-    """Return a picture as a small JPEG in a ``data:`` address.
-
-    Raises
-    ------
-    UserError
-        It cannot be read.
-    """
+    """A picture as a small JPEG in a ``data:`` address."""
     try:
         image = read_image(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -23,19 +23,9 @@ CONFUSIONS = ("by", "group", "label", "reading", "count", "of", "share", "low", 
 
 
 def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Return what the machine reads in pictures of each label, over all and by model and level of every factor.
+    """Readings of the machine in pictures of each label, over all and by model and level of every factor.
 
-    Parameters
-    ----------
-    pictures : DataFrame
-        With ``answer`` of people, empty where nobody labelled, and ``reading`` of the machine.
-    design : Design
-
-    Returns
-    -------
-    DataFrame
-        Columns `CONFUSIONS`: of ``of`` pictures of a group with the label, ``count`` have the reading; Wilson's
-        interval. Without rows where no machine reads.
+    Of ``of`` pictures of a group with the label, ``count`` have the reading; Wilson's interval.
     """
     names = [*design.answers, UNDECIDED]
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
@@ -65,15 +55,11 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
 
 
 def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Return the share of every cell by the machine's readings of all pictures, set right by the labels of some.
+    """The share of every cell by the machine's readings of all pictures, corrected by the labels of some.
 
-    Returns
-    -------
-    DataFrame
-        A row for each cell: ``pictures``, ``labelled``, ``share_reader`` (of the machine alone), ``share_labels`` (of
-        the labels alone), ``share`` with its interval (`analysis.stats.powered_shares`), ``reference``, ``difference``
-        with its interval, ``effective``, ``weight`` and ``p_labelled``: whether the labelled pictures of the model were
-        chosen whatever the machine reads. Without rows where no machine reads.
+    ``share_reader`` is of the machine alone, ``share_labels`` of the labels alone, ``share`` of both
+    (`analysis.stats.powered_shares`); ``p_labelled`` that the labelled pictures of the model were chosen whatever the
+    machine reads.
     """
     keys = ["model", *design.factors]
     groups = dict(iter(pictures.groupby(keys, sort=False))) if design.reader else {}
@@ -127,7 +113,7 @@ def _share(said: np.ndarray) -> np.ndarray:
 
 
 def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
-    """Return the p-value that whether a picture was labelled has nothing to do with what the machine reads in it.
+    """The p-value that whether a picture was labelled is independent of what the machine reads in it.
 
     Cochran, Mantel and Haenszel's over cells; NaN where all pictures of every cell are labelled, or read alike.
     """

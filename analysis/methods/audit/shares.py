@@ -29,22 +29,16 @@ Cells = Mapping[tuple[str, ...], AuditCell]
 
 
 def cell_size(cell: AuditCell, design: Design) -> float:
-    """Return how many independent pictures a cell is worth."""
+    """How many independent pictures a cell is worth."""
     return clusters.effective_size(cell) if design.clustered else cell.decided
 
 
 def share_table(found: Cells, design: Design) -> pd.DataFrame:
-    """Return the share of every cell with its interval and its difference from the reference.
+    """The share of every cell with its interval and its difference from the reference: a row for each cell.
 
-    Returns
-    -------
-    DataFrame
-        A row for each cell: ``model``, the factors, ``pictures``, ``decided``, ``count``, ``share`` with Wilson's
-        interval, ``bound_low`` and ``bound_high`` (all undecided pictures counted as not the answer, or as the answer),
-        ``reference``, ``difference`` with its interval, ``p_value`` (exact binomial; Fisher's where the reference is of
-        so many people), ``p_adjusted`` over all cells, ``p_worst`` (adjusted
-        likewise, the undecided decided against it), ``detectable``, and ``pictures_needed`` and ``more_pictures`` for
-        `Design.effect`.
+    ``bound_low`` and ``bound_high`` count all undecided pictures as not the answer, or as the answer; ``p_value`` is
+    exact binomial (Fisher's where the reference is of so many people); ``p_worst`` has the undecided decided against
+    it.
     """
     table = pd.DataFrame([_share_row(key, cell, design) for key, cell in found.items()])
     table["p_adjusted"] = adjust_p_values(table["p_value"], method=design.family)
@@ -143,14 +137,10 @@ def _needed(reference: float, effect: float, n_world: int, alpha: float) -> floa
 
 
 def between_table(found: Cells, design: Design) -> pd.DataFrame:
-    """Return whether professions differ, for each model and setting.
+    """Whether professions differ, for each model and setting.
 
-    Returns
-    -------
-    DataFrame
-        ``explained``, the share of the variance of answers that lies between professions, beside its ``floor``, the
-        mean where pictures (or whole noises) change places between professions, with a p-value and ``p_adjusted`` over
-        all models and settings.
+    ``explained`` is the share of the variance of answers that lies between professions, ``floor`` its mean where
+    pictures (or whole noises) change places between professions.
     """
     keys = list(dict.fromkeys((key[0], *key[2:]) for key in found))
     levels = design.levels[design.by]

@@ -23,11 +23,6 @@ def require_spellings(
 
     Refused are spellings that differ from a more frequent one in spaces or capitals alone, and where `near` a spelling
     that occurs once and is similar to another.
-
-    Raises
-    ------
-    UserError
-        Names the row, the spelling and the nearest one.
     """
     counts, alike = values[values.str.strip() != ""].value_counts(), spelled_alike(values)
     for text, count in counts.items():
@@ -48,25 +43,13 @@ def require_spellings(
 
 
 def quoted(text: str, other: str) -> str:
-    """Return the argument of ``--merge`` as a shell takes it.
-
-    Examples
-    --------
-    >>> quoted("females", "female"), quoted("male ", "male")
-    ('females=female', "'male =male'")
-    """
+    """The argument of ``--merge`` as a shell takes it: ``females=female``, ``'male =male'``."""
     joined = f"{text}={other}"
     return f"'{joined}'" if any(letter.isspace() for letter in joined) else joined
 
 
 def merges_of(texts: Sequence[str]) -> dict[str, str]:
-    """Return what ``--merge`` says, as a mapping from spellings to spellings.
-
-    Raises
-    ------
-    UserError
-        A text has no ``=``, or one spelling is merged with two.
-    """
+    """The mapping from spellings to spellings that ``--merge`` gives."""
     found: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")

@@ -21,7 +21,6 @@ from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import Body, Raw, by_cells, escaped, latex
 from analysis.study import comparison
 from analysis.tables.registry import read
-from analysis.tables.table import Latex
 from probes.prompts.diagnostic import NONE
 
 if TYPE_CHECKING:
@@ -38,12 +37,8 @@ Tables = Mapping[str, pd.DataFrame]
 class ProfessionAudits:
     """The tables of audits by model, and which words and readers the paper's tables show of them.
 
-    Attributes
-    ----------
-    words : tuple of str
-        The reference and the two words that are held against each other: *person*, *woman*, *man*.
-    sources : dict of str
-        Who reads gender, tone and attributes: of the first model the first that read its images.
+    ``words`` are the reference and the two that are compared: *person*, *woman*, *man*; ``sources`` who reads gender,
+    tone and attributes: of the first model the first that read its images.
     """
 
     def __init__(self, models: Mapping[str, Tables], words: Sequence[str]):
@@ -88,16 +83,17 @@ def of_audits(audits: ProfessionAudits) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table that audits of one or several models fill."""
     for row in DALLEVAL:
         for entry in row.printed:
-            heads, rows = _body(audits, entry)
+            number = int(entry.name.removeprefix("dalleval_table")[:2])
+            heads, rows = _of_words(audits, number) if number >= 23 else _BODIES[number](audits)
             if rows:
-                said = _said(audits, entry)
+                said = _said(audits, number)
                 caption = Raw(escaped(entry.caption.format(**said), LONGEST_CAPTION))
                 yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
 
 
-def _said(audits: ProfessionAudits, entry: Latex) -> dict[str, str]:
+def _said(audits: ProfessionAudits, number: int) -> dict[str, str]:
     """Return what stands in the places of captions and notes."""
-    model, number = next(iter(audits.models)), _number_of(entry)
+    model = next(iter(audits.models))
     own = audits.rows(model, "dalleval_professions", source=audits.sources[GENDER], question=GENDER)
     own = own[(own["indicator"] == audits.words[0]) & (own["profession"] != NONE)]
     images = sorted({int(n) for n in own.get("decided", ()) if n > 0})
@@ -114,15 +110,6 @@ def _said(audits: ProfessionAudits, entry: Latex) -> dict[str, str]:
         "floor": _cell(own["floor"].mean(), 3) if len(own) else LATEX_DASH,
         **{question: named(source) for question, source in audits.sources.items()},
     }
-
-
-def _number_of(entry: Latex) -> int:
-    return int(entry.name.removeprefix("dalleval_table")[:2])
-
-
-def _body(audits: ProfessionAudits, entry: Latex) -> Body:
-    number = _number_of(entry)
-    return _of_words(audits, number) if number >= 23 else _BODIES[number](audits)
 
 
 def _averages(
@@ -147,14 +134,6 @@ def _averages(
 def _examples(chosen: Sequence[str]) -> Callable[[list[str]], list[str]]:
     """The paper's professions, or the first ones of a run that has none of these."""
     return lambda names: [name for name in chosen if name in names] or names[: len(chosen)]
-
-
-def _first_half(names: list[str]) -> list[str]:
-    return names[: len(names) // 2]
-
-
-def _second_half(names: list[str]) -> list[str]:
-    return names[len(names) // 2 :]
 
 
 def _mads(audits: ProfessionAudits) -> Body:
@@ -272,10 +251,10 @@ _BODIES: Mapping[int, Callable[[ProfessionAudits], Body]] = {
     7: lambda audits: _averages(audits, TONE, _examples(TONE_EXAMPLES), True),
     8: _mads,
     9: _attribute_examples,
-    16: lambda audits: _averages(audits, GENDER, _first_half, False),
-    17: lambda audits: _averages(audits, GENDER, _second_half, True),
+    16: lambda audits: _averages(audits, GENDER, lambda names: names[: len(names) // 2], False),
+    17: lambda audits: _averages(audits, GENDER, lambda names: names[len(names) // 2 :], True),
     18: _rules,
-    20: lambda audits: _averages(audits, TONE, _first_half, False),
-    21: lambda audits: _averages(audits, TONE, _second_half, True),
+    20: lambda audits: _averages(audits, TONE, lambda names: names[: len(names) // 2], False),
+    21: lambda audits: _averages(audits, TONE, lambda names: names[len(names) // 2 :], True),
     22: lambda audits: _words(audits, audits.attributes, whole=True),
 }

@@ -5,7 +5,7 @@ Their LaTeX is named by the number of the paper's table; `analysis.methods.dalle
 
 from __future__ import annotations
 
-from analysis.methods.dalleval import agreement, attribute_tones, between, mad, tables, words
+from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.tables.table import Latex, Table
 
 _GENDER = "Average gender (read as male: -1, as female: +1) of images generated from {reference} prompts, by {gender}"
@@ -53,8 +53,8 @@ DALLEVAL = (
         "dalleval_attribute_tones",
         "professions",
         "a rule of tones, reader, attribute and tone: its share of the images in which the attribute is read",
-        attribute_tones.COLUMNS,
-        attribute_tones.attribute_tones,
+        tables.TONE_COLUMNS,
+        tables.attribute_tones,
     ),
     Table(
         "dalleval_mad",
@@ -77,8 +77,8 @@ DALLEVAL = (
         "dalleval_between",
         "professions",
         "a reader, question and indicator (or all): share of the variance between professions, its floor, and tests",
-        between.COLUMNS,
-        between.between_table,
+        words.BETWEEN_COLUMNS,
+        words.between_table,
     ),
     Table(
         "dalleval_words",

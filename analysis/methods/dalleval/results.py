@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, named
-from analysis.methods.dalleval.page_tests import page_p_text, uneven
+from analysis.methods.dalleval.page_tests import page_p_text
 from analysis.methods.dalleval.scores import GENDER
+from analysis.methods.gep.results import more_than_chance
 from analysis.report.format import counted, number, with_interval
 from analysis.report.result import Result
 from analysis.report.verdict import defined
@@ -47,7 +48,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
             f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)})"
         ),
-        verdict=f"{'more' if uneven(row) else 'not more'} than chance",
+        verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
         reader=named(row["source"]),
         error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",
     )

@@ -26,12 +26,12 @@ from analysis.methods.dalleval.page_tests import (
     said_between,
     said_mads,
     said_words,
-    uneven,
 )
 from analysis.methods.dalleval.results import results
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
-from analysis.methods.dalleval.tables import ALL, COUNTS
+from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, compared
+from analysis.methods.gep.results import more_than_chance
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
 from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
@@ -110,14 +110,7 @@ def draw_professions(run: Run) -> dict[str, Drawn]:
 
 
 def section(professions: Professions, config: Config) -> dict[str, Any]:
-    """Lay the section out.
-
-    Returns
-    -------
-    dict
-        ``readers`` and ``rules`` in words; ``sentences``; ``mads``, ``counts``, ``words``, ``absolute``, ``agreement``
-        and ``each``: rows of tables; ``named``: how a source is called.
-    """
+    """Return the values that the section's template shows, rows of tables mostly."""
     table, mad = professions.table("dalleval_professions"), professions.table("dalleval_mad")
     reference = config.reference
     shown = mad[mad["indicator"].isin([reference, ALL])]
@@ -178,7 +171,7 @@ def lead(professions: Professions, config: Config) -> Lead:
     if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
     row = rows.iloc[0].to_dict()
-    more = "more" if uneven(row) else "not more"
+    more = "more" if more_than_chance(row) else "not more"
     answer = (
         f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone "
         f"gives ({page_p_text(row).partition(' over ')[0]}), as {named(row['source'])} reads "
@@ -252,12 +245,12 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
             f" {number(row['mad'])} on average (chance alone gives {number(row['floor'])}): the paper’s reference, and"
             " no finding about professions."
         )
-    even = "half and half"
+    even, more = "half and half", more_than_chance(row)
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
-        f" {'more' if uneven(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
+        f" {'more' if more else 'not more'} than the {number(row['floor'])} that chance alone gives"
         f" ({page_p_text(row)}); of"
-        f" {counted(row['tested'], 'profession')} {_some(row['different'] if uneven(row) else 0)} from {even} after"
+        f" {counted(row['tested'], 'profession')} {_some(row['different'] if more else 0)} from {even} after"
         " adjustment."
     )
 

@@ -45,26 +45,9 @@ from probes.storage.locations import is_object
 def measure(
     run: Run, choice: fit.Choice | None = None, *, sites: Sequence[str] = (), progress: bool = False
 ) -> dict[str, pd.DataFrame]:
-    """Fit probes to the pooled activations of a run.
+    """Tables ``decoding``, ``decoding_steps``, ``decoding_sites`` and, of a bundled model, ``decoding_reader``.
 
-    Parameters
-    ----------
-    run : Run
-        With ``capture.pool``.
-    choice : Choice, optional
-    sites : sequence of str
-        Addresses or globs; all that are pooled, by default.
-    progress : bool
-
-    Returns
-    -------
-    dict of str to DataFrame
-        ``decoding``, ``decoding_steps``, ``decoding_sites`` and, of a bundled benchmark model, ``decoding_reader``.
-
-    Raises
-    ------
-    UserError
-        The run has no pooled activations, no contrast or too few prompts.
+    A UserError where the run has no pooled activations, no contrast or too few prompts.
     """
     config, chosen = run.config, places.roles(run.config)
     found = places.read(run, sites)
@@ -87,8 +70,7 @@ def measure(
 
 
 def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) -> NDArray[np.float64]:
-    """Return what became of the reference's images: 1 where one is like the first word's, 0 like the second's, else
-    NaN.
+    """Outcome of the reference's images: 1 where one is like the first word's, 0 like the second's, else NaN.
 
     By the verdict on toyworld's models, else by the gap of pictures (`analysis.methods.tracing.outcomes`).
     """

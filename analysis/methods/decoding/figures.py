@@ -31,20 +31,7 @@ def _panels(words: str) -> tuple[tuple[str, str, float, float], ...]:
 def draw_steps(
     table: pd.DataFrame, steps: pd.DataFrame, reader: pd.DataFrame | None, first: str, second: str
 ) -> Drawn | None:
-    """Draw the scores of every site of the denoiser at every step.
-
-    Parameters
-    ----------
-    table, steps, reader : DataFrame
-        ``decoding``, ``decoding_steps`` and ``decoding_reader`` of `analysis.methods.decoding`.
-    first, second : str
-        Words that the probes tell apart.
-
-    Returns
-    -------
-    Drawn or None
-        None where no site is read at each step.
-    """
+    """The scores of every site of the denoiser at every step; None where no site is read at each step."""
     rows = table[(table["step"] >= 0) & (table["group"] == "")]
     if rows.empty:
         return None
@@ -89,13 +76,7 @@ def draw_steps(
 
 
 def draw_positions(table: pd.DataFrame, first: str, second: str) -> Drawn | None:
-    """Draw the scores at sites of tokens, at the first call, by group of token positions.
-
-    Returns
-    -------
-    Drawn or None
-        None where there is none.
-    """
+    """The scores at sites of tokens, at the first call, by group of token positions; None where there is none."""
     rows = table[(table["group"] != "") & (table["step"] <= 0)]
     if rows.empty:
         return None

@@ -45,21 +45,7 @@ def decoding(
     choice: Choice | None = None,
     tick: Callable[[], Any] = lambda: None,
 ) -> pd.DataFrame:
-    """Fit probes to every place and call.
-
-    Parameters
-    ----------
-    found, chosen, outcome
-        See `analysis.methods.decoding.places.cells`.
-    choice : Choice, optional
-    tick : callable
-        Called after each place and call.
-
-    Returns
-    -------
-    DataFrame
-        Columns of the table ``decoding``; one row per place and call, in the order in which sites run.
-    """
+    """Table ``decoding``: one row per place and call, in the order in which sites run."""
     rows: list[dict[str, Any]] = []
     before: tuple[Place, PlaceRows, dict[str, Any]] | None = None
     for place, call, told, others in cells(found, chosen, outcome):
@@ -106,20 +92,9 @@ def _columns(result: Decoded | None, prompts: int, reason: str) -> dict[str, Any
 
 
 def steps(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the decoding step of every place that is read at each step.
+    """Table ``decoding_steps``: the decoding step of every place that is read at each step.
 
-    See `analysis.methods.decoding.scores.decoding_step`.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``decoding``.
-
-    Returns
-    -------
-    DataFrame
-        One row per place: ``final_auc``, ``decoding_step`` and its ``timestep``; NaN with a ``reason`` where there is
-        none.
+    NaN with a ``reason`` where there is none.
     """
     rows = []
     for (site, group), cell in table[table["step"] >= 0].groupby(["site", "group"], sort=False):
@@ -142,15 +117,10 @@ def steps(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def separability(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a score of every place, to rank places by: the highest AUC over the steps, of held-out prompts, less ½.
+    """A score of every place, highest first: the highest AUC over the steps, of held-out prompts, less ½.
 
     A place where the words can be told apart scores high whether or not the model makes use of it. The highest of
     several steps lies above 0 where there is nothing to be read, too; its interval is that of the one step.
-
-    Returns
-    -------
-    DataFrame
-        One row per place, highest first: ``site``, ``group``, ``score``, ``score_low``, ``score_high``, ``step``.
     """
     known = table[table["auc"].notna()]
     best = known.loc[known.groupby(["site", "group"], sort=False)["auc"].idxmax()]

@@ -30,27 +30,9 @@ def generate(
     quiet: bool,
     stages: Callable[[Sequence[str]], None],
 ) -> Run:
-    """Draw the images of a configuration with the words that probes need, or go on with them; return the run.
+    """The run of a configuration with the words that probes need, generated or continued in `out`.
 
-    Parameters
-    ----------
-    config : Config
-        Of a run, or read from YAML; its model, prompts and sampler are used.
-    out : Path
-        The run directory.
-    seeds : sequence of int
-    sites : sequence of str
-        Addresses or globs whose activations are pooled.
-    limit : int, optional
-        Of the prompts.
-    quiet : bool
-    stages : callable
-        Makes a run from the arguments of ``triptych run``.
-
-    Raises
-    ------
-    UserError
-        The images of the configuration are another program's, or something of it cannot be drawn.
+    `stages` makes a run from the arguments of ``triptych run``.
     """
     if config.images is not None:
         raise UserError(

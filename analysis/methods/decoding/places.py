@@ -26,21 +26,12 @@ MINIMUM = 4  # prompts, of which some must be held out
 
 @dataclass(frozen=True)
 class Roles:
-    """Indicators of a run by what a probe does with them.
-
-    Attributes
-    ----------
-    first, second : str
-        Those that it tells apart: label 1, label 0.
-    reference : str
-    synonyms : dict of str to float
-        Other words with the label of the indicator whose meaning they have.
-    """
+    """Indicators of a run by what a probe does with them: it tells `first` (label 1) from `second` (label 0)."""
 
     first: str
     second: str
     reference: str
-    synonyms: dict[str, float]
+    synonyms: dict[str, float]  # other words with the label of the indicator whose meaning they have
 
     @property
     def labels(self) -> dict[str, float]:
@@ -50,31 +41,15 @@ class Roles:
 
 @dataclass(frozen=True)
 class Activations:
-    """Pooled activations.
+    """Pooled activations by place: site, and group of token positions."""
 
-    Attributes
-    ----------
-    samples : DataFrame
-        One row per image: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
-    values : dict of (str, str) to ndarray of float32, shape (n_samples, calls, channels)
-        By place; NaN where an image has none.
-    timesteps : dict of (str, str) to list of float
-        One a call; NaN at sites that are read once.
-    """
-
-    samples: pd.DataFrame
-    values: dict[Place, NDArray[np.float32]]
-    timesteps: dict[Place, list[float]]
+    samples: pd.DataFrame  # one row per image: ``sample_id``, ``triplet``, ``seed``, ``indicator``
+    values: dict[Place, NDArray[np.float32]]  # (n_samples, calls, channels); NaN where an image has none
+    timesteps: dict[Place, list[float]]  # one a call; NaN at sites that are read once
 
 
 def roles(config: Config) -> Roles:
-    """Return the roles of a run's indicators: its first contrast, its reference, and controls of the contrast's words.
-
-    Raises
-    ------
-    UserError
-        The run has no contrast.
-    """
+    """The roles of a run's indicators: its first contrast, its reference, and controls of the contrast's words."""
     pairs = contrasts(config)
     if not pairs:
         raise UserError(f"{config.name}: expected a contrast of two words to tell apart, found none: add one")
@@ -99,22 +74,9 @@ def require_prompts(name: str, prompts: int) -> None:
 
 
 def read(run: Run, sites: Sequence[str] = ()) -> Activations:
-    """Read the pooled activations of a run.
+    """The pooled activations of a run, of all sites or those named, without images at fault.
 
     All of them are held in memory, as many bytes as the folder ``pooled/`` has.
-
-    Images that are at fault are left out.
-
-    Parameters
-    ----------
-    run : Run
-    sites : sequence of str
-        Addresses or globs of those to read; all, by default.
-
-    Raises
-    ------
-    UserError
-        The run has none, or none of these sites.
     """
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
     samples = samples[samples["fault"].isna()].drop(columns="fault").reset_index(drop=True)
@@ -154,14 +116,9 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
 def cells(
     found: Activations, chosen: Roles, outcome: NDArray[np.float64]
 ) -> Iterator[tuple[Place, int, PlaceRows, dict[str, PlaceRows]]]:
-    """Yield of every place and call the rows that a probe is fitted to, and those that it is tried on.
+    """The rows that a probe is fitted to, and those that it is tried on, of every place and call.
 
-    Parameters
-    ----------
-    found : Activations
-    chosen : Roles
-    outcome : ndarray of float, shape (n_samples,)
-        What became of each image: 1 where it is like those of `first`, 0 like those of `second`, NaN unknown.
+    `outcome`, shape (n_samples,), is 1 where an image is like those of `first`, 0 like those of `second`, NaN unknown.
     """
     prompt = np.unique(found.samples["triplet"], return_inverse=True)[1].astype(np.int64)
     seed = found.samples["seed"].to_numpy(np.int64)

@@ -7,7 +7,7 @@ it reads no earlier, it may read of the picture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,34 +29,13 @@ def reference(
     prompts: Sequence[str],
     timesteps: Sequence[float],
     choice: Choice | None = None,
-    *,
-    renderings: int = RENDERINGS,
-    tick: Callable[[], Any] = lambda: None,
 ) -> pd.DataFrame:
-    """Fit and score the reference reader at every timestep of a run, and without noise.
+    """Accuracy and AUC of the reference reader at every timestep of a run; the first row, step -1, is without noise.
 
-    Parameters
-    ----------
-    pipe : StableDiffusionPipeline
-        A bundled benchmark model, whose autoencoder and scheduler are used.
-    prompts : sequence of str
-        Prompts of the run; some are held out in turn.
-    timesteps : sequence of float
-        One a call of the denoiser.
-    choice : Choice, optional
-        Its ``strength`` is not used: a whole latent asks for a penalty of its own.
-    renderings : int
-        Of each prompt and component.
-    tick : callable
-        Called after each timestep.
-
-    Returns
-    -------
-    DataFrame
-        One row per step, the first (step -1) without noise: ``accuracy`` and ``auc`` with their intervals.
+    The strength of `choice` is not used: a whole latent asks for a penalty of its own.
     """
     chosen = choice or Choice()
-    made = noised.renderings(pipe, prompts, renderings, seed=chosen.seed)
+    made = noised.renderings(pipe, prompts, RENDERINGS, seed=chosen.seed)
     rows = []
     noisy = noised.noised(pipe, made.latents, timesteps, seed=chosen.seed)
     for step, timestep in enumerate([np.nan, *timesteps], start=CLEAN):
@@ -86,5 +65,4 @@ def reference(
                 "version": VERSION,
             }
         )
-        tick()
     return pd.DataFrame(rows)

@@ -23,7 +23,7 @@ taken of pairs of rows that the same probe has scored, since the scores of two p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -38,7 +38,6 @@ from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds
 
 VERSION = "decoding/2"
 CONTROLS = 2  # control tasks, whose mean is taken
-ORDERS = 1  # of prompts in the online code, likewise
 PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the prompts, after each of which the online code fits anew
 ROUNDING = 1e-5  # spread of a channel, over the largest mean square of any, below which it counts as rounding
 SHARE = 0.9  # of the last step's AUC, at which the decoding step is reached
@@ -49,51 +48,29 @@ Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class PlaceRows:
-    """Rows of one place: their activations, and the prompt and seed that each was drawn for.
+    """Rows of one place: their activations, and the prompt and seed that each was drawn for."""
 
-    Attributes
-    ----------
-    x : ndarray of float, shape (n, d)
-    prompt : ndarray of int64, shape (n,)
-        Counted from 0; the unit of folds and intervals.
-    seed : ndarray of int64, shape (n,)
-    label : ndarray of float, shape (n,)
-        1 and 0; what a probe is fitted to, or what a transfer is held against. NaN: unknown, the row is left out.
-    """
-
-    x: NDArray[np.float64]
-    prompt: NDArray[np.int64]
-    seed: NDArray[np.int64]
-    label: NDArray[np.float64]
+    x: NDArray[np.float64]  # (n, d)
+    prompt: NDArray[np.int64]  # (n,), counted from 0; the unit of folds and intervals
+    seed: NDArray[np.int64]  # (n,)
+    label: NDArray[np.float64]  # (n,), 1 (masculine) or 0; NaN: the row is left out
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a probe reads at one place; see the module.
+    """What a probe reads at one place; see the module."""
 
-    Attributes
-    ----------
-    accuracy, auc : IntervalEstimate
-        Of prompts that are held out; 0.5 where nothing can be read.
-    transfers : dict of str to IntervalEstimate
-        AUC of other rows, of prompts that are held out.
-    selectivity : IntervalEstimate
-        Accuracy less the control's, of held-out seeds.
-    control_accuracy : float
-        Of the control tasks.
-    control_split : {"seeds", "prompts"}
-        What the control holds out: prompts where there is one seed, and the control then is chance whatever the probe.
-    bits : float
-        A label, in the online code.
-    """
-
-    accuracy: IntervalEstimate
+    accuracy: (
+        IntervalEstimate  # of prompts that are held out, as `auc` and `transfers`; 0.5: nothing can be read
+    )
     auc: IntervalEstimate
-    transfers: dict[str, IntervalEstimate]
-    selectivity: IntervalEstimate
+    transfers: dict[str, IntervalEstimate]  # AUC of other rows
+    selectivity: IntervalEstimate  # accuracy less the control's, of held-out seeds
     control_accuracy: float
-    control_split: str
-    bits: float
+    control_split: (
+        str  # "seeds"; "prompts" where there is one seed: then the control is chance whatever the probe
+    )
+    bits: float  # a label, in the online code
 
 
 def decode(
@@ -102,47 +79,21 @@ def decode(
     *,
     folds: int = FOLDS,
     strength: float = STRENGTH,
-    controls: int = CONTROLS,
-    orders: int = ORDERS,
     resamples: int = 2000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Decoded:
-    """Fit probes to the rows of one place and score them on what they were not fitted to.
+    """Scores of probes that are fitted to the rows of one place, on what they were not fitted to.
 
-    Parameters
-    ----------
-    rows : PlaceRows
-        Labelled 1 (masculine) and 0 (feminine).
-    others : dict of str to PlaceRows, optional
-        Rows that no probe is fitted to, numbered as `rows` by prompt; each is scored by the probe that was not fitted
-        to its prompt.
-    folds : int
-        Portions of the prompts, each held out once; as many as there are prompts where that is fewer.
-    strength : float
-        The inverse strength of the penalty, C of scikit-learn, on standardised channels.
-    controls, orders : int
-        Control tasks, and orders of the prompts in the online code, that a mean is taken of.
-    resamples : int
-    level : float
-    seed : int
-        Of folds, flips, orders and resamples.
-
-    Returns
-    -------
-    Decoded
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two prompts, or labels of one kind.
+    Rows of `others`, numbered as `rows` by prompt, are scored by the probe that was not fitted to their prompt. `folds`
+    portions of the prompts are held out once each; `strength` is C of scikit-learn, on standardised channels.
     """
     _require_two_kinds(rows)
     prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *(others or {}).values()))
     fold = fold_of_prompts(prompts, folds, seed)
     scored, of_others = _by_fold(rows, others or {}, fold, strength)
     boot = Bootstrap(prompts, resamples, level, seed)
-    control = _control(rows, fold, strength, controls, seed)
+    control = _control(rows, fold, strength, seed)
     count = len(np.unique(fold))
     accuracy, auc = (across_folds(one, count) for one in _scores(rows, scored, fold, boot))
     return Decoded(
@@ -159,7 +110,7 @@ def decode(
         ),
         control_accuracy=float(control.right.mean()),
         control_split=control.split,
-        bits=description_length(rows, strength=strength, orders=orders, seed=seed),
+        bits=description_length(rows, strength=strength, seed=seed),
     )
 
 
@@ -181,13 +132,7 @@ def cross_validated(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[IntervalEstimate, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts, with intervals that take the fitted probes as given: too narrow.
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two prompts, or labels of one kind.
-    """
+    """Accuracy and AUC of held-out prompts, with intervals that take the fitted probes as given: too narrow."""
     _require_two_kinds(rows)
     prompts = int(rows.prompt.max()) + 1
     fold = fold_of_prompts(prompts, folds, seed)
@@ -212,11 +157,7 @@ def _require_two_kinds(rows: PlaceRows) -> None:
 
 
 def fold_of_prompts(prompts: int, folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold in which each prompt is held out, drawn at random, of sizes that differ by one at most.
-
-    >>> sorted(fold_of_prompts(5, 2, 0).tolist())
-    [0, 0, 0, 1, 1]
-    """
+    """The fold in which each prompt is held out, drawn at random, of sizes that differ by one at most."""
     order = np.random.default_rng([seed, _FOLDS]).permutation(prompts)
     fold = np.empty(prompts, np.int64)
     fold[order] = np.arange(prompts) % min(folds, prompts)
@@ -224,17 +165,11 @@ def fold_of_prompts(prompts: int, folds: int, seed: int) -> NDArray[np.int64]:
 
 
 def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float = STRENGTH) -> Scorer:
-    """A probe: a function from activations to the log-odds of label 1.
+    """A probe: a function from activations (n, d) to the log-odds of label 1.
 
     Channels are centred and divided by their standard deviation over `x`. One whose spread is but rounding
     (`ROUNDING`) is left out: rows of a batch differ in their last bits by where in the batch they stand.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, d)
-    label : ndarray, shape (n,)
-        1 and 0. Of one kind alone: log-odds 0 for everything, since nothing is known.
-    strength : float
+    Labels of one kind alone give log-odds 0 for everything, since nothing is known.
     """
     if len(np.unique(label)) < 2:
         return lambda new: np.zeros(len(new))
@@ -284,13 +219,13 @@ class _Control:
     splits: int
 
 
-def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, controls: int, seed: int) -> _Control:
+def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, seed: int) -> _Control:
     seeds = np.unique(rows.seed)
     split = "seeds" if len(seeds) > 1 else "prompts"
     stratum = np.searchsorted(seeds, rows.seed) if split == "seeds" else fold[rows.prompt]
     rng = np.random.default_rng([seed, _FLIPS])
     right = []
-    for _ in range(controls):
+    for _ in range(CONTROLS):
         flip = rng.integers(0, 2, len(fold))[rows.prompt]
         label = np.where(flip == 1, 1 - rows.label, rows.label)
         right.append(_right(_held_out(rows.x, label, stratum, strength), label))
@@ -313,72 +248,29 @@ def _held_out(
 # Description length
 
 
-def description_length(
-    rows: PlaceRows,
-    *,
-    strength: float = STRENGTH,
-    orders: int = ORDERS,
-    portions: Sequence[float] = PORTIONS,
-    seed: int = 0,
-) -> float:
-    r"""Bits a label in the online code.
+def description_length(rows: PlaceRows, *, strength: float = STRENGTH, seed: int = 0) -> float:
+    r"""Bits a label in the online code (Voita and Titov 2020, §2.2.2); 1 where nothing can be read.
 
     .. math:: \frac{1}{n} \Big( n_1 + \sum_{i \ge 1} -\log_2 p_{\theta_i}(y_{n_i + 1 \dots n_{i+1}}) \Big)
 
-    with :math:`\theta_i` fitted to the first :math:`n_i` labels: the labels of the first portion of the prompts are
-    sent as they are, those of each further one by the probe of all before it.
-
-    Parameters
-    ----------
-    rows : PlaceRows
-    strength : float
-    orders : int
-        Orders of the prompts, drawn at random, that the mean is taken of.
-    portions : sequence of float
-        Shares of the prompts, rising to 1.
-    seed : int
-
-    Returns
-    -------
-    float
-        1 where nothing can be read (more, where a probe is sure and wrong), towards 0 where little data suffices.
-
-    Source
-    ------
-    Voita and Titov 2020, §2.2.2; the portions are theirs, but for those that hold no prompt.
+    with :math:`\theta_i` fitted to the first :math:`n_i` labels: the labels of the first portion of the prompts
+    (`PORTIONS` of them in a random order; those that hold no prompt are left out) are sent as they are, those of each
+    further one by the probe of all before it.
     """
     prompts = int(rows.prompt.max()) + 1
-    ends = sorted({max(1, int(np.ceil(share * prompts))) for share in portions})
-    rng = np.random.default_rng([seed, _ORDERS])
-    bits = []
-    for _ in range(orders):
-        rank = rng.permutation(prompts)[rows.prompt]
-        total = float((rank < ends[0]).sum())
-        for before, end in pairwise(ends):
-            known, new = rank < before, (rank >= before) & (rank < end)
-            odds = fitted(rows.x[known], rows.label[known], strength)(rows.x[new])
-            signed = np.where(rows.label[new] > 0.5, odds, -odds)
-            total += float(np.logaddexp(0.0, -signed).sum() / np.log(2))
-        bits.append(total / len(rows.label))
-    return float(np.mean(bits))
+    ends = sorted({max(1, int(np.ceil(share * prompts))) for share in PORTIONS})
+    rank = np.random.default_rng([seed, _ORDERS]).permutation(prompts)[rows.prompt]
+    bits = float((rank < ends[0]).sum())
+    for before, end in pairwise(ends):
+        known, new = rank < before, (rank >= before) & (rank < end)
+        odds = fitted(rows.x[known], rows.label[known], strength)(rows.x[new])
+        signed = np.where(rows.label[new] > 0.5, odds, -odds)
+        bits += float(np.logaddexp(0.0, -signed).sum() / np.log(2))
+    return bits / len(rows.label)
 
 
-def decoding_step(auc: ArrayLike, low: ArrayLike, share: float = SHARE) -> int | None:
-    """The first step whose AUC reaches a share of the last step's and whose lower bound is above chance; None: no step.
-
-    Parameters
-    ----------
-    auc, low : array_like of float, shape (n_steps,)
-        AUC and the lower end of its interval.
-    share : float
-
-    Examples
-    --------
-    >>> decoding_step([0.50, 0.70, 0.95, 1.00], [0.40, 0.60, 0.90, 1.00])
-    2
-    >>> decoding_step([0.50, 0.52], [0.40, 0.45]) is None
-    True
-    """
+def decoding_step(auc: ArrayLike, low: ArrayLike) -> int | None:
+    """The first step whose AUC reaches `SHARE` of the last step's and whose lower bound is above chance, or None."""
     values, bounds = np.asarray(auc, float), np.asarray(low, float)
-    reached = (values >= share * values[-1]) & (bounds > 0.5) if len(values) else np.zeros(0, bool)
+    reached = (values >= SHARE * values[-1]) & (bounds > 0.5) if len(values) else np.zeros(0, bool)
     return int(np.argmax(reached)) if reached.any() else None

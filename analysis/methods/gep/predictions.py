@@ -36,17 +36,8 @@ FEW_REASON = "images with the attribute in fewer than three contexts"
 def prediction_table(run: Run, said: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return what each source says of each image, one row per image and attribute (Tables 22 to 24 show some).
 
-    Parameters
-    ----------
-    run : Run
-    said : mapping of str to DataFrame
-        By source ``sample_id``, ``attribute`` and ``value``; variants of an estimate are left out.
-
-    Returns
-    -------
-    DataFrame
-        Columns `PREDICTION_COLUMNS`; images in the order of prompts, seeds and words. In the explicit setting an image
-        is read for the attribute that its prompt names.
+    Variants of an estimate are left out. In the explicit setting an image is read for the attribute that its prompt
+    names.
     """
     samples = placed(run)
     frames = []
@@ -67,24 +58,11 @@ def ratio_table(
 ) -> pd.DataFrame:
     """Return how far each estimate depends on the word, beside how far it tells an attribute (figure 7).
 
-    Parameters
-    ----------
-    audits : sequence of Audit
-        Of both settings, which are taken together as in the paper's Table 7.
-    compared : sequence of (str, str, str)
-        As of `analysis.methods.gep.tables.pairs`; contrasts are taken.
-    measure : Measure
-        Level, resamples and seed.
-
-    Returns
-    -------
-    DataFrame
-        One row per estimate, labels, contrast and attribute: ``between``, the mean estimate in images with the
-        attribute
-        of ``first`` less that of ``second``; ``apart``, the mean in images of both words with the attribute less that
-        without; their ``ratio``, with Fieller's set over contexts (infinite where it has no end). A row without an
-        attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to
-        it, with its interval (`analysis.stats.absolute_mean.inverted_mean`).
+    Both settings are taken together as in the paper's Table 7. ``between`` is the mean estimate in images with the
+    attribute of ``first`` less that of ``second``; ``apart`` the mean in images of both words with the attribute less
+    that without; their ``ratio`` has Fieller's set over contexts (infinite where it has no end). A row without an
+    attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to it
+    (`analysis.stats.absolute_mean.inverted_mean`).
     """
     held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
     for labels, estimate in judged(audits):

@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.ceiling import label_ceiling
-from analysis.methods.gep.evaluation import agreements, roc_auc
+from analysis.methods.gep.evaluation import agreements, label_ceiling, roc_auc
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like
@@ -48,10 +47,10 @@ MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
 def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the pairs of indicators that are compared: (first, second, kind).
 
-    ``contrast``: the words that are held against each other, of which the second of a run's contrast comes first (with
-    the default, feminine less masculine, as in the paper); ``reference``: the neutral word with each; ``control``: two
-    words of the same meaning, whose score is what the choice of a word makes. Without a contrast (of two words one is
-    the reference) the reference is held against each as one.
+    ``contrast``: the words that are compared with each other (with the default feminine less masculine, as in the
+    paper); ``reference``: the neutral word with each; ``control``: two words of the same meaning, whose score is what
+    the choice of a word makes. Without a contrast (of two words one is the reference) the reference is compared with
+    each as one.
     """
     kinds = [
         (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
@@ -83,21 +82,10 @@ def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
 def vector_table(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
 ) -> pd.DataFrame:
-    """Return the GEP vectors with intervals and tests (Eq. 2; Tables 13, 14).
+    """Return the GEP vectors with intervals and tests (Eq. 2; Tables 13, 14), of the pairs of `pairs`.
 
-    Parameters
-    ----------
-    audits : iterable of Audit
-    compared : sequence of (str, str, str)
-        As of `pairs`.
-    measure : Measure
-        Level, resamples, permutations and seed.
-
-    Returns
-    -------
-    DataFrame
-        ``difference`` is the frequency for ``first`` less that for ``second``; ``p_adjusted`` is adjusted over the
-        attributes of a vector (max-T); ``p_page`` is filled by `analysis.methods.gep.page_tests.adjust_page`.
+    ``p_adjusted`` is adjusted over the attributes of a vector (max-T); ``p_page`` is filled by
+    `analysis.methods.gep.page_tests.adjust_page`.
     """
     frames = []
     for one in audits:
@@ -132,23 +120,11 @@ def vector_table(
 def score_table(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
 ) -> pd.DataFrame:
-    """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6).
+    """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6), of the pairs of `pairs`.
 
-    Parameters
-    ----------
-    audits, compared, measure
-        As `vector_table` takes them.
-
-    Returns
-    -------
-    DataFrame
-        ``score`` is the paper's, of the attributes that were read in two units or more; ``floor`` its mean where the
-        words of a unit could have changed places, ``excess`` the score less the floor, ``p_value`` that of a score as
-        large by chance and ``p_smallest`` the smallest that so few units can give;
-        ``p_page`` as in `vector_table`. ``debiased`` is the score less what
-        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`),
-        of which ``low`` inverts the test of ``p_value``: it is 0 exactly where that is not below 1 - ``level``.
-        ``unit`` is what differs by chance (`analysis.methods.gep.inference`).
+    ``score`` is the paper's, of the attributes that were read in two units or more; ``debiased`` is less what the
+    errors of the vector add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of
+    ``p_value``: it is 0 exactly where that is not below 1 - ``level``.
     """
     rows = []
     for one in audits:
@@ -198,8 +174,7 @@ def agreement_table(
 
     Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
     without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
-    percentiles of resampled contexts, of both vectors at once: the paper has none. ``ceiling`` is the tau that a
-    perfect reading would reach, where labels are of some images alone (`analysis.methods.gep.ceiling`).
+    percentiles of resampled contexts, of both vectors at once: the paper has none.
     """
     rows = []
     for labels, estimate in judged(audits):

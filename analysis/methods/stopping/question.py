@@ -97,14 +97,14 @@ class StopQuestion:
         fields = {**asdict(self), "contrast": list(self.contrast)}
         return {**fields, "sha256": sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()}
 
-    def answer(self, found: SequentialGap) -> str:
+    def answer(self, found: SequentialGap | None) -> str:
         """Return what a look answers: the side that the gap leans to, that it is small, or known; empty for nothing.
 
         Returns
         -------
         {"first", "second", "equivalence", "interval", ""}
         """
-        if found.n_prompts < self.fewest:
+        if found is None or found.n_prompts < self.fewest:
             return OPEN
         if self.question == INTERVAL:
             wide = max(found.high - found.gap, found.gap - found.low)

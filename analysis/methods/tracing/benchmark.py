@@ -149,7 +149,7 @@ class LocatedTask:
 def located(*names: str) -> tuple[LocatedTask, ...]:
     """Return the benchmark: models with one place, with several that decide together, and with none.
 
-    The pages *tracing* and *structures* under *Validation* have the results of known methods.
+    The page *tracing* under *Validation* has the results of known methods.
 
     Parameters
     ----------

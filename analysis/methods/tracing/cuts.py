@@ -22,19 +22,11 @@ CUT_COLUMNS = (
 def cut_table(
     traced: Sequence[Effects], variants: pd.DataFrame, expected: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Return ``trace_cuts``: one row per outcome and cut, with `CUT_COLUMNS`.
+    """Table ``trace_cuts``: one row per outcome and cut, with its expected share (`expected`, by the cut's name).
 
     ``deviation`` is the largest difference, over prompts, between the effect of the cut and its expected share of the
     total effect, in units of the outcome; a cut holds where it is at most `TOLERANCE`. Where no prompt has a total
     effect any share of it is 0: nothing is tested then but a patch of a row into itself, and ``reason`` says so.
-
-    Parameters
-    ----------
-    traced : sequence of Effects
-    variants : DataFrame
-        See `analysis.methods.tracing.effects.variant_table`; a cut's variant is named ``cut:NAME:…``.
-    expected : mapping of str to float
-        The share of each cut, by its name.
     """
     rows = []
     cuts = variants[variants["kind"] == "cut"]

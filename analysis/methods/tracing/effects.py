@@ -25,20 +25,10 @@ Place = tuple  # the values of `WHAT` of one patch, whichever its donor and reci
 
 @dataclass(frozen=True)
 class Effects:
-    """Outcomes of one kind by prompt and seed.
+    """Outcomes of one kind by prompt and seed, arrays (n_prompts, n_seeds) with NaN where there is none.
 
-    Attributes
-    ----------
-    outcome : str
-    version : str
-        Of the outcome.
-    reference, first, second : str
-        Indicators: the reference and the words of the contrast.
-    plain : mapping of str to ndarray of float64, shape (n_prompts, n_seeds)
-        The outcome of each indicator's unpatched images; NaN where there is none.
-    patched : mapping of (place, recipient, donor) to ndarray of float64, shape (n_prompts, n_seeds)
-    controls : tuple of str
-        Donors of the reference's own meaning.
+    `plain` has those of each indicator's unpatched images, `patched` those by (place, recipient, donor); `controls` are
+    donors of the reference's own meaning.
     """
 
     outcome: str
@@ -111,17 +101,7 @@ class Effects:
 def effects(
     variants: pd.DataFrame, outcomes: pd.DataFrame, reference: str, contrast: tuple[str, str]
 ) -> list[Effects]:
-    """Lay the outcomes of a trace out, one `Effects` an outcome.
-
-    Parameters
-    ----------
-    variants : DataFrame
-        One row per variant: ``variant``, ``recipient``, ``donor``, ``floor`` and `WHAT`, of `variant_table`.
-    outcomes : DataFrame
-        As `analysis.methods.tracing.outcomes.outcomes` gives them.
-    reference : str
-    contrast : (str, str)
-    """
+    """The outcomes of a trace by prompt and seed, one `Effects` an outcome; `variants` are of `variant_table`."""
     found = []
     for (name, version), rows in outcomes.groupby(["outcome", "version"], sort=False):
         of = _by_variant(rows)

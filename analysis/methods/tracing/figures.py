@@ -35,15 +35,7 @@ FLOOR = "floor: a word of the reference’s meaning as donor"
 
 
 def patch_name(row: pd.Series) -> str:
-    """Return what a row of shares was patched at, as a label of a figure.
-
-    Examples
-    --------
-    >>> patch_name(pd.Series({"kind": "site", "site": "unet.mid.attn.0.cross", "positions": None}))
-    'mid · attn 0 · cross'
-    >>> patch_name(pd.Series({"kind": "complete", "site": "a, b, c", "positions": None}))
-    'all 3 together'
-    """
+    """The patched place of a row of shares, as a label: *mid · attn 0 · cross*, *all 3 together*."""
     sites = str(row["site"]).split(", ")
     where = readable(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
     positions = row.get("positions")
@@ -51,15 +43,7 @@ def patch_name(row: pd.Series) -> str:
 
 
 def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
-    """Draw shares of places below each other with intervals and floor, sufficiency and necessity side by side.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        Rows of ``tables/trace_shares`` of one outcome and donor.
-    level : float
-        Of the intervals.
-    """
+    """Shares of places below each other with intervals and floor, sufficiency and necessity side by side."""
     rows = shares.reset_index(drop=True)
     if rows.empty or not (shown := _estimands(rows)):
         return None
@@ -91,17 +75,7 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
 
 
 def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "prompt") -> Drawn | None:
-    """Draw what each place moves the outcome by, with its interval: where no total effect gives shares.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        Rows of ``tables/trace_shares`` of one outcome and donor.
-    level : float
-        Of the intervals.
-    outcome : str
-        In words.
-    """
+    """What each place moves the outcome by, with its interval: where no total effect gives shares."""
     rows = shares[shares["effect"].notna()].reset_index(drop=True) if len(shares) else shares
     if rows.empty:
         return None
@@ -182,16 +156,9 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
 
 
 def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "outcome") -> Drawn | None:
-    """Draw the map of shares: places down, windows of steps across, with interval and marks in each cell.
+    """The map of shares: places down, windows of steps across, with interval and marks in each cell.
 
     Where there are no shares, as of one prompt, it is the map of the effects themselves.
-
-    Parameters
-    ----------
-    windows : DataFrame
-        Rows of ``tables/trace_windows`` of one outcome and donor.
-    outcome : str
-        In words.
     """
     if windows.empty:
         return None
@@ -270,15 +237,7 @@ def _site(site: str) -> str:
 
 
 def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
-    """Draw the shares of heads as bars with intervals, one panel per place.
-
-    Parameters
-    ----------
-    heads : DataFrame
-        Rows of ``tables/trace_heads`` of one outcome and donor.
-    level : float
-        Of the intervals.
-    """
+    """The shares of heads as bars with intervals, one panel per place."""
     if heads.empty or heads["sufficiency"].isna().all():
         return None
     panels_of = [(site, rows.reset_index(drop=True)) for site, rows in heads.groupby("site", sort=False)]

@@ -7,7 +7,7 @@ against the method, and NaN is the lowest score: what says nothing finds nothing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,33 +42,10 @@ class Localisation:
     leakage: float
 
 
-NAMES = tuple(field.name for field in fields(Localisation))
-
-
 def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
-    """Return how well scores of sites find the true ones.
+    """How well scores of sites, (n_sites,), find the true ones; without a true site all but the leakage is NaN.
 
-    Parameters
-    ----------
-    scores : array_like of float, shape (n_sites,)
-    truth : array_like of bool, shape (n_sites,)
-        Which sites decide.
-
-    Returns
-    -------
-    Localisation
-        Without a true site all but the leakage is NaN; where all are true, `auroc` and `leakage` are.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> found = localisation([0.1, 0.9, -0.2, 0.4], [False, False, False, True])
-    >>> found.rank, found.hit, round(found.auroc, 3), found.leakage
-    (2.0, 0.0, 0.667, 0.9)
+    Where all sites are true, `auroc` and `leakage` are NaN.
     """
     scores, truth = np.asarray(scores, np.float64), np.asarray(truth, bool)
     if scores.ndim != 1 or scores.shape != truth.shape:
@@ -78,7 +55,7 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
     if not truth.any():
         return Localisation(*[np.nan] * 5, leakage)
     low = np.where(np.isnan(scores), -np.inf, scores)
-    ranks = _ranks(scores[None])[0]
+    ranks = _ranks(scores)
     best, k = float(ranks[truth].min()), int(truth.sum())
     return Localisation(
         rank=best,
@@ -90,38 +67,10 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
     )
 
 
-def true_ranks(draws: ArrayLike, truth: ArrayLike) -> NDArray[np.int64]:
-    """Return the rank of the true site that is ranked best, in each of many draws of the scores, see `Localisation`.
-
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_draws, n_sites)
-    truth : array_like of bool, shape (n_sites,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n_draws,)
-
-    Raises
-    ------
-    ValueError
-        If the draws are no matrix.
-
-    Examples
-    --------
-    >>> true_ranks([[0.1, 0.9, 0.4], [0.1, 0.9, 0.9], [0.5, 0.2, 0.4]], [False, False, True]).tolist()
-    [2, 2, 2]
-    """
-    draws = np.asarray(draws, np.float64)
-    if draws.ndim != 2:
-        raise ValueError(f"draws: expected shape (n_draws, n_sites), got {draws.shape}")
-    return _ranks(draws)[:, np.asarray(truth, bool)].min(axis=1)
-
-
-def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Ranks from 1, the highest score first; of ties the worst, NaN last."""
-    low = np.where(np.isnan(draws), -np.inf, draws)
-    return (low[:, None, :] >= low[:, :, None]).sum(axis=2)
+    low = np.where(np.isnan(scores), -np.inf, scores)
+    return (low[None, :] >= low[:, None]).sum(axis=1)
 
 
 def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:

@@ -41,34 +41,19 @@ _CLASSIFIER = Feature(
     architecture="",  # stands in its folder
     weights="",
     readout="logits",
-    positions=197,
     field="measure.logits.classifier",
 )
 
 
 @dataclass(frozen=True)
 class LogitSettings:
-    """Networks whose logits are outcomes, and between what.
+    """Networks whose logits are outcomes, and between what; ``generate.device`` is what ``auto`` takes."""
 
-    Attributes
-    ----------
-    clip : str
-        Weights, as ``observe.feature_weights.clip`` takes them.
-    texts : (str, str)
-        What CLIP holds an image against: of the contrast's first word, and of its second.
-    classifier : str
-        A folder in timm's layout or a hub id; empty where none is named.
-    classes : tuple of int or str
-        Two classes of it, by number or by name.
-    device : (str, str)
-        ``observe.device``, and ``generate.device``, which its ``auto`` takes.
-    """
-
-    clip: str
-    texts: tuple[str, str]
-    classifier: str
-    classes: tuple[int | str, ...]
-    device: tuple[str, str]
+    clip: str  # weights, as ``observe.feature_weights.clip`` takes them
+    texts: tuple[str, str]  # of the contrast's first word, and of its second
+    classifier: str  # a folder in timm's layout or a hub id; empty where none is named
+    classes: tuple[int | str, ...]  # two of it, by number or by name
+    device: tuple[str, str]  # ``observe.device``, and ``generate.device``, which its ``auto`` takes
 
 
 def logit_settings(config: Config) -> LogitSettings:
@@ -87,13 +72,7 @@ def logit_settings(config: Config) -> LogitSettings:
 
 
 def require_networks(names: Sequence[str], settings: LogitSettings) -> None:
-    """Refuse outcomes whose network is not to be had, before an image is read.
-
-    Raises
-    ------
-    UserError
-        No classifier is named, its weights or CLIP's are not there, or it has no such classes.
-    """
+    """Refuse outcomes whose network, weights or classes are not to be had, before an image is read."""
     if CLASSIFIER in names:
         if not settings.classifier:
             raise UserError(
@@ -108,13 +87,7 @@ def require_networks(names: Sequence[str], settings: LogitSettings) -> None:
 
 
 def class_numbers(path: Path, classes: Sequence[int | str]) -> tuple[int, int]:
-    """Return the numbers of two classes of a classifier, which may be given by name (``label_names`` of its file).
-
-    Raises
-    ------
-    UserError
-        The folder does not say how many classes there are, or has no such class.
-    """
+    """The numbers of two classes of a classifier, which may be given by name (``label_names`` of its file)."""
     if path.is_file():
         raise UserError(
             f"{_CLASSIFIER.field}: {path}: expected a folder with config.json, got a file: put it beside the"
@@ -144,27 +117,11 @@ def class_numbers(path: Path, classes: Sequence[int | str]) -> tuple[int, int]:
 def logits(
     name: str, images: Sequence[Image.Image], settings: LogitSettings
 ) -> tuple[NDArray[np.float64], str]:
-    r"""Return the log-odds of images between two texts or two classes, and what the numbers hang on.
+    r"""The log-odds of images between two texts or two classes, and the version of weights and texts.
 
     Of CLIP :math:`\exp(s)\,(\cos(x, t_1) - \cos(x, t_2))` with the logit scale s that it was trained with: the
     log-odds of its softmax over the pair (Radford et al. 2021, section 3.1.2). Of a classifier :math:`z_1 - z_2`, the
-    log-odds of the two classes whatever the others get.
-
-    Parameters
-    ----------
-    name : {"clip", "classifier"}
-    images : sequence of PIL images
-        RGB; one object that stands several times is read once.
-    settings : LogitSettings
-
-    Returns
-    -------
-    (ndarray of float64, shape (n,), str)
-
-    Raises
-    ------
-    UserError
-        The weights are not there, damaged, or of another network.
+    log-odds of the two classes whatever the others get. An image that stands several times is read once.
     """
     device = pick_device(settings.device[0], "observe.device", prefer=settings.device[1])
     with deterministic(1):  # the same bits whatever the number of threads

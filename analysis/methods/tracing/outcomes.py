@@ -43,17 +43,10 @@ _OPTIONAL = tuple(row.metric for row in METRICS.values() if row.optional and row
 
 @dataclass(frozen=True)
 class TracedImages:
-    """Images of some triplets and seeds, in the order of the rows.
+    """Images of some triplets and seeds, in the order of the rows; None where one cannot be read.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        ``triplet``, ``seed``, ``variant``, ``kind`` ("none" where nothing is patched), ``recipient``, ``prompt`` (the
-        recipient's) and ``fault``, see `probes.runs.image_faults`.
-    images : sequence of PIL images or None
-        RGB; None where one cannot be read. Variants of one image may share the object.
-    first, second : str
-        The words of the contrast: a gap is positive towards the first, like a verdict towards the masculine one.
+    ``kind`` is "none" where nothing is patched, ``prompt`` the recipient's. A gap is positive towards `first`, like a
+    verdict towards the masculine word.
     """
 
     rows: pd.DataFrame
@@ -79,20 +72,10 @@ def chosen_outcomes(
     place: str = "measure.outcomes",
     prompts: Iterable[str] | None = None,
 ) -> list[str]:
-    """Return the outcomes of a run's trace: those asked for, else the default of its model.
+    """The outcomes of a run's trace: those asked for, else the default of its model.
 
     The default is the verdict where the checker reads the model's images and any of the prompts (all, where none is
-    given), else a gap.
-
-    Raises
-    ------
-    UserError
-        One is not known, or not to be had of this model.
-
-    Examples
-    --------
-    >>> chosen_outcomes(None, "toyworld"), chosen_outcomes(None, "owner/model")
-    (['verdict'], ['ssim'])
+    given), else a gap. A UserError where one is not known, or not to be had of this model.
     """
     checked = by_checker(model)
     gaps = computed_from("pictures", _OPTIONAL)
@@ -112,28 +95,11 @@ def chosen_outcomes(
 def outcomes(
     traced: TracedImages, names: Sequence[str], networks: LogitSettings | None = None
 ) -> pd.DataFrame:
-    """Return the outcomes of images, one row per outcome and image.
+    """The outcomes of images, one row per outcome and image, with `COLUMNS`.
 
-    Parameters
-    ----------
-    traced : TracedImages
-        Whole triplets and seeds.
-    names : sequence of str
-        See `chosen_outcomes`.
-    networks : LogitSettings, optional
-        For logits.
-
-    Returns
-    -------
-    DataFrame
-        With `COLUMNS`: ``value`` in natural logarithms (verdict; positive: masculine; logits; positive: the first of
-        the contrast), 0 or 1 (presence), or in the unit of the metric (gap; positive: nearer to the first of the
-        contrast); NaN with the ``reason`` where the image is at fault or the outcome is not defined.
-
-    Raises
-    ------
-    UserError
-        Images that are to be compared differ in size.
+    ``value`` is in natural logarithms (verdict; positive: masculine; logits; positive: the first of the contrast), 0
+    or 1 (presence), or in the unit of the metric (gap; positive: nearer to the first of the contrast); NaN with the
+    ``reason`` where the image is at fault or the outcome is not defined.
     """
     faults = traced.faults()
     keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
@@ -248,13 +214,7 @@ def with_prompts(rows: pd.DataFrame, prompts: Mapping[tuple[int, str], str]) -> 
 
 
 def outcome_words(outcome: str) -> str:
-    """An outcome in running text.
-
-    Examples
-    --------
-    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie"), outcome_words("clip")
-    ('verdict', 'gap of SSIM', 'presence of tie', 'logit of CLIP')
-    """
+    """An outcome in running text: *verdict*, *gap of SSIM*, *presence of tie*, *logit of CLIP*."""
     if outcome == VERDICT:
         return "verdict"
     if outcome in NETWORKS:

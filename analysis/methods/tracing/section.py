@@ -52,26 +52,13 @@ def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
 
 
 def draw_trace(run: Run) -> dict[str, Drawn]:
-    """Draw the figures of a run's trace, by name; none of a run without one.
-
-    Parameters
-    ----------
-    run : probes.runs.store.Run
-        A measured run.
-    """
+    """The figures of a run's trace, by name; none of a run without one."""
     section = read_trace(run)
     return draw(section, run.config) if section else {}
 
 
 def section(traced: TraceSection, config: Config) -> dict[str, Any]:
-    """Lay the section out.
-
-    Returns
-    -------
-    dict
-        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched) and ``cuts``: rows of
-        tables; ``outcome`` in words; ``others``: further outcomes that were measured.
-    """
+    """The context of the section's template."""
     totals, shares = (
         traced.shown("trace_total", every_donor=True),
         traced.shown("trace_shares", every_donor=True),

@@ -159,13 +159,7 @@ def _opposing(sites: pd.DataFrame, name: str) -> list[str]:
 
 
 def opposing_places(sites: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the places that move the outcome up, and those that move it down, as far as they are told from the floor.
-
-    Parameters
-    ----------
-    sites
-        Rows of ``trace_shares`` of one outcome and donor, of single places.
-    """
+    """The places that move the outcome up, and those that move it down, significantly beyond the floor."""
     told = sites[sites["p_adjusted"] < LEVEL] if len(sites) else sites
     return (told[told["effect_low"] > 0], told[told["effect_high"] < 0]) if len(told) else (told, told)
 

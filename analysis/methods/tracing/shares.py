@@ -38,22 +38,15 @@ TOTAL_COLUMNS = (
 
 
 def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return ``trace_total``: one row per outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
+    """Table ``trace_total``: one row per outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
 
     Interval, ``p_value`` and ``told_from_0`` are one inference (`analysis.stats.ratio_sets.mean_p_values`).
-
-    Parameters
-    ----------
-    traced : sequence of Effects
-        One an outcome.
-    sampling : dict
-        ``level``, ``resamples`` and ``seed``.
     """
     tables = []
     for one in traced:
         donors = [*one.donors, *one.controls]
         totals = np.column_stack([one.total(donor) for donor in donors])
-        found = bootstrap_interval(totals, method="envelope", **sampling)
+        found = bootstrap_interval(totals, **sampling)
         drawing = {name: sampling[name] for name in ("resamples", "seed")}
         table = pd.DataFrame({"donor": donors, "control": [donor in one.controls for donor in donors]})
         table = table.assign(
@@ -147,7 +140,7 @@ def p_values(found: Shares, itself: RatioSets) -> tuple[NDArray[np.float64], NDA
 def mean_effects(
     effects: NDArray[np.float64], total: NDArray[np.float64], sampling: dict[str, Any]
 ) -> RatioSets:
-    """Return means over prompts of effects, ``(n_prompts, n_patches)``, with their sets and p-values.
+    """Means over prompts of effects, ``(n_prompts, n_patches)``, with their sets and p-values.
 
     Where few prompts carry one it is taken to move no prompt farther than the words move any.
     """
@@ -159,17 +152,9 @@ def mean_effects(
 def floor_of(
     floors: NDArray[np.float64], controls: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """Return the effects of the control that moves each patch's outcome farthest, and its name.
+    """The effects of the control that moves each patch's outcome farthest, and its name.
 
-    Parameters
-    ----------
-    floors : ndarray of float64, shape (n_controls, n_prompts, n_patches)
-    controls : sequence of str
-
-    Returns
-    -------
-    (ndarray of float64, shape (n_prompts, n_patches), ndarray of object (str), shape (n_patches,))
-        NaN, and an empty name, where no control was drawn.
+    From `floors`, shape (n_controls, n_prompts, n_patches); NaN, and an empty name, where no control was drawn.
     """
     n_patches = floors.shape[2]
     if not len(controls):

@@ -18,13 +18,7 @@ def with_span(row: Mapping[str, Any], name: str) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """An interval of shares; an end may be infinite. Empty where there is none.
-
-    Examples
-    --------
-    >>> span(-0.1, float("inf")), span(float("nan"), 1.0)
-    ('[−0.10, ∞)', '')
-    """
+    """An interval of shares, such as *[−0.10, ∞)*; empty where there is none."""
     if pd.isna(low) or pd.isna(high):
         return ""
     left = f"({MINUS}∞" if math.isinf(low) else f"[{number(low, 2)}"

@@ -27,22 +27,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class TraceSection:
-    """The tables of a trace, by name, and the images of its strip.
-
-    Attributes
-    ----------
-    tables : mapping of str to DataFrame
-        Those that the run holds.
-    seeds : int
-        Of each prompt.
-    sites : int
-        Places that were swept.
-    strip : sequence of StripRow
-    columns : sequence of str
-        Heads of the strip.
-    lead_examples : sequence of Example
-        Triplets with the total effect of each.
-    """
+    """The tables of a trace that a run holds, by name, and the images of its strip and of the first screen."""
 
     tables: Mapping[str, pd.DataFrame]
     seeds: int

@@ -31,16 +31,7 @@ CHOSEN = (
 
 @dataclass(frozen=True)
 class StripRow:
-    """Images of one prompt and donor, each with its outcome.
-
-    Attributes
-    ----------
-    text : str
-        Prompt and donor.
-    images : sequence of PIL images
-        Reference, donor, then patched ones.
-    outcomes : sequence of float
-    """
+    """Images of one prompt and donor, each with its outcome: reference, donor, then patched ones."""
 
     text: str
     images: Sequence[Image.Image]
@@ -50,20 +41,9 @@ class StripRow:
 def strip_of(
     run: Run, shares: pd.DataFrame, outcomes: pd.DataFrame, words: Sequence[str]
 ) -> tuple[list[StripRow], list[str]]:
-    """Return prompts at which the words move the outcome farthest, at the places of the largest and smallest share.
+    """Prompts at which the words move the outcome farthest, at the places of the largest and smallest share.
 
-    Parameters
-    ----------
-    run : Run
-    shares, outcomes : DataFrame
-        Rows of ``tables/trace_shares`` and ``tables/trace_outcomes`` of one outcome.
-    words : sequence of str
-        The donors.
-
-    Returns
-    -------
-    list of StripRow, list of str
-        Rows, and the heads of their columns; none where shares are undefined.
+    Rows, and the heads of their columns; none where shares are undefined.
     """
     sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
     if sites.empty:
@@ -98,16 +78,7 @@ def strip_of(
 
 
 def lead_examples(run: Run, outcomes: pd.DataFrame, words: Sequence[str]) -> list[Example]:
-    """Return triplets with the smallest, the middle and the largest total effect, with the outcome of each image.
-
-    Parameters
-    ----------
-    run : Run
-    outcomes : DataFrame
-        Rows of ``tables/trace_outcomes`` of one outcome.
-    words : sequence of str
-        Both words; the total effect is that of the first less that of the second.
-    """
+    """Triplets with the smallest, the middle and the largest total effect, with the outcome of each image."""
     reference, (first, second) = run.config.reference, words
     variants = {name: f"none:{name}" for name in (second, reference, first)}
     wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
@@ -163,16 +134,7 @@ def captions(outcome: str, words: Sequence[str]) -> tuple[str, str]:
 
 
 def draw_strip(rows: Sequence[StripRow], columns: Sequence[str], outcome: str) -> Drawn | None:
-    """Draw images of the reference, of a donor, and of the reference with the donor's activations.
-
-    Parameters
-    ----------
-    rows : sequence of StripRow
-    columns : sequence of str
-        Heads of the images.
-    outcome : str
-        Name of the number beneath each image.
-    """
+    """Images of the reference, of a donor, and of the reference with the donor's activations."""
     if not rows:
         return None
     label_width, side = 1.6, 1.15  # inches

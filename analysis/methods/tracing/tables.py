@@ -39,13 +39,7 @@ _ABOUT = (
 
 
 def measure_trace(run: Run, sharing: Sharing) -> None:
-    """Write the tables of a run's trace; nothing where the run holds no traced images.
-
-    Raises
-    ------
-    UserError
-        An outcome that is asked for is not to be had of the run's model, or a part is damaged.
-    """
+    """Write the tables of a run's trace; nothing where the run holds no traced images."""
     if not run.parts("traced"):
         return
     names = outcomes_of(run)
@@ -81,12 +75,7 @@ def outcomes_of(run: Run) -> list[str]:
 
 
 def require_outcomes(run: Run) -> None:
-    """Refuse outcomes that are not to be had of a run's trace, before anything is measured.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse outcomes that are not to be had of a run's trace, before anything is measured."""
     if run.parts("traced"):
         names = outcomes_of(run)
         if set(NETWORKS) & set(names):

@@ -43,19 +43,13 @@ REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
 
 
 def together_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return ``trace_together``: one row per outcome and donor, with `TOGETHER_COLUMNS`.
+    """Table ``trace_together``: one row per outcome and donor, with `TOGETHER_COLUMNS`.
 
     Where every way of the text was swept the sum is of these, without what lies before or behind them; else of every
     place that was swept, and there is no interaction. The sum of shares has an interval of its own; interactions, as
     shares of the total effect, have one of sufficiency and necessity together, so that whatever is said of either is
     one family. Without a total effect they are NaN, and their p-values, and the interaction in units of the outcome,
     those of the effects themselves.
-
-    Parameters
-    ----------
-    traced : sequence of Effects
-    sampling : dict
-        ``level``, ``resamples`` and ``seed``.
     """
     rows = [
         _row(one, *found, donor, sampling)

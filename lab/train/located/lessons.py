@@ -28,22 +28,10 @@ WORLD = "toyworld"
 
 @dataclass(frozen=True)
 class Lessons:
-    """Noised latents of captions, and what a model predicts of them.
+    """Noised latents of captions, and the velocity that a model predicts of them, ``(n, 4, 16, 16)`` float16.
 
-    Attributes
-    ----------
-    noisy, taught : Tensor
-        ``(n, 4, 16, 16)`` float16: the latent at its timestep, and the velocity to be predicted for its caption.
-    times : Tensor
-        ``(n,)`` int64.
-    tokens : Tensor
-        ``(n, 32)`` int64.
-    zones : Tensor
-        ``(n, 16, 16)`` bool: cells that count more (:func:`lab.train.base.data.small_zones`).
-    directions : Tensor, optional
-        ``(n, k, 4, 16, 16)`` float16: unit vectors at right angles; errors along them can count once more.
-    untaught : Tensor, optional
-        As `taught`, what the model predicts before it is taught.
+    ``zones`` ``(n, 16, 16)`` are cells that count more (:func:`lab.train.base.data.small_zones`), ``directions``
+    ``(n, k, 4, 16, 16)`` unit vectors at right angles; errors along them can count once more.
     """
 
     noisy: Tensor
@@ -52,7 +40,6 @@ class Lessons:
     tokens: Tensor
     zones: Tensor
     directions: Tensor | None = None
-    untaught: Tensor | None = None
 
     def save(self, path: Path) -> None:
         """Write them; :meth:`load` reads them again."""
@@ -85,15 +72,7 @@ def drawn(count: int, seed: int) -> Drawings:
 def make_lessons(
     pipe, count: int, *, noises: int = 2, time_power: float = 0.45, seed: int = 0, batch: int = 64, say=print
 ) -> Lessons:
-    """Make lessons from ``count`` drawings, each noised ``noises`` times.
-
-    Parameters
-    ----------
-    pipe : StableDiffusionPipeline
-        `toyworld`.
-    time_power : float
-        As in :func:`lab.train.base.unet.train_unet`.
-    """
+    """Make lessons from ``count`` drawings, each noised ``noises`` times, by `toyworld`'s pipeline."""
     drawings = drawn(count, seed + 21)
     say(f"{count} drawings")
     clean = encode_latents(pipe.vae, drawings, np.arange(count)).float().repeat(noises, 1, 1, 1)

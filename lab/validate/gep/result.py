@@ -24,18 +24,9 @@ DIGITS = 4
 
 
 def audit_result(run: Run) -> dict[str, Any]:
-    """Return the numbers of an audit of a benchmark model, rounded to four digits, as JSON takes them.
+    """Numbers of an observed audit of ``docs/validation/gep_audit.yaml``, rounded to four digits, as JSON takes them.
 
-    Parameters
-    ----------
-    run : Run
-        Of ``docs/validation/gep_audit.yaml``, with observed images.
-
-    Returns
-    -------
-    dict
-        ``steps``, ``dtype``, ``images``, ``clip`` (checksum of its weights), and by setting ``frequencies`` by the
-        checker, ``score``, ``vector`` and what `lab.validate.gep.agreement` returns.
+    By setting ``frequencies`` by the checker, ``score``, ``vector`` and what `lab.validate.gep.agreement` returns.
     """
     read = readings(run)
     result = {

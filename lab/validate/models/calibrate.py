@@ -17,10 +17,9 @@ from pathlib import Path
 
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from lab.validate.models import repeated
+from lab.validate.models import objects, repeated
 from lab.validate.models import scores as models_scores
 from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, head, page
-from lab.validate.objects import findings
 from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError
@@ -52,12 +51,6 @@ def parser() -> argparse.ArgumentParser:
         help="runs of the benchmark models that differ in their seeds: what do their reports claim, and what of it is "
         "false? Alone, only these sections of the page are written anew; rows of other models and noise stay as "
         "PAGE_claims.json has them",
-    )
-    main.add_argument(
-        "--add",
-        action="store_true",
-        help="count the claims of the runs of --repeated with those that PAGE_claims.json has of the same model and "
-        "noise, not in their place; of objects only rows that are new",
     )
     main.add_argument(
         "--features",
@@ -109,51 +102,37 @@ def work(options: argparse.Namespace) -> None:
     if seen:
         text = repeated.put_section(text, features_section(seen))
     if again:
-        text = _with_claims(text, again, options.out, add=options.add)
+        text = _with_claims(text, again, options.out)
     write_bytes(options.out, text.encode())
     print(options.out)
 
 
-def _with_claims(text: str, runs: Sequence[Run], out: Path, *, add: bool = False) -> str:
-    """Return the page with the sections on claims and on objects from what is stored beside it and these runs."""
+def _with_claims(text: str, runs: Sequence[Run], out: Path) -> str:
+    """The page with the sections on claims and on objects from what is stored beside it and these runs."""
     file = stored_claims(out)
     stored = parse_json(file.read_text(encoding="utf-8")) if file.is_file() else {"claims": [], "objects": []}
     observed = [run.path for run in runs if run.config.model in BENCHMARK_MODELS and run.parts("objects")]
-    before = {row["model"]: row for row in stored["objects"]}
-    objects = {row["model"]: row for row in findings.page_rows(observed)} if observed else {}
-    objects = objects | before if add else before | objects
-    stored = {
-        "claims": (repeated.pooled if add else repeated.merged)(
-            stored["claims"], repeated.grouped_claims(runs)
-        ),
-        "objects": list(objects.values()),
-    }
-    picture = repeated.null_picture(runs)
-    if picture is not None:
-        write_bytes(out.parent / repeated.PICTURE, picture)
+    claims = {(row["name"], row["noise"]): row for row in [*stored["claims"], *repeated.grouped_claims(runs)]}
+    found = {row["model"]: row for row in stored["objects"]}
+    found |= {row["model"]: row for row in objects.page_rows(observed)} if observed else {}
+    stored = {"claims": list(claims.values()), "objects": list(found.values())}
     write_bytes(file, (json.dumps(stored, indent=1, ensure_ascii=False) + "\n").encode())
-    return claims_sections(text, stored, (out.parent / repeated.PICTURE).is_file())
+    return claims_sections(text, stored)
 
 
 def stored_claims(out: Path) -> Path:
-    """Return the file in which the claims of a page's runs are kept."""
+    """The file in which the claims of a page's runs are kept."""
     return out.with_name(f"{out.stem}_claims.json")
 
 
-def claims_sections(text: str, stored: dict, picture: bool) -> str:
-    """Return a page with its sections on claims and on objects made from what is stored."""
-    text = repeated.put_section(text, repeated.claims_section(stored["claims"], picture))
-    return repeated.put_section(text, findings.page_section(stored["objects"])) if stored["objects"] else text
+def claims_sections(text: str, stored: dict) -> str:
+    """A page with its sections on claims and on objects made from what is stored."""
+    text = repeated.put_section(text, repeated.claims_section(stored["claims"]))
+    return repeated.put_section(text, objects.page_section(stored["objects"])) if stored["objects"] else text
 
 
 def repeated_run(path: Path) -> Run:
-    """Open a measured run of a model whose words have planted frequencies, of whatever method.
-
-    Raises
-    ------
-    UserError
-        The run is another model's, lacks a part or is not measured.
-    """
+    """A measured run of a model whose words have planted frequencies, of whatever method; else a UserError."""
     run = whole_run(path)
     if run.config.model not in (*BENCHMARK_MODELS, *WORKING):
         raise UserError(
@@ -166,14 +145,7 @@ def repeated_run(path: Path) -> Run:
 
 
 def benchmark_run(path: Path) -> Run:
-    """Open a measured run of a benchmark model, whose images the checker can read.
-
-    Raises
-    ------
-    UserError
-        If the run is another model's, lacks the indicators of the toy world or a part, is not measured, or its table
-        of gaps is none.
-    """
+    """A measured run of a benchmark model with the indicators of the toy world; else a UserError."""
     run = whole_run(path)
     models = (*BENCHMARK_MODELS, *TRANSFORMERS)
     if run.config.model not in models:

@@ -2,11 +2,8 @@
 
 Every claim is read by the function that words or draws it: cards (`analysis.report.findings`), filled dots of the atlas
 and of the lines, the section on objects, attributes, professions, and the trace. A claim is false where it contradicts
-what was planted: a difference where the words mean the same, or the other direction. A dot of the atlas speaks of a
-place inside the network, which may lean the other way than the images: where a large run says which way, it is held
-against that (`lab.validate.models.places`). Where nothing was planted (which
-place of a model that was trained decides; how often a model leaves out what a prompt names) it is neither true nor
-false.
+what was planted: a difference where the words mean the same, or the other direction. Where nothing was planted (how
+often a model leaves out what a prompt names) it is neither true nor false.
 """
 
 from __future__ import annotations
@@ -25,15 +22,11 @@ from analysis.methods.dalleval.page_tests import (
     said_between,
     said_mads,
     said_words,
-    uneven,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
-from analysis.methods.tracing.figures import told as told_share
-from analysis.methods.tracing.outcomes import VERDICT
-from analysis.methods.tracing.stored import TraceSection, read_trace
-from analysis.methods.tracing.together import interplay
+from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -45,7 +38,6 @@ from analysis.report.objects import SCORES, Objects, read_objects, scored, secti
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
-from lab.validate.models.places import stored_places
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
@@ -60,7 +52,6 @@ WHOLE, CHI_SQUARE, GROUPS = "objects as a whole", "chi-square", "dependency grou
 ATTRIBUTES, VECTOR = "attributes, score", "attributes, vector"
 GENDERS, BETWEEN, WORDS = "professions", "between professions", "between words"
 ABSOLUTE = "prompts whose attributes differ"
-TOTAL, PLACES = "total effect", "places"
 KINDS = (
     *(
         CARDS,
@@ -75,41 +66,23 @@ KINDS = (
         ATTRIBUTES,
         VECTOR,
     ),
-    *(GENDERS, BETWEEN, WORDS, TOTAL, PLACES),
+    *(GENDERS, BETWEEN, WORDS),
 )
 SAME = 1e-9  # planted probabilities that differ by no more are equal
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a difference.
+    """A claim of a difference."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `KINDS`.
-    about : str
-        The measure, object, attribute, profession or place.
-    side : int
-        1 towards the first of the two, -1 towards the second, 0: it is said that they differ.
-    planted : int or None
-        1 or -1: the side that was planted (for a claim without a side, any of them: they differ); 0: no difference
-        was; None: nothing was planted that decides it.
-    hedged : bool
-        Whether the report calls it a hint, or speaks of two words alone.
-    primary : bool
-        Whether it is the card of the run's primary measure.
-    images : int or None
-        Of a dot: the side that was planted in the images; its own place's may be known (`lab.validate.models.places`).
-    """
-
-    kind: str
-    about: str
-    side: int
-    planted: int | None
-    hedged: bool = False
-    primary: bool = False
-    images: int | None = None
+    kind: str  # one of `KINDS`
+    about: str  # the measure, object, attribute or profession
+    side: int  # 1 towards the first of the two, -1 towards the second, 0: it is said that they differ
+    planted: (
+        int | None
+    )  # 1 or -1: the side that was planted (of side 0: they differ); 0: no difference; None: unknown
+    hedged: bool = False  # the report calls it a hint, or speaks of two words alone
+    primary: bool = False  # the card of the run's primary measure
 
     @property
     def false(self) -> bool:
@@ -122,15 +95,7 @@ class Claim:
 class Truth:
     """What was planted for the prompts of a run: means over the prompts of each indicator (and profession).
 
-    Parameters
-    ----------
-    run : Run
-        Of a model whose words have planted frequencies.
-
-    Raises
-    ------
-    UserError
-        Nothing was planted in the model, or a prompt is none of the toy world.
+    A UserError where nothing was planted in the model, or a prompt is none of the toy world.
     """
 
     def __init__(self, run: Run):
@@ -200,11 +165,7 @@ class Truth:
 
 
 def sign(value: float) -> int:
-    """Return the sign of a difference of planted probabilities.
-
-    >>> sign(0.2), sign(-1e-12), sign(-0.2)
-    (1, 0, -1)
-    """
+    """Sign of a difference of planted probabilities; 0 where they are equal."""
     return 0 if abs(value) <= SAME else 1 if value > 0 else -1
 
 
@@ -217,13 +178,7 @@ class Said:
 
 
 def said(run: Run, truth: Truth) -> Said:
-    """Return the cards of a run's report, and every claim of a difference beside what was planted.
-
-    Raises
-    ------
-    UserError
-        A table is missing or damaged.
-    """
+    """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
         tables = [read(run, name) for name in ("gap", "specifications", "agreement")]
@@ -238,8 +193,6 @@ def said(run: Run, truth: Truth) -> Said:
         found += of_attributes(audit, truth)
     if work := professions.read_professions(run):
         found += of_professions(work, run.config.reference, truth)
-    if trace := read_trace(run):
-        found += of_trace(trace, truth)
     return Said(cards, found)
 
 
@@ -253,19 +206,14 @@ def of_cards(found: list[Finding], kind: str, config: Config, truth: Truth) -> I
 
 
 def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
-    """Filled dots of the atlas, each beside its place in a large run where there is one, and of the lines."""
-    places = stored_places(config)
+    """Filled dots of the atlas and of the lines."""
     for contrast in contrasts(config):
         lean = truth.nearer(contrast, config.reference)
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
             for row in rows[beyond_words(rows["p_control_adjusted"])].itertuples(index=False):
-                there = lean
-                if kind == ATLAS and places is not None:
-                    there = places.direction(row.site, int(row.step))
-                about = f"{row.site} {row.metric} {row.step}"
-                yield Claim(kind, about, int(np.sign(row.word_gap)), there, images=lean)
+                yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
 
 
 def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
@@ -317,7 +265,7 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
     table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
     for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and uneven(row):
+        if row["question"] == GENDER and more_than_chance(row):
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
         for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
@@ -352,26 +300,3 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         asked = set(shown["question"]) - {GENDER, TONE}
         true = int(any(truth.more(name, *pair) for name in asked))
         yield from (Claim(WORDS, ABSOLUTE, 0, true) for _ in range(int(row["different"])))
-
-
-def of_trace(trace: TraceSection, truth: Truth) -> Iterator[Claim]:
-    """Claims of a trace; of places nothing was planted but in models of which no word does anything."""
-    first, second = trace.both.split("-")
-    if trace.outcome != VERDICT:  # how far pictures differ was planted for no word
-        return
-    true = sign(truth.lean[first] - truth.lean[second])
-    total = trace.shown("trace_total").iloc[0]
-    if total["told_from_0"]:
-        yield Claim(TOTAL, trace.both, int(np.sign(total["total"])), true)
-    place = None if true else 0
-    for name in ("trace_shares", "trace_windows"):
-        rows = trace.shown(name)
-        for estimand in ("sufficiency", "necessity") if len(rows) else ():
-            for row in rows[told_share(rows, estimand)].to_dict("records"):
-                yield Claim(PLACES, f"{row['site']}, {estimand}", 0, place)
-    heads = trace.shown("trace_heads")
-    for row in heads[told_share(heads, "sufficiency")].to_dict("records") if len(heads) else ():
-        yield Claim(PLACES, f"{row['site']}, heads {row['heads']}", 0, place)
-    for row in trace.shown("trace_together").to_dict("records"):
-        if interplay(row):
-            yield Claim(PLACES, f"{row['site']} together", 0, place)

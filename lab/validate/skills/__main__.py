@@ -49,16 +49,7 @@ def engine(name: str) -> DetectionEngine:
 def scored_images(
     drawn: Sequence[SkillScene], pictures: np.ndarray, detector: str, rules: Skills | None = None
 ) -> ScoredImages:
-    """Return pictures with what a detector sees in them.
-
-    Parameters
-    ----------
-    drawn : sequence of SkillScene
-        What each picture was asked to show.
-    pictures : ndarray of uint8, shape (n, 64, 64, 3)
-    detector : str
-        One of `DETECTORS`.
-    """
+    """Pictures ``(n, 64, 64, 3)`` of scenes with what one of `DETECTORS` sees in them."""
     looking, rows = engine(detector), []
     for start in range(0, len(pictures), BATCH):
         some = list(pictures[start : start + BATCH])

@@ -34,13 +34,7 @@ def whole(table: pd.DataFrame, skill: str) -> pd.Series:
 
 
 def section(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table in Markdown.
-
-    Parameters
-    ----------
-    rows : mapping
-        What `lab.validate.skills.__main__.record` returns, by name.
-    """
+    """Return the table in Markdown, from the rows of `lab.validate.skills.__main__.record` by name."""
     found = {name: pd.DataFrame(row["accuracy"]) for name, row in rows.items()}
     return render(
         "skills", rows=ROWS, skills=(*SKILLS, AVERAGE), whole=lambda name, skill: whole(found[name], skill)

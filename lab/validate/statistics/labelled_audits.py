@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.methods.audit.claims import claims
+from analysis.methods.audit.claims import QUESTIONS
 from analysis.methods.audit.design import AuditCell, Design
 from analysis.methods.audit.labelled_audit import measure_cells
 from lab.templates import render
@@ -32,18 +32,8 @@ EVERY = ("reference", "shares", "between", "contrast", "distance", "models", "ra
 class LabelledWorld:
     """What labelled pictures are drawn from.
 
-    Attributes
-    ----------
-    name : str
-    shares : tuple of float
-        By profession, the same in every model and setting.
-    reference : float
-    undecided : float
-        Share of pictures that nobody decides.
-    noise : float
-        Share of the variance that pictures of a noise have in common; 0: no picture shares one.
-    false : tuple of str
-        Questions of which whatever is said is false.
+    Shares are by profession, the same in every model and setting; `noise` is the share of the variance that pictures of
+    a noise have in common; whatever is said of the questions in `false` is false.
     """
 
     name: str
@@ -114,6 +104,13 @@ def page_rows(
         row = {"world": world.name, "pages": simulations, "false": false, "error": error}
         rows.append(row | {name: float(said[name].mean()) for name in EVERY})
     return pd.DataFrame(rows)
+
+
+def claims(tables: Mapping[str, pd.DataFrame], design: Design) -> dict[str, int]:
+    """How many results a page states, by question."""
+    rows = {name: (table, page) for name, (table, _, page) in QUESTIONS.items()}
+    rows |= {"shares": ("shares", "p_page")}
+    return {name: int((tables[table][page] <= design.alpha).sum()) for name, (table, page) in rows.items()}
 
 
 def page_section(*, simulations: int = 500, seed: int = 0) -> str:

@@ -33,19 +33,9 @@ DECIDED = 0.95  # of pictures, by the machine
 class LabelledReaderWorld:
     """What pictures, readings and labels are drawn from.
 
-    Attributes
-    ----------
-    name : str
-    pictures : int
-        Of a cell.
-    labelled : float
-        Share of them that is labelled.
-    rights : tuple of tuple of float
-        Between which the machine's rate of right readings lies, of pictures with the answer and of those without.
-    undecided : float
-        Share of pictures that people leave undecided.
-    truth, reading : float
-        How many times as often pictures with the answer, or so read by the machine, are labelled.
+    `pictures` of a cell, the share of them `labelled`, between which rates the machine reads rightly with and without
+    the answer (`rights`), the share `undecided` by people; `truth` and `reading`: how many times as often pictures with
+    the answer, or so read, are labelled.
     """
 
     name: str

@@ -1,20 +1,15 @@
 """The page on error rates of tests and coverage of intervals.
 
-``python -m lab.validate.statistics.page --scale tests/benchmarks/results/statistics_scale.json --out
-docs/validation/statistics.md`` writes it. Every number of the page is simulated when it is made, as
-`lab.validate.statistics.simulation` and `lab.validate.statistics.words` say, but for those on time and memory, which
-are those of the file given.
+``python -m lab.validate.statistics.page --out docs/validation/statistics.md`` writes it. Every number of the page is
+simulated when it is made.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import jinja2
 
 from lab.templates import render
 from lab.validate.statistics import (
@@ -27,7 +22,6 @@ from lab.validate.statistics import (
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.contexts import page_section as contexts_section
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.seeds import PROMPTS
 from lab.validate.statistics.shares import PLACES
 from lab.validate.statistics.simulation import (
     gap_coverage,
@@ -38,31 +32,7 @@ from lab.validate.statistics.simulation import (
 from lab.validate.statistics.words import HOSTILE, LEANING, ODD, WORD_WORLDS, word_rejections
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
-
-SIZES = ("triplets", "images", "detections", "labels", "prompts", "words", "columns")
-
-
-def scale(result: dict) -> str:
-    """The figures of `tests.benchmarks.statistics_scale`."""
-    return render("statistics_scale", result=result, first=result["cases"][0], sizes=SIZES)
-
-
-def _measured(path: Path) -> dict:
-    """Read the figures of `tests.benchmarks.statistics_scale`."""
-    remedy = "make it by python -m tests.benchmarks.statistics_scale"
-    try:
-        result = json.loads(path.read_text("utf-8"))
-        scale(result)
-    except OSError as error:
-        raise UserError(f"--scale: {path}: cannot be read ({error.strerror}): {remedy}") from None
-    except (ValueError, KeyError, TypeError, IndexError, jinja2.TemplateError) as error:
-        raise UserError(
-            f"--scale: {path}: expected the figures of a measurement, got another file "
-            f"({type(error).__name__}): {remedy}"
-        ) from None
-    return result
 
 
 def page(
@@ -73,14 +43,12 @@ def page(
     resamples: int = 1000,
     runs: int = 200,
     seed: int = 0,
-    scale_file: Path | None = None,
 ) -> str:
     """The page in Markdown."""
-    measured = scale(_measured(scale_file)) if scale_file else None  # a fault is said before the simulations
     simulations, cover = columns // 2, COVERAGE_WORLDS[0]
     options = {"simulations": simulations, "seed": seed}
     intervals = {**options, "resamples": resamples}
-    objects = Rates(object_coverage(objects=simulations, resamples=resamples, seed=seed), COVERAGE)
+    objects = Rates(object_coverage(objects=simulations, seed=seed), COVERAGE)
     of_objects, of_odds = objects.split("odds")
     of_probes, probe_widths = sections.probes(**intervals)
     rates = {
@@ -92,16 +60,13 @@ def page(
         "object_coverage": of_objects,
         "odds_coverage": of_odds,
         **sections.default_design(**intervals),
-        **sections.one_prompt(**intervals),
         **sections.shares(**intervals),
         **of_probes,
-        **sections.shared_objects(**options),
         **sections.side_shares(**intervals),
     }
     return render(
         "statistics",
         rates=rates,
-        measured=measured,
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
         widths=sections.widths(**intervals),
@@ -113,7 +78,7 @@ def page(
             "object_worlds": OBJECT_WORLDS,
             "word_worlds": (*WORD_WORLDS, *LEANING),
         },
-        **{"hostile": HOSTILE, "odd": ODD, "prompts_of_world": PROMPTS},
+        **{"hostile": HOSTILE, "odd": ODD},
         contexts=contexts_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
@@ -141,7 +106,6 @@ def parser() -> argparse.ArgumentParser:
         help="simulated runs a world of claims about objects, and audits a world",
     )
     add("--seed", type=command_line.seed, default=0)
-    add("--scale", type=command_line.file, dest="scale_file", help="statistics_scale.json")
     add("--out", type=Path, help="page to write; printed if not given")
     return main
 

@@ -1,4 +1,4 @@
-"""Rates of the default design, of rare changes, of shared noise, of one prompt, of traces and probes."""
+"""Rates of the default design, of rare changes, of shared noise, of traces and probes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pandas as pd
 from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, rare_widths, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.seeds import seed_coverage, seed_rejections
-from lab.validate.statistics.shared_noise import shared_object_rejections
 from lab.validate.statistics.shares import (
     floor_rejections,
     interplay_claims,
@@ -19,15 +17,16 @@ from lab.validate.statistics.shares import (
 from lab.validate.statistics.side_shares import side_share_coverage
 from lab.validate.statistics.words import (
     LEANING,
+    ODD,
     ODD_LEANING,
+    PICTURES,
     PICTURES_LEANING,
     design_rejections,
-    odd_rejections,
-    picture_rejections,
     spread_rejections,
 )
 
 SELECTED = (0.93, 1.0)  # what was selected is to be covered at least as often
+ODD_SIZES = ((2, 2, 3), (3, 3, 3), (5, 5, 3))
 POWER_SIZES = ((2, 2, 1), (3, 3, 1), (3, 3, 2), (3, 3, 3))
 
 
@@ -35,16 +34,18 @@ def default_design(*, simulations: int, resamples: int, seed: int) -> dict[str, 
     """Return rates of 24 prompts, one seed and three words a side, by the names that the page has for them."""
     options = {"simulations": simulations, "seed": seed}
     rejected, covered = design_gaps(resamples=resamples, **options)
+    odd = {"sizes": ODD_SIZES, "stream": 980} | options
+    pictures = {"sizes": ((3, 3, 3),), "stream": 1010} | options
     shown = rejected["test"] == "a warning is shown"
     return {
         "design": Rates(rejected[~shown], REJECTION),
         "warnings": Rates(rejected[shown], ANY),
         "design_coverage": Rates(covered, COVERAGE),
         "design_words": Rates(design_rejections(**options), REJECTION),
-        "odd": Rates(odd_rejections(**options), REJECTION),
-        "odd_power": Rates(odd_rejections(ODD_LEANING, **options), ANY),
-        "pictures": Rates(picture_rejections(**options), REJECTION),
-        "pictures_power": Rates(picture_rejections((LEANING[0], *PICTURES_LEANING), **options), ANY),
+        "odd": Rates(design_rejections(ODD, **odd), REJECTION),
+        "odd_power": Rates(design_rejections(ODD_LEANING, **odd), ANY),
+        "pictures": Rates(design_rejections(PICTURES, **pictures), REJECTION),
+        "pictures_power": Rates(design_rejections((LEANING[0], *PICTURES_LEANING), **pictures), ANY),
         "spreads": Rates(spread_rejections(**options), REJECTION),
         "power": Rates(design_rejections(LEANING, sizes=POWER_SIZES, **options), ANY),
         "rare": Rates(rare_equivalence(resamples=resamples, **options), REJECTION),
@@ -56,27 +57,6 @@ def widths(*, simulations: int, resamples: int, seed: int) -> list[dict[str, flo
     """Return the widths of intervals where few prompts changed, a row for each number of them."""
     table: pd.DataFrame = rare_widths(simulations=simulations // 2, resamples=resamples, seed=seed)
     return table.to_dict("records")
-
-
-def one_prompt(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:
-    """Return rates over the seeds of one prompt."""
-    tables = max(1, simulations // 5)
-    rejected = Rates(seed_rejections(simulations=simulations, tables=tables, seed=seed), REJECTION)
-    covered = Rates(seed_coverage(simulations=simulations, resamples=resamples, seed=seed), COVERAGE)
-    return dict(
-        zip(
-            ("seeds", "seeds_objects", "seeds_coverage", "seeds_objects_coverage"),
-            (*rejected.split("objects"), *covered.split("objects")),
-            strict=True,
-        )
-    )
-
-
-def shared_objects(*, simulations: int, seed: int) -> dict[str, Rates]:
-    """Return rates of tests of objects that are refused where prompts share their noise."""
-    return {
-        "shared_objects": Rates(shared_object_rejections(simulations=few(simulations), seed=seed), REJECTION)
-    }
 
 
 def side_shares(*, simulations: int, resamples: int, seed: int) -> dict[str, Rates]:

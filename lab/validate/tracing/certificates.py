@@ -18,40 +18,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.validate.tracing.coverage import templates
-from lab.validate.tracing.methods import GUIDANCE
+from lab.validate.tracing.methods import GUIDANCE, WORDS, Subject, templates, verdicts
 from probes import command_line
 from probes.models import loading
-from probes.runs.image_faults import eight_bits
 from probes.runs.parts import write_bytes
-from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld import STRUCTURES, WEIGHTS
-from probes.toyworld.checker import read_images
 from probes.toyworld.structures.truth import CERTIFICATE, CausalStructure, structures
-from probes.toyworld.verdict import VERSION, verdict
-from probes.toyworld.world import World, load_world
+from probes.toyworld.verdict import VERSION
+from probes.toyworld.world import load_world
 
 PROMPTS, SEEDS, STEPS, DRAWN = 24, 2, 5, 1
-WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DONORS = ("feminine", "masculine")
-ROWS = 64  # of a batch, about
 
 
 def subsets(places: int) -> list[tuple[int, ...]]:
-    """Return all sets of places but the empty one, by their numbers, small ones first."""
+    """All sets of places but the empty one, by their numbers, small ones first."""
     return [some for size in range(1, places + 1) for some in combinations(range(places), size)]
 
 
 def name_of(some: Iterable[int]) -> str:
-    """Return what a set of places is called in a certificate: ``0+2``."""
+    """Name of a set of places in a certificate: ``0+2``."""
     return "+".join(map(str, some))
 
 
 def triplet_draws(pipe: Any, prompts: int, seeds: int) -> list[TripletDraw]:
-    """Return the prompts and noises of certificates, each prompt with so many seeds."""
-    texts = templates(prompts, seed=DRAWN)
+    """The prompts and noises of certificates, each prompt with so many seeds."""
     return [
         TripletDraw.of_texts(
             pipe,
@@ -60,85 +53,44 @@ def triplet_draws(pipe: Any, prompts: int, seeds: int) -> list[TripletDraw]:
             triplet=number,
             seed=seed,
         )
-        for number, text in enumerate(texts)
+        for number, text in enumerate(templates(prompts, seed=DRAWN))
         for seed in range(seeds)
     ]
 
 
 def variants_of(structure: CausalStructure, steps: int) -> list[Variant]:
-    """Return the unpatched images, then those of sufficiency and of necessity: donor by donor, subset by subset."""
+    """The unpatched images, then those of sufficiency and of necessity: donor by donor, subset by subset."""
     found = [Variant(f"none:{name}", "none", name) for name in WORDS]
     for estimand in ("sufficiency", "necessity"):
         for donor in DONORS:
-            recipient, source = ("neutral", donor) if estimand == "sufficiency" else (donor, "neutral")
+            pair = ("neutral", donor) if estimand == "sufficiency" else (donor, "neutral")
             for some in subsets(len(structure.places)):
                 sites = tuple(structure.sites[place] for place in some)
-                found.append(
-                    Variant(
-                        f"{estimand}:{donor}:{name_of(some)}",
-                        "site",
-                        recipient,
-                        source,
-                        sites=sites,
-                        part=KEYS_AND_VALUES,
-                        stop_step=steps,
-                    )
-                )
+                patch = {"sites": sites, "part": KEYS_AND_VALUES, "stop_step": steps}
+                found.append(Variant(f"{estimand}:{donor}:{name_of(some)}", "site", *pair, **patch))
     return found
-
-
-def verdicts(
-    pipe: Any,
-    world: World,
-    draws: Sequence[TripletDraw],
-    variants: Sequence[Variant],
-    steps: int,
-) -> NDArray[np.float64]:
-    """Return the verdict of every image, ``(draws, variants)``."""
-    found, at_once = [], max(1, ROWS // len(variants))
-    for start in range(0, len(draws), at_once):
-        some = draws[start : start + at_once]
-        images = draw(pipe, some, variants, steps=steps, guidance_scale=GUIDANCE)
-        prompts = [one.draw.prompts[one.variant.recipient] for one in images]
-        pixels = np.stack([eight_bits(one.image) for one in images])
-        found.append(verdict(read_images(pixels), prompts, world).reshape(len(some), len(variants)))
-    return np.concatenate(found)
 
 
 def certificate(
     structure: CausalStructure, values: NDArray[np.float64], *, steps: int, seeds: int
 ) -> dict[str, Any]:
-    """Return the effects of all subsets, from `verdicts` of draws that are prompt by prompt, seed by seed.
+    """The effects of all subsets, from the verdicts of draws that are prompt by prompt, seed by seed.
 
-    Returns
-    -------
-    dict
-        ``total``: mean and standard error over prompts of the difference of the verdict, masculine less feminine;
-        ``sufficiency`` and ``necessity``: by subset (``0+1``, numbers of `CausalStructure.places`) the
-        same of its change.
+    ``total`` is the mean and standard error over prompts of the difference of the verdict, masculine less feminine;
+    ``sufficiency`` and ``necessity`` have the same of its change by subset.
     """
     of_prompt = values.reshape(-1, seeds, values.shape[1]).mean(1)
-    names = [one.name for one in variants_of(structure, steps)]
-    by_name = dict(zip(names, of_prompt.T, strict=True))
+    by_name = dict(zip([one.name for one in variants_of(structure, steps)], of_prompt.T, strict=True))
     total = by_name["none:masculine"] - by_name["none:feminine"]
-    found: dict[str, Any] = {
-        "verdict": VERSION,
-        "prompts": len(of_prompt),
-        "seeds": seeds,
-        "steps": steps,
-        "guidance_scale": GUIDANCE,
-        "total": _mean(total),
-        "sufficiency": {},
-        "necessity": {},
-    }
+    effects: dict[str, dict] = {"sufficiency": {}, "necessity": {}}
     for some in map(name_of, subsets(len(structure.places))):
         enough, without = (
             by_name[f"{estimand}:masculine:{some}"] - by_name[f"{estimand}:feminine:{some}"]
-            for estimand in ("sufficiency", "necessity")
+            for estimand in effects
         )
-        found["sufficiency"][some] = _mean(enough)
-        found["necessity"][some] = _mean(total - without)
-    return found
+        effects["sufficiency"][some], effects["necessity"][some] = _mean(enough), _mean(total - without)
+    about = {"verdict": VERSION, "prompts": len(of_prompt), "seeds": seeds, "steps": steps}
+    return {**about, "guidance_scale": GUIDANCE, "total": _mean(total), **effects}
 
 
 def _mean(values: NDArray[np.float64]) -> dict[str, float]:
@@ -151,17 +103,9 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m lab.validate.tracing.certificates", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("models", nargs="+", choices=STRUCTURES, help="causal structures")
-    main.add_argument(
-        "--out", type=Path, default=WEIGHTS / "structures", help="folder of NAME/certificate.json"
-    )
-    main.add_argument("--prompts", type=command_line.count, default=PROMPTS, help="(default: %(default)s)")
-    main.add_argument(
-        "--seeds", type=command_line.count, default=SEEDS, help="a prompt (default: %(default)s)"
-    )
-    main.add_argument(
-        "--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)"
-    )
+    add = main.add_argument
+    add("models", nargs="+", choices=STRUCTURES, help="causal structures")
+    add("--out", type=Path, default=WEIGHTS / "structures", help="folder of NAME/certificate.json")
     return main
 
 
@@ -171,10 +115,11 @@ def work(options: argparse.Namespace) -> None:
     for name in options.models:
         loaded, structure = loading.load(loading.resolve(name), device="cpu"), structures()[name]
         loaded.pipe.set_progress_bar_config(disable=True)
-        draws = triplet_draws(loaded.pipe, options.prompts, options.seeds)
-        variants, world = variants_of(structure, options.steps), load_world(structure.world)
-        values = verdicts(loaded.pipe, world, draws, variants, options.steps)
-        found = certificate(structure, values, steps=options.steps, seeds=options.seeds)
+        draws = triplet_draws(loaded.pipe, PROMPTS, SEEDS)
+        subject = Subject(loaded.pipe, draws, "neutral", DONORS[0], STEPS, load_world(structure.world))
+        found = certificate(
+            structure, verdicts(subject, variants_of(structure, STEPS)), steps=STEPS, seeds=SEEDS
+        )
         path = options.out / name / CERTIFICATE
         path.parent.mkdir(parents=True, exist_ok=True)
         found = {"weight_hash": loaded.record["weight_hash"], **found}

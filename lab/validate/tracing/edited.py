@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from analysis.stats.effects import effect_sizes
 from hooks import sites
 from lab.templates import render
-from lab.validate.tracing.options import require_known
 from probes import command_line
 from probes.models import edits
 from probes.models.edits import Edit
@@ -61,28 +60,11 @@ def compared_with_truth(
     draw: Callable[[Sequence[str]], NDArray[np.uint8]],
     say: Callable[[str], Any] = lambda text: None,
 ) -> pd.DataFrame:
-    """Return what is drawn after the edit at each place, beside the unedited model.
+    """Images after the edit at each cross-attention and at all, beside the unedited model's: a row per place and word.
 
-    Parameters
-    ----------
-    model : str
-        A benchmark model or a located benchmark model.
-    pipe
-        Its pipeline, which is as it was afterwards.
-    edit : Edit
-        Made at one cross-attention after another, and at all.
-    texts : sequence of str
-        Sentences with ``{person}``, the unit of the intervals.
-    draw : callable
-        Draws prompts with `pipe`, an image of 64 x 64 each; the words of a sentence from the same noise.
-
-    Returns
-    -------
-    DataFrame
-        One row per place and word, with `COLUMNS`: ``site`` an address, ``none`` or ``all``; ``true`` whether the word
-        enters there by wiring (None where nobody knows); ``share_b`` share of verdicts for planted component b;
-        ``change`` its difference from the unedited model's, ``pixels`` the mean difference of the images from it, 0
-        to 1.
+    The words of a sentence with ``{person}`` are drawn from the same noise. ``true``: whether the word enters there by
+    wiring (None where nobody knows); ``share_b``: share of verdicts for planted component b; ``change``: its difference
+    from the unedited model's; ``pixels``: the mean difference of the images from it, 0 to 1.
     """
     world = load_world(located_models()[model].world if model in LOCATED else model)
     true = set(located_models()[model].sites) if model in LOCATED else None
@@ -134,7 +116,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make one edit at each cross-attention alone and at all, and see what it mends and costs there.",
     )
     add = main.add_argument
-    add("models", nargs="+", help="benchmark models, such as toyworld-cross-4")
+    add("models", nargs="+", choices=MODELS, metavar="MODEL", help="such as toyworld-cross-4")
     add("--out", type=Path, default=PLACES, help="JSON, and a page beside it; the rows of other models stay")
     add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
     add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
@@ -143,7 +125,6 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    require_known(options.models, MODELS, "benchmark models")
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])
     stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {"rows": []}

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from analysis.methods.decoding import fit, places
 from hooks import Probe
 from hooks import sites as site_table
-from lab.validate.tracing.attribution import gradient_attribution
-from lab.validate.tracing.contribution import attention_contribution
+from lab.train.base.captions import random_caption
+from probes.prompts.alignment import fill
+from probes.prompts.plan import noise_seed
 from probes.runs.image_faults import eight_bits
+from probes.stages import pooling
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import verdict
-from probes.toyworld.world import World
+from probes.toyworld.world import World, load_world
 
+WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 ROWS = 60  # of a batch, about
 GUIDANCE = 1.0  # that the models were made for
 
 
+def templates(number: int, seed: int = 0) -> list[str]:
+    """So many different captions of toyworld, each with ``{person}`` in the place of one word for a person."""
+    rng, world, found = np.random.default_rng(seed), load_world(), dict[str, None]()
+    while len(found) < number:
+        caption, named = random_caption(world, rng)
+        words = "|".join(word for group in WORDS for word in world.words(group))
+        if not named.plural:
+            found[re.sub(rf"\ban? ({words})\b", "a {person}", caption, count=1)] = None
+    return list(found)
+
+
 @dataclass(frozen=True)
 class Subject:
-    """Input on which a method is tried.
+    """Input on which a method is tried: a benchmark model's pipeline, draws of one seed each, and two indicators.
 
-    Attributes
-    ----------
-    pipe
-        The pipeline of a benchmark model.
-    draws : sequence of TripletDraw
-        One seed each.
-    recipient, donor : str
-        Indicators: whose image is changed, towards whose.
-    steps : int
-    world : World
-        Whose frequencies the verdict is of.
+    `recipient` names whose image is changed, `donor` towards whose; the verdict is of the `world`'s frequencies.
     """
 
     pipe: Any
@@ -63,33 +70,16 @@ class Subject:
 
 @dataclass(frozen=True)
 class PlaceScores:
-    """Scores of a method for places.
-
-    Attributes
-    ----------
-    places : tuple
-        Sites, heads of a site, or windows of steps.
-    values : ndarray of float64, shape (draws, places)
-        Of swaps the change of the verdict, else the method's number.
-    totals : ndarray of float64, shape (draws,), or None
-        Of swaps: the change of the verdict by the word itself; shares are ratios of sums.
-    """
+    """Scores of a method for places, by draw: of swaps the change of the verdict, beside that by the word itself."""
 
     places: tuple[Any, ...]
-    values: NDArray[np.float64]
-    totals: NDArray[np.float64] | None = None
+    values: NDArray[np.float64]  # (draws, places)
+    totals: NDArray[np.float64] | None = None  # (draws,), of swaps
 
     def by_place(self, draws: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """One number a place: a share where there are totals (a sum where they add up to 0), else a mean.
 
-        Parameters
-        ----------
-        draws : ndarray of int, shape (..., n), optional
-            Draws that count, as often as they stand there; all once, by default.
-
-        Returns
-        -------
-        ndarray, shape (..., places)
+        `draws`, shape (..., n), are those that count, as often as they stand there; the result is (..., places).
         """
         chosen = np.arange(len(self.values)) if draws is None else draws
         values = self.values[chosen].sum(-2)
@@ -99,57 +89,49 @@ class PlaceScores:
         return values / np.where(whole == 0, 1.0, whole)[..., None]
 
 
-def variants(subject: Subject, places: Iterable[dict[str, Any]]) -> list[Variant]:
-    """The unpatched images of recipient and donor, and one with the donor's activations at each place."""
-    patched = [
-        Variant(
-            f"{number}",
-            "site",
-            subject.recipient,
-            subject.donor,
-            **{"stop_step": subject.steps, **place},
-        )
-        for number, place in enumerate(places)
-    ]
-    return [Variant(f"none:{name}", "none", name) for name in (subject.recipient, subject.donor)] + patched
-
-
-def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, Any]]) -> PlaceScores:
-    """Change of the verdict by a swap at each place, and by the word itself."""
-    chosen, found = variants(subject, places), []
-    for some in subject.batches(len(chosen)):
-        images = draw(subject.pipe, some, chosen, steps=subject.steps, guidance_scale=GUIDANCE)
-        prompts = [one.draw.prompts[subject.recipient] for one in images]
+def verdicts(subject: Subject, variants: Sequence[Variant]) -> NDArray[np.float64]:
+    """The verdict of every image, ``(draws, variants)``."""
+    found = []
+    for some in subject.batches(len(variants)):
+        images = draw(subject.pipe, some, variants, steps=subject.steps, guidance_scale=GUIDANCE)
+        prompts = [one.draw.prompts[one.variant.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
-        found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(chosen)))
-    values = np.concatenate(found)
+        found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(variants)))
+    return np.concatenate(found)
+
+
+def swapped(subject: Subject, names: Sequence[Any], patches: Sequence[dict[str, Any]]) -> PlaceScores:
+    """Change of the verdict by a swap at each place, and by the word itself."""
+    pair = subject.recipient, subject.donor
+    variants = [Variant(f"none:{name}", "none", name) for name in pair]
+    for number, patch in enumerate(patches):
+        variants.append(Variant(f"{number}", "site", *pair, stop_step=subject.steps, **patch))
+    values = verdicts(subject, variants)
     return PlaceScores(tuple(names), values[:, 2:] - values[:, :1], values[:, 1] - values[:, 0])
 
 
 def keys_and_values(subject: Subject) -> PlaceScores:
     """Swaps of keys and values, one cross-attention at a time."""
-    sites = subject.cross
-    return swapped(subject, sites, [{"sites": (site,), "part": KEYS_AND_VALUES} for site in sites])
+    return swapped(
+        subject, subject.cross, [{"sites": (one,), "part": KEYS_AND_VALUES} for one in subject.cross]
+    )
 
 
 def own_outputs(subject: Subject) -> PlaceScores:
     """Swaps of outputs with those of the donor's own trajectory."""
-    sites = subject.cross
-    return swapped(subject, sites, [{"sites": (site,), "part": "output"} for site in sites])
+    return swapped(subject, subject.cross, [{"sites": (one,), "part": "output"} for one in subject.cross])
 
 
 def local_outputs(subject: Subject) -> PlaceScores:
     """Swaps of outputs with those that the donor's text gives at the recipient's own latent."""
-    sites = subject.cross
-    return swapped(
-        subject, sites, [{"sites": (site,), "part": "output", "source": "local"} for site in sites]
-    )
+    patches = [{"sites": (one,), "part": "output", "source": "local"} for one in subject.cross]
+    return swapped(subject, subject.cross, patches)
 
 
 def positions(subject: Subject, groups: Sequence[str]) -> PlaceScores:
     """Swaps of keys and values at all cross-attentions, one group of token positions at a time."""
-    places = [{"sites": subject.cross, "part": KEYS_AND_VALUES, "positions": group} for group in groups]
-    return swapped(subject, groups, places)
+    patches = [{"sites": subject.cross, "part": KEYS_AND_VALUES, "positions": group} for group in groups]
+    return swapped(subject, groups, patches)
 
 
 def cosine_atlas(subject: Subject) -> PlaceScores:
@@ -158,80 +140,46 @@ def cosine_atlas(subject: Subject) -> PlaceScores:
     for some in subject.batches(2):
         pairs = [(number, len(some) + number) for number in range(len(some))]
         with Probe(subject.pipe, sites=sites, pairs=pairs) as probe:
-            _plain(subject, some)
+            subject.pipe(
+                [one.prompts[name] for name in (subject.recipient, subject.donor) for one in some],
+                generator=[torch.Generator().manual_seed(one.noise_seed) for _ in range(2) for one in some],
+                num_inference_steps=subject.steps,
+                guidance_scale=GUIDANCE,
+                output_type="latent",
+            )
         found.append(
             np.stack([1 - probe.similarity[f"{site}:cosine"].values.mean(0) for site in sites], axis=1)
         )
     return PlaceScores(sites, np.concatenate(found).astype(np.float64))
 
 
-def contribution(subject: Subject) -> PlaceScores:
-    """Share of each cross-attention's output that comes through the donor's word, mean over steps."""
-    found = [
-        attention_contribution(
-            subject.pipe, some, subject.donor, steps=subject.steps, guidance_scale=GUIDANCE
-        )
-        for some in subject.batches(2)
-    ]
-    return PlaceScores(found[0].sites, np.concatenate([one.values.mean(2) for one in found]))
+def readable(subject: Subject, texts: Sequence[str], words: tuple[str, str]) -> PlaceScores:
+    """AUC of linear probes for two words at each cross-attention's output, less ½: one row, of all prompts together.
 
-
-def gradient(subject: Subject, points: Sequence[float] = (0.0,)) -> PlaceScores:
-    """First-order estimate of the swap of keys and values, on the final latent, added up over steps.
-
-    See `gradient_attribution` for `points`.
+    `texts` have ``{person}`` where a word goes; the first of `words` is label 1.
     """
-    found = [
-        gradient_attribution(
-            subject.pipe,
-            some,
-            subject.recipient,
-            subject.donor,
-            steps=subject.steps,
-            guidance_scale=GUIDANCE,
-            points=points,
-        )
-        for some in subject.batches(8)
+    rows = [
+        {"prompt": fill(text, word)[0], "noise": noise_seed(text, 0), "triplet": number, "indicator": word}
+        for number, text in enumerate(texts)
+        for word in words
     ]
-    return PlaceScores(found[0].sites, np.concatenate([one.values.sum(2) for one in found]))
-
-
-def _plain(subject: Subject, some: Sequence[TripletDraw]) -> None:
-    subject.pipe(
-        [one.prompts[name] for name in (subject.recipient, subject.donor) for one in some],
-        generator=[torch.Generator("cpu").manual_seed(one.noise_seed) for _ in range(2) for one in some],
+    samples = pd.DataFrame(rows).assign(seed=0)
+    made = pooling.collect(
+        subject.pipe,
+        *(samples[name].tolist() for name in ("prompt", "indicator", "noise")),
+        sites=subject.cross,
         num_inference_steps=subject.steps,
         guidance_scale=GUIDANCE,
-        output_type="latent",
     )
+    found = places.Activations(samples, dict(made.values), dict(made.timesteps))
+    table = fit.decoding(found, places.Roles(*words, "", {}), np.full(len(samples), np.nan))
+    best = fit.separability(table).groupby("site")["score"].max()
+    return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
 
 
-@dataclass(frozen=True)
-class LocalisationMethod:
-    """A method of localisation.
-
-    Attributes
-    ----------
-    name : str
-    label : str
-        What it is called on the page.
-    intervenes : bool
-        Whether it changes what is drawn.
-    run : callable
-        Scores of all cross-attentions of a subject.
-    """
-
-    name: str
-    label: str
-    intervenes: bool
-    run: Callable[[Subject], PlaceScores]
-
-
-METHODS = (
-    LocalisationMethod("keys_values", "swap of keys and values", True, keys_and_values),
-    LocalisationMethod("output_own", "swap of outputs, own donor", True, own_outputs),
-    LocalisationMethod("output_local", "swap of outputs, local donor", True, local_outputs),
-    LocalisationMethod("gradient", "gradient attribution", False, gradient),
-    LocalisationMethod("atlas", "cosine atlas", False, cosine_atlas),
-    LocalisationMethod("contribution", "attention contribution", False, contribution),
-)
+METHODS: Mapping[str, tuple[str, Any]] = {  # by name: what the page calls it, and what gives its scores
+    "keys_values": ("swap of keys and values", keys_and_values),
+    "output_own": ("swap of outputs, own donor", own_outputs),
+    "output_local": ("swap of outputs, local donor", local_outputs),
+    "atlas": ("cosine atlas", cosine_atlas),
+}

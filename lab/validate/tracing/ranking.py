@@ -1,109 +1,86 @@
-"""Every method of localisation on one located benchmark model: what it says of each place, prompt by prompt."""
+"""What every method says of each place of a benchmark model, prompt by prompt, as JSON holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from analysis.methods.decoding.localise import site_scores
 from hooks.prompt.positions import GROUPS
 from lab.validate.tracing import methods
-from lab.validate.tracing.methods import METHODS, PlaceScores, Subject
+from lab.validate.tracing.certificates import DONORS, triplet_draws
+from lab.validate.tracing.methods import METHODS, WORDS, PlaceScores, Subject
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.toyworld.located.truth import LocatedModel
+from probes.toyworld.structures.truth import CausalStructure
 from probes.toyworld.world import load_world
 
-RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
+RECIPIENT, DONOR = "woman", "man"
+STRUCTURE_METHODS = {
+    "sufficiency": "swap, sufficiency",
+    "necessity": "swap, necessity",
+    "atlas": "cosine atlas",
+    "probe": "linear probe",
+}
 
 
-def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], donor: str, steps: int) -> Subject:
-    """Return what a method is tried on: the same prompts and noise of every benchmark model.
-
-    Parameters
-    ----------
-    templates
-        Sentences with ``{person}``.
-    donor
-        The word whose activations the recipient is given; both take the same article.
-    """
-    words = {RECIPIENT: RECIPIENT, donor: donor}
+def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> Subject:
+    """What a method is tried on: the same prompts and noise of every benchmark model, with words of one article."""
+    words = {word: word for word in (RECIPIENT, DONOR)}
     draws = [
         TripletDraw.of_texts(
             pipe, {word: text.replace("{person}", word) for word in words}, words, triplet=number
         )
         for number, text in enumerate(templates)
     ]
-    return Subject(pipe, draws, RECIPIENT, donor, steps, load_world(model.world))
+    return Subject(pipe, draws, RECIPIENT, DONOR, steps, load_world(model.world))
 
 
-def rank(
-    pipe: Any,
-    model: LocatedModel,
-    templates: Sequence[str],
-    *,
-    steps: int,
-    say: Callable[[str], Any] = lambda text: None,
+def rank(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> dict[str, Any]:
+    """What every method says of a located model, and swaps at all cross-attentions by token position."""
+    subject = subject_of(pipe, model, templates, steps)
+    found = {name: as_json(run(subject)) for name, (_, run) in METHODS.items()}
+    found["probe"] = as_json(methods.readable(subject, templates, (DONOR, RECIPIENT)))
+    positions = as_json(methods.positions(subject, GROUPS[2:]))
+    return {"steps": steps, "prompts": len(templates), "methods": found, "positions": positions}
+
+
+def rank_structure(
+    pipe: Any, structure: CausalStructure, prompts: int, seeds: int, steps: int
 ) -> dict[str, Any]:
-    """Return what every method says of a benchmark model, as JSON holds it.
+    """What each of `STRUCTURE_METHODS` says of each cross-attention, a mean of each prompt over its seeds.
 
-    Parameters
-    ----------
-    pipe, model
-        The benchmark model and what is known of it.
-    templates
-        Sentences with ``{person}``; the unit of every interval.
-    steps
-        Of each image.
-    say
-        Told what has been done.
-
-    Returns
-    -------
-    dict
-        ``methods``: by name what `PlaceScores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
-        benchmark models without effect; ``positions``: swaps at all cross-attentions, by token position.
+    Swaps are made in both directions between the neutral word and each of the other two, and what counts is the
+    difference between the masculine and the feminine one; of methods without a swap the mean over both words.
     """
-    subject = subject_of(pipe, model, templates, DONOR, steps)
-    found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
-    for method in METHODS:
-        found["methods"][method.name] = as_json(method.run(subject))
-        say(f"{model.name}: {method.label}")
-    found["methods"]["probe"] = as_json(readable(subject, templates))
-    say(f"{model.name}: probe separability")
-    if not model.sites:
-        synonym = subject_of(pipe, model, templates, SYNONYM, steps)
-        found["floor"] = as_json(methods.keys_and_values(synonym))
-    found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
-    say(f"{model.name}: positions")
-    return found
-
-
-def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
-    """Return the accuracy of linear probes for the two words at each cross-attention's output, over all prompts."""
-    table = site_scores(
-        subject.pipe,
-        templates,
-        words=(subject.donor, subject.recipient),
-        seeds=(0,),
-        sites=subject.cross,
-        num_inference_steps=subject.steps,
-        guidance_scale=methods.GUIDANCE,
-    )
-    best = table.groupby("site")["score"].max()
-    return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
+    draws = triplet_draws(pipe, prompts, seeds)
+    subject = Subject(pipe, draws, "neutral", DONORS[0], steps, load_world(structure.world))
+    apart = {
+        "sufficiency": [methods.keys_and_values(replace(subject, donor=donor)).values for donor in DONORS],
+        "necessity": [
+            -methods.keys_and_values(replace(subject, recipient=donor, donor="neutral")).values
+            for donor in DONORS
+        ],
+    }
+    found = {name: masculine - feminine for name, (feminine, masculine) in apart.items()}
+    found["atlas"] = np.mean([methods.cosine_atlas(replace(subject, donor=one)).values for one in DONORS], 0)
+    found = {name: values.reshape(-1, seeds, values.shape[1]).mean(1) for name, values in found.items()}
+    texts = [one.prompts["neutral"].replace(WORDS["neutral"], "{person}", 1) for one in draws[::seeds]]
+    found["probe"] = methods.readable(subject, texts, (WORDS["masculine"], WORDS["feminine"])).values
+    asked = {"prompts": prompts, "seeds": seeds, "steps": steps, "sites": list(subject.cross)}
+    return {**asked, "methods": {name: np.round(values, 5).tolist() for name, values in found.items()}}
 
 
 def as_json(scores: PlaceScores) -> dict[str, Any]:
     """Numbers of five digits: a verdict is no more exact."""
-    places = [list(place) if isinstance(place, tuple) else place for place in scores.places]
     totals = None if scores.totals is None else np.round(scores.totals, 5).tolist()
-    return {"places": places, "values": np.round(scores.values, 8).tolist(), "totals": totals}
+    return {"places": list(scores.places), "values": np.round(scores.values, 8).tolist(), "totals": totals}
 
 
 def from_json(stored: Mapping[str, Any]) -> PlaceScores:
     """The scores that were stored."""
-    places = tuple(tuple(place) if isinstance(place, list) else place for place in stored["places"])
+    places = tuple(stored["places"])
     totals = None if stored["totals"] is None else np.array(stored["totals"])
     return PlaceScores(places, np.array(stored["values"], dtype=float).reshape(-1, len(places)), totals)

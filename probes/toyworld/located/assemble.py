@@ -44,22 +44,7 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
 
 
 def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
-    """Return the pipeline of a located benchmark model, float32 on the CPU.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`probes.toyworld.located.truth.located_models`.
-    folder : pathlib.Path
-        Where what it was taught is stored, as ``delta.safetensors``.
-    base : pathlib.Path
-        `toyworld-null`.
-
-    Raises
-    ------
-    UserError
-        It was not taught yet, or what is stored is damaged or of another wiring.
-    """
+    """Return the pipeline of a located benchmark model, float32 on the CPU; `base` is the folder of `toyworld-null`."""
     model = located_models()[name]
     encoder, unet, tokenizer = coded_parts(base)
     if model.sites:
@@ -69,18 +54,7 @@ def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffus
 
 @torch.no_grad()
 def write_delta(model: LocatedModel, unet: UNet2DConditionModel, delta: Mapping[str, Tensor]) -> None:
-    """Put what a benchmark model was trained to into the U-Net of the coded null.
-
-    Parameters
-    ----------
-    delta : mapping of str to Tensor
-        Whole weights by the U-Net's names.
-
-    Raises
-    ------
-    UserError
-        The names are not those that the benchmark model has of its own.
-    """
+    """Put a benchmark model's own weights, by the U-Net's names, into the U-Net of the coded null."""
     expected = {name for block in model.blocks for name in taught_names(unet, block)}
     odd = sorted(set(delta) ^ expected)
     if odd:

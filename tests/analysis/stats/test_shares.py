@@ -35,9 +35,8 @@ def test_a_share_is_the_ratio_of_sums_over_prompts_that_have_both():
     assert found.share[1] == pytest.approx(effects[:, 1].sum() / totals[:, 1].sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [60, 1000])
-def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio(n):
-    effects, totals = drawn(n, 1, seed=n)
+def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio():
+    effects, totals = drawn(60, 1, seed=60)
     found = shares(effects, totals, resamples=4000)
     ends, width = np.array([found.low[0], found.high[0]]), found.high[0] - found.low[0]
     np.testing.assert_allclose(ends, fieller(effects[:, 0], totals[:, 0]), atol=0.12 * width)

@@ -10,7 +10,18 @@ from hooks import MapChoice, Probe
 from lab.pages.word_maps import FIGURES, page_of_stored
 from lab.train.base.measure import benchmark_pipeline
 from lab.validate import word_maps
-from lab.validate.word_maps import OURS, Candidate, Instance, candidates, choose, figures, heat, interval, iou
+from lab.validate.word_maps import (
+    OURS,
+    Candidate,
+    Instance,
+    candidates,
+    choose,
+    figures,
+    heat,
+    interval,
+    iou,
+    overlaps,
+)
 from probes.toyworld import WEIGHTS
 
 
@@ -74,7 +85,7 @@ def test_the_choice_is_made_on_the_tuning_half_alone():
     held = [instance(prompt, **{"unet.down.0": right, "unet.up.0": wrong}) for prompt in (1, 3)]
     tried = candidates(["unet.down.0", "unet.up.0"])
     chosen = choose(tuning, tried)
-    found, values = figures(tuning, held, chosen)
+    found, values = figures(overlaps(tuning, chosen), overlaps(held, chosen))
     assert chosen.layers in ("up", "unet.up.0") and OURS in tried
     assert found["tuning"] > 0.8 and found["held"] == 0 and values.tolist() == [0, 0]
 
@@ -85,10 +96,9 @@ def test_interval_is_over_prompts():
     assert interval(np.full(4, 0.5), np.arange(4)) == (0.5, 0.5)
 
 
-@pytest.mark.lab
 def test_instances_of_a_model_are_named_drawn_and_mapped():
     pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
-    found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5, progress=False)
+    found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5)
     assert found
     for one in found:
         assert one.truth.any() and one.noun in word_maps.LEAST
@@ -100,7 +110,6 @@ def test_instances_of_a_model_are_named_drawn_and_mapped():
         )
 
 
-@pytest.mark.lab
 def test_ours_is_the_definition_of_hooks():
     pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)
@@ -115,6 +124,28 @@ def test_ours_is_the_definition_of_hooks():
         # interpolated bin by bin here, after the sum there: what overshoots below 0 is cut at different places
         expected = probe.word_map(word).values
         assert np.corrcoef(heat(one, OURS).ravel(), expected.ravel())[0, 1] > 0.999
+
+
+def test_the_threshold_is_the_tuning_nouns_best():
+    cells = np.zeros((2, 16, 16))
+    cells[0, 0, 0] = cells[1, 9, 9] = 1.0
+    truth = np.zeros((64, 64), bool)
+    truth[:4, :4] = True
+    right, wrong = (overlaps([Instance(0, "dog", truth, one, {})]) for one in cells)
+    numbers, values = figures(np.hstack([right, right]), wrong)
+    assert numbers["threshold"] == word_maps.THRESHOLDS[int(right[:, 0].argmax())]
+    assert numbers["held"] == 0 and values.tolist() == [0]
+
+
+def test_nouns_of_a_transformer_are_named_drawn_and_mapped():
+    pipe = benchmark_pipeline(WEIGHTS / "toyworld-dit")[0]
+    alone = word_maps.of_block(word_maps.JOINT_SHARE, "dit.block.1.joint")
+    assert alone.layers == (("dit.block.1.joint", 1.0),) and alone.name == "joint-share, dit.block.1.joint"
+    found = word_maps.draw_transformer(
+        pipe, alone, 4, steps=8, guidance_scale=1.0, seed=word_maps.TRANSFORMER_SEED
+    )
+    assert found and all(one.truth.any() and one.daam.shape == (8, 8) for one in found)
+    assert {one.prompt for one in found} <= set(range(4))
 
 
 def test_the_page_shows_the_figures():

@@ -25,42 +25,22 @@ SCALARS = [
     *("{a: b}", "2024-01-01", "!!int ''", "&a", "*a", "99999999999999999999"),
 ]
 SNIPPETS = [
-    *(
-        "\t",
-        "\n",
-        "\n\n",
-        ": ",
-        "- ",
-        "'",
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        "#",
-        "|",
-        ">",
-        "&a ",
-        "*a",
-        "<<: *a",
-        "!!int ''",
-    ),
-    *(
-        "---\n",
-        "\x00",
-        "\x1b[31m",
-        "\u202e",
-        "\ufeff",
-        "\u2028",
-        "é",
-        "漢",
-        "👩",
-        "{person}",
-        "@",
-        "%",
-        "\\",
-        "~",
-    ),
+    "\t",
+    "\n\n",
+    ": ",
+    "- ",
+    "'",
+    "{",
+    "]",
+    "#",
+    "|",
+    "*a",
+    "<<: *a",
+    "---\n",
+    "\x00",
+    "\u202e",
+    "漢",
+    "👩",
 ]
 ODD = ["auto", "default", "toyworld", "~nosuch", "a/b", "x" * 300, "cuda:7", "daam", "\x1b[0m", "{person}"]
 LINES = TEXT.splitlines(keepends=True)
@@ -182,85 +162,6 @@ def made_up(draw):
     return data
 
 
-def as_yaml(data):
-    return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
-
-
-def bombs():
-    """YAML that is small to write and large to read: aliases of aliases, merges, levels, long texts, long numbers."""
-    levels, width = st.integers(1, 60), st.integers(1, 40)
-    size = st.sampled_from([1, 20, 400, 5000, 70_000])
-
-    def aliases(depth, wide, last):
-        rows = [f"a0: &a0 [{', '.join(['x'] * wide)}]"]
-        rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * wide)}]" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}: *a{depth - 1}", ""])
-
-    def merges(depth, wide, last):
-        rows = ["a0: &a0 {k: v}"]
-        rows += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * wide)}]}}" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}:", f"  <<: *a{depth - 1}", ""])
-
-    def deep(bracket, count, last):
-        return f"{last}: " + bracket * count + {"[": "]", "{a: ": "}"}.get(bracket, "") * (count // 2) + "\n"
-
-    def long(what, count, last):
-        return f"{last}: {what * count}\n"
-
-    names = st.sampled_from(
-        ["prompts", "seeds", "indicators", "sampler", "contrasts", "name", "zzz", "observe"]
-    )
-    brackets = st.sampled_from(["[", "{a: ", "- ", "? ", "!!str ", "&a ", "|\n "])
-    whats = st.sampled_from(
-        ["9", "-9", "x", "a {person} ", "{person}", "é漢", "1e9", "0x", ".", "'", "\\", "[1], "]
-    )
-    return st.one_of(
-        st.builds(aliases, levels, width, names),
-        st.builds(merges, levels, width, names),
-        st.builds(deep, brackets, size, names),
-        st.builds(long, whats, size, names),
-    )
-
-
-@st.composite
-def hostile(draw):
-    """Bytes: a bomb or a large value beside the shipped file, and a file cut, flipped or in another encoding."""
-    text = TEXT if draw(st.booleans()) else "prompts: ['a {person} with a dog']\n"
-    kind = draw(st.sampled_from(["bomb", "many", "bytes", "bytes", "encoding", "huge"]))
-    if kind == "bomb":
-        text = draw(bombs()) + (text if draw(st.booleans()) else "")
-    elif kind == "many":
-        count = draw(st.sampled_from([2, 50, 400]))
-        lines = [
-            f"- {draw(st.sampled_from(['a {{person}} {}', '{{person}}', 'a dog {}', '{}']))}".format(i)
-            for i in range(count)
-        ]
-        text = "prompts:\n" + "\n".join(lines) + "\n"
-    elif kind == "huge":
-        fields = [f for f in FIELDS if len(f) == 2]
-        section, field = draw(st.sampled_from(fields))
-        number = draw(st.sampled_from([2**31, 2**53 + 1, 2**63, 2**64, 10**30, -(10**30), 1e308, 1e-320]))
-        text += f"{section}: {{{field}: {number}}}\n" if f"\n{section}:" not in text else ""
-        text += f"seeds: {{count: {draw(st.sampled_from([1, 10**5, 10**6, 2**62]))}}}\n"
-    if kind == "encoding":
-        return text.encode(
-            draw(st.sampled_from(["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "utf-7", "cp037"]))
-        )
-    data = bytearray(text.encode())
-    for _ in range(draw(st.integers(1, 6)) if kind == "bytes" else 0):
-        at = draw(st.integers(0, max(0, len(data) - 1)))
-        act = draw(st.sampled_from(["flip", "flip", "cut", "put", "end"]))
-        if act == "flip" and data:
-            data[at] ^= 1 << draw(st.integers(0, 7))
-        elif act == "cut":
-            del data[at : at + draw(st.integers(1, 30))]
-        elif act == "put":
-            data[at:at] = draw(st.binary(min_size=1, max_size=5))
-        elif act == "end":
-            del data[at:]
-    return bytes(data)
-
-
 def once_a_source(function):
     """What is read of a model is read once: its files do not change here."""
     results = {}
@@ -339,29 +240,27 @@ def dry_run(tmp_path, capsys, monkeypatch):
 
 
 def fuzz(strategy, count, run):
-    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    # without shrinking: a failing text is short as it is
-    phases = [Phase.explicit, Phase.generate]
-    options = {
-        "phases": phases,
-        "max_examples": count,
-        "derandomize": True,
-        "deadline": None,
-        "database": None,
-    }
-    settings(**options, suppress_health_check=quiet)(given(strategy)(run))()
+    """Run so many cases, always the same; without shrinking, as a failing text is short as it is."""
+    chosen = settings(
+        phases=[Phase.explicit, Phase.generate],
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[*HealthCheck],
+    )
+    chosen(given(strategy)(lambda text: run(text)))()
 
 
-KINDS = {"damaged": damaged(), "made up": made_up().map(as_yaml), "hostile": hostile()}
+KINDS = {"damaged": damaged(), "made up": made_up().map(lambda data: yaml.safe_dump(data, sort_keys=False))}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_or_one_line(kind, dry_run):
-    usual = "100" if kind == "hostile" else "250"
-    fuzz(KINDS[kind], int(os.environ.get("TRIPTYCH_FUZZ", usual)), lambda text: dry_run(text))
+    fuzz(KINDS[kind], 80, dry_run)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("damaged", 3000), ("made up", 3000), ("hostile", 4000)])
-def test_ten_thousand_files(kind, count, dry_run):
-    fuzz(KINDS[kind], count, lambda text: dry_run(text))
+@pytest.mark.parametrize("kind", KINDS)
+def test_six_thousand_files(kind, dry_run):
+    fuzz(KINDS[kind], 3000, dry_run)

@@ -19,6 +19,7 @@ from probes.storage import cache, locations, objects
 from probes.storage.locations import run_path
 from probes.storage.objects import ChangedError, ObjectPath
 from probes.storage.paths import expand_run
+from probes.versions import pip_line
 from triptych.cli.run import main
 
 FILES = {
@@ -318,7 +319,7 @@ def test_without_the_extra_there_is_one_line(tmp_path, monkeypatch, capsys):
         assert main([str(config), "--out", "s3://bucket/run"]) == 2
     finally:
         objects._obstore.cache_clear()
-    line = "expected the libraries that reach object storage, found no `obstore`: pip install 'triptych[storage]'"
+    line = "expected the libraries that reach object storage, found no `obstore`: " + pip_line("storage")
     assert capsys.readouterr().err.strip() == f"s3://bucket: {line}"
 
 

@@ -37,11 +37,6 @@ class DetrPlan(ModelPlan):
         """Parameters of the model, about."""
         return parameters(weight_files(self.path))
 
-    @property
-    def seconds_an_image(self) -> float:
-        """Seconds of one core, about; it is taken to grow with the size of the model, as of the other detectors."""
-        return 5e-8 * self.parameters
-
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {
@@ -86,13 +81,7 @@ class DetrPlan(ModelPlan):
 
 
 def detr_plan(config: Config) -> DetrPlan:
-    """Return the plan of a configuration with this engine, which needs a detector and nothing else.
-
-    Raises
-    ------
-    UserError
-        It is not named or not there.
-    """
+    """Return the plan of a configuration with this engine, which needs a detector and nothing else."""
     detector = config.observe.detector
     if not detector:
         raise UserError(

@@ -8,7 +8,8 @@ import pytest
 from analysis.methods.stopping.columns import looks_table
 from analysis.methods.stopping.expected import expected_prompts
 from analysis.methods.stopping.gaps import SequentialGap
-from analysis.methods.stopping.looks import prompts_at_looks, registered
+from analysis.methods.stopping.generation import registered
+from analysis.methods.stopping.looks import prompts_at_looks
 from analysis.methods.stopping.question import StopQuestion
 from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
@@ -83,10 +84,11 @@ def test_it_is_known_by_its_hash():
 @pytest.mark.parametrize(
     ("seeds", "part", "every", "expected"),
     [
-        ([0], 8, None, [0, 16, 24, 32, 40]),
-        ([0, 1, 2], 24, None, [0, 16, 24, 32, 40]),
-        ([0, 1], 9, None, [0, 0, 13, 18, 22, 27, 31, 36, 40]),  # a part may end within a prompt
-        ([0], 8, 16, [0, 16, 0, 32, 40]),  # the last look is made in any case
+        ([0], 8, None, {2: 16, 3: 24, 4: 32, 5: 40}),
+        ([0, 1, 2], 24, None, {2: 16, 3: 24, 4: 32, 5: 40}),
+        # a part may end within a prompt
+        ([0, 1], 9, None, {3: 13, 4: 18, 5: 22, 6: 27, 7: 31, 8: 36, 9: 40}),
+        ([0], 8, 16, {2: 16, 4: 32, 5: 40}),  # the last look is made in any case
     ],
 )
 def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
@@ -100,7 +102,7 @@ def test_of_few_prompts_the_one_look_is_at_the_end():
     few = Config(prompts=PROMPTS[:8], stop={}, generate={"part_triplets": 3})
     question = StopQuestion.of(few)
     assert question.fewest == 8
-    assert prompts_at_looks(few, question) == [0, 0, 8]
+    assert prompts_at_looks(few, question) == {3: 8}
 
 
 def test_the_table_and_the_words_say_the_same():

@@ -12,7 +12,6 @@ from scipy import stats
 
 from analysis.methods.dalleval.section import Professions
 from analysis.methods.gep.section import Attributes
-from analysis.methods.tracing.stored import TraceSection
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
@@ -20,11 +19,10 @@ from analysis.tables.registry import read
 from analysis.tables.stage import measure
 from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
-from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions, of_trace
-from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, pooled, rate
-from lab.validate.objects import findings
+from lab.validate.models import objects as checked
+from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions
+from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, rate
 from probes.config.schema import Config
-from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis import synthetic_run
 from tests.analysis.synthetic_objects import add_objects
@@ -130,7 +128,7 @@ def test_rows_of_other_models_stay_as_they_are_stored(path, tmp_path, monkeypatc
         "uncorrected, not there": 0,
     }
     objects |= {"marked": 4, "runs": 1, "drawn": 5, "covered": [0.95, 0.9, 0.96, 0.91], "intervals": 7}
-    monkeypatch.setattr(findings, "page_rows", lambda paths: [objects | {"model": f"of {len(paths)} run"}])
+    monkeypatch.setattr(checked, "page_rows", lambda paths: [objects | {"model": f"of {len(paths)} run"}])
     page = tmp_path / "page.md"
     for name in ("toyworld", "toyworld-null"):
         page.write_text(calibrate._with_claims("# A\n", [opened(path, name)], page))
@@ -140,32 +138,13 @@ def test_rows_of_other_models_stay_as_they_are_stored(path, tmp_path, monkeypatc
     assert "| of 1 run | 1 | 2 | 1 (tie) | 3 | 0 | 4 |" in text
     assert "| 95.0 % | 90.0 % | 96.0 % | 91.0 % | 7 |" in text
     stored = json.loads(calibrate.stored_claims(page).read_text())
-    assert calibrate.claims_sections(text, stored, True) == text
-    with pytest.raises(UserError, match="leave out --add"):
-        calibrate._with_claims(text, [opened(path, "toyworld")], page, add=True)
-
-
-def test_runs_that_are_added_are_counted_with_the_stored_ones(path):
-    runs = [opened(path, model) for model in ("toyworld-null", "toyworld-null", "toyworld")]
-    whole = grouped_claims(runs)
-    first, second = json.loads(json.dumps([grouped_claims(runs[:1]), grouped_claims(runs[1:])]))
-    with pytest.raises(UserError, match=f"got {runs[0].path.name}: leave out --add"):
-        pooled(first, second)
-    for group in second:
-        group["rows"] = [row | {"run": "other"} for row in group["rows"]]
-    added = pooled(first, second)
-    names = [row.pop("run") for group in added for row in group["rows"]]
-    assert names == [runs[0].path.name, "other", "other"]
-    for group in whole:
-        for row in group["rows"]:
-            del row["run"]
-    assert added == json.loads(json.dumps(whole))
+    assert calibrate.claims_sections(text, stored) == text
 
 
 def test_the_sections_of_the_docs_are_those_of_what_is_stored():
     page = Path(calibrate.__file__).parents[3] / "docs/validation/calibration.md"
     text, stored = page.read_text("utf-8"), json.loads(calibrate.stored_claims(page).read_text("utf-8"))
-    assert calibrate.claims_sections(text, stored, True) == text
+    assert calibrate.claims_sections(text, stored) == text
 
 
 @pytest.mark.parametrize(
@@ -301,18 +280,6 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
     assert wrong == [(reported.GENDERS, "waiter"), (reported.WORDS, "tone"), (reported.WORDS, "skirt")]
     nothing = list(of_professions(work, "neutral", truth("toyworld-work-null", *prompts)))
     assert len(nothing) == len(found) and all(claim.false for claim in nothing)
-
-
-def test_a_trace_of_a_null_world_has_no_true_place():
-    total = {"outcome": "verdict", "donor": "masculine-feminine", "total": 3.0, "told_from_0": True}
-    place = {"outcome": "verdict", "donor": "masculine-feminine", "site": "unet.mid"}
-    shares = [{**place, "p_adjusted": p, "p_necessity_adjusted": 0.01} for p in (0.01, 0.3)]
-    trace = TraceSection({"trace_total": pd.DataFrame([total]), "trace_shares": pd.DataFrame(shares)}, 1)
-    leaning, null = (list(of_trace(trace, truth(model, *WORDS))) for model in ("toyworld", "toyworld-null"))
-    assert [claim.kind for claim in leaning] == [reported.TOTAL, *[reported.PLACES] * 3]
-    assert [claim.false for claim in leaning] == [False] * 4 and [claim.false for claim in null] == [True] * 4
-    turned = TraceSection({"trace_total": pd.DataFrame([{**total, "total": -3.0}])}, 1)
-    assert [claim.false for claim in of_trace(turned, truth("toyworld", *WORDS))] == [True]
 
 
 def test_what_is_not_told_over_the_whole_page_is_no_claim():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.methods.audit.claims import claims
 from analysis.methods.audit.labelled_audit import measure_cells
 from lab.validate.statistics import labelled_audits as audits
 
@@ -21,7 +20,7 @@ def pages():
 
 def test_a_page_of_nothing_says_nothing_but_for_one_in_twenty(pages):
     """At 5 % 40 pages have a standard error of 3.4 %."""
-    said = np.mean([sum(claims(tables, design).values()) > 0 for tables, design in pages])
+    said = np.mean([sum(audits.claims(tables, design).values()) > 0 for tables, design in pages])
     assert said <= 0.05 + 3 * 0.034
     alone = np.mean([(tables["models"]["p_value"] <= 0.05).any() for tables, _ in pages])
     assert alone > 0.5

@@ -9,22 +9,18 @@ from lab.validate.tracing.certificates import (
     PROMPTS,
     SEEDS,
     STEPS,
-    WORDS,
     certificate,
     subsets,
     triplet_draws,
     variants_of,
 )
+from lab.validate.tracing.methods import WORDS
 from probes.models import loading
 from probes.runs.image_faults import eight_bits
 from probes.toyworld.checker import read_images
 from probes.toyworld.structures.truth import structures
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
-
-
-def test_sets_of_places_are_all_but_the_empty_one():
-    assert subsets(3) == [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 
 
 def test_effects_are_means_over_prompts_of_their_seeds():

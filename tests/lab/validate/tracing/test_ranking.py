@@ -10,9 +10,10 @@ import pytest
 from lab.validate.tracing import methods
 from lab.validate.tracing.methods import PlaceScores
 from lab.validate.tracing.page import page
-from lab.validate.tracing.ranking import DONOR, as_json, from_json, subject_of
+from lab.validate.tracing.ranking import STRUCTURE_METHODS, as_json, from_json, rank_structure, subject_of
 from probes.models import loading
 from probes.toyworld.located.truth import located_models
+from probes.toyworld.structures.truth import structures
 
 DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAME = "toyworld-cross-4"
@@ -23,7 +24,7 @@ def subject():
     """One prompt in two steps, on a benchmark model whose word enters at one cross-attention."""
     pipe = loading.load(loading.resolve(NAME), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
-    return subject_of(pipe, located_models()[NAME], ["a {person} in the park"], DONOR, 2)
+    return subject_of(pipe, located_models()[NAME], ["a {person} in the park"], 2)
 
 
 def test_a_swap_at_the_wired_place_is_the_whole_word_and_elsewhere_nothing(subject):
@@ -55,8 +56,25 @@ def test_shares_are_ratios_of_sums():
     assert no_total.by_place().tolist() == [0]  # a null has no share, and nothing to divide
 
 
+def test_swaps_do_all_and_undo_nothing_where_either_place_is_enough():
+    pipe = loading.load(loading.resolve("toyworld-redundant"), device="cpu").pipe
+    pipe.set_progress_bar_config(disable=True)
+    structure = structures()["toyworld-redundant"]
+    found = rank_structure(pipe, structure, prompts=4, seeds=1, steps=2)
+    assert list(found["methods"]) == list(STRUCTURE_METHODS)
+    true = np.array([site in structure.sites for site in found["sites"]])
+    necessity, sufficiency = (np.array(found["methods"][name]) for name in ("necessity", "sufficiency"))
+    assert necessity.shape == (4, 7) and not necessity.any()
+    assert np.abs(sufficiency[:, true]).any(axis=0).all() and not sufficiency[:, ~true].any()
+
+
+def test_captions_have_one_place_for_a_word():
+    texts = methods.templates(50)
+    assert len(set(texts)) == 50 and all(text.count("{person}") == 1 for text in texts)
+
+
 def test_scores_are_stored_and_read_again():
-    scores = PlaceScores(((0, 2), (2, 4)), np.array([[0.25, -1.5]]), np.array([3.0]))
+    scores = PlaceScores(("a", "b"), np.array([[0.25, -1.5]]), np.array([3.0]))
     again = from_json(json.loads(json.dumps(as_json(scores))))
     assert again.places == scores.places
     np.testing.assert_array_equal(again.values, scores.values)
@@ -65,6 +83,5 @@ def test_scores_are_stored_and_read_again():
 
 def test_the_page_of_the_docs_is_current():
     stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
-    assert list(stored) == list(located_models())
-    covered = json.loads((DOCS / "tracing_coverage.json").read_text(encoding="utf-8"))
-    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored, covered)
+    assert list(stored) == [*located_models(), *structures()]
+    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored)

@@ -284,50 +284,8 @@ def test_what_the_user_can_mend_is_the_line_of_one_process(config, tmp_path, mon
     assert told[0] == told[1] and "expected a finite image" in told[0]
 
 
-class FirstParts:
-    """A rule that ends a run after so many parts, and what it was asked."""
-
-    def __init__(self, wanted):
-        self.wanted, self.asked = wanted, []
-
-    def record(self):
-        return {"question": "of the tests", "sha256": "0"}
-
-    def is_answered(self, parts):
-        self.asked.append(parts)
-        return parts >= self.wanted
-
-    def parts_needed(self):
-        raise AssertionError("asked of shards alone")
-
-
-@pytest.mark.parametrize("losses", [(), (1, 3)])
-def test_a_run_that_stops_ends_with_the_bytes_of_one_process(config, tmp_path, monkeypatch, losses):
-    monkeypatch.setattr(Losing, "answers", 0)
-    monkeypatch.setattr(Losing, "losses", losses)
-    rule = FirstParts(2)
-    run = on_cluster(tmp_path / "run", config, workers(in_this_process(made_of=Losing)), stopping=rule)
-    one = generated(tmp_path / "one", config, stopping=FirstParts(2))
-    assert rule.asked == [1, 2]
-    assert stored(run.path) == stored(one.path) and len(run.parts("samples")) == 2
-    assert not list(run.path.rglob(".tmp-*"))
-    for key in ("images", "parts", "stopped_after", "stopping", "kinds"):
-        assert run.meta[key] == one.meta[key], key
-    again = FirstParts(2)
-    on_cluster(run.path, config, workers(), stopping=again)  # nothing is drawn a second time
-    assert again.asked == [1, 2] and stored(run.path) == stored(one.path)
-
-
 def test_workers_take_the_configuration_of_a_run_that_stops_as_it_is_recorded(config, tmp_path):
     """It was checked, and its prompts were put in order, when the run began: neither is done again."""
     config = config.model_copy(update={"prompts": config.prompts[::-1], "stop": Stop()})
     run = on_cluster(tmp_path / "run", config, workers())
     assert stored(run.path) == stored(generated(tmp_path / "one", config).path)
-
-
-def test_a_run_that_was_damaged_stops_where_it_did(config, tmp_path):
-    run = on_cluster(tmp_path / "run", config, workers(), stopping=FirstParts(3))
-    before = stored(run.path)
-    (run.path / "captures/part-00000.parquet").write_bytes(b"")
-    on_cluster(run.path, config, workers(), stopping=FirstParts(3))
-    assert stored(run.path) == before

@@ -9,20 +9,19 @@ import pytest
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
-from lab.validate.objects import findings as objects_findings
-from lab.validate.objects.findings import (
+from lab.validate.models import objects as checked
+from lab.validate.models.objects import (
     RunReading,
+    counted,
     coverage,
     findings,
-    main,
     page_rows,
     page_section,
-    summary,
 )
 from tests.analysis.tables.objects.test_claims import SIDES, counts_of, presence, table_of
 
 
-def reading(name, truth, detected):
+def reading(truth, detected):
     objects = [f"o{number}" for number in range(truth.shape[3])]
     both = []
     for present in (detected, truth):
@@ -32,7 +31,7 @@ def reading(name, truth, detected):
             object_table(images, flat, indicators=[n for s in SIDES.values() for n in s], objects=objects)
         )
     counts = counts_of(truth, detected).table
-    return RunReading(name, "toyworld", *both, counts, SIDES, [("f", "m")])
+    return RunReading("toyworld", *both, counts, SIDES, [("f", "m")])
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def readings():
         )
         detected = truth.copy()
         detected[:, 0, :, 1] = False  # not seen on the first side
-        found.append(reading(f"run-{seed}", truth, detected))
+        found.append(reading(truth, detected))
     return found
 
 
@@ -67,11 +66,9 @@ def test_rows_are_counted():
             "plain_there": [True, False, False, True],
         }
     )
-    rows = summary([("toyworld", "x"), ("toyworld", "y")], [table, table]).set_index("run")
-    whole = rows.loc["all"]
-    assert (whole["claimed"], whole["claimed, not there"], whole["which"]) == (4, 2, "b, b")
-    assert (whole["of these words"], whole["of these words, not there"], whole["marked"]) == (2, 2, 2)
-    assert (rows.loc["x", "uncorrected"], rows.loc["x", "uncorrected, not there"]) == (3, 1)
+    row = counted([table, table])
+    assert (row["claimed"], row["claimed, not there"], row["which"]) == (4, 2, "b, b")
+    assert (row["uncorrected"], row["uncorrected, not there"], row["marked"]) == (6, 2, 2)
 
 
 def test_drawn_runs_are_covered(readings):
@@ -81,13 +78,8 @@ def test_drawn_runs_are_covered(readings):
     assert table["intervals"].between(1, 8).all()
 
 
-def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
-    assert main([str(tmp_path / "none")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_the_section_has_a_row_of_claims_and_one_of_coverage(readings, monkeypatch):
-    monkeypatch.setattr(objects_findings, "read_run", lambda path: readings[int(path.name)])
+    monkeypatch.setattr(checked, "read_run", lambda path: readings[int(path.name)])
     text = page_section(json.loads(json.dumps(page_rows([Path("0"), Path("1")], runs=4))))
     claims, covered = [line.split(" | ") for line in text.splitlines() if line.startswith("| toyworld |")]
     table = coverage(readings, runs=4).set_index(["quantity", "treatment"])

@@ -1,9 +1,8 @@
 """Correctness of claims on objects by runs of benchmark models.
 
-``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
-(`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all
-words of the sides, adjusted in the same way. Every third prompt is labelled, as people might: with labels of all
-images the report's claims would be the checker's own.
+Every claim that the report would make of an object (`analysis.tables.objects.claims`) is compared with the exact
+checker's reading of the same images: the same paired test over all words of the sides, adjusted in the same way. Every
+third prompt is labelled, as people might: with labels of all images the report's claims would be the checker's own.
 
 Coverage: runs are drawn at random from the prompts and seeds of all runs of a benchmark model, with the detections
 and the checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them.
@@ -12,9 +11,7 @@ Runs need the stages generate and observe.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +26,6 @@ from analysis.study import comparison, contrasts, indicators
 from analysis.tables.objects.claims import (
     COUNTS,
     DETECTOR,
-    HEDGED,
     HOLDS,
     LEVEL,
     DetectorCounts,
@@ -39,9 +35,8 @@ from analysis.tables.objects.claims import (
 from analysis.tables.objects.detector_error import by_lemma, count_errors
 from analysis.tables.objects.objects import observed_images
 from analysis.tables.objects.statistics import object_statistics
-from lab.templates import percent, render
+from lab.templates import render
 from lab.validate.runs import whole_run
-from probes import command_line
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.toyworld import BENCHMARK_MODELS
@@ -54,38 +49,18 @@ KEYS = ["sample_id", "triplet", "seed", "indicator"]
 
 @dataclass(frozen=True)
 class RunReading:
-    """A run as its detector and as the checker read it.
+    """A run as its detector and as the checker read it, the same images; `sides` and `pairs` of its contrasts."""
 
-    Attributes
-    ----------
-    name, benchmark_model : str
-    detected, there : ObjectTable
-        Of the detector and of the checker, the same images.
-    counts : DataFrame
-        Of `analysis.tables.objects.detector_error.count_errors`.
-    sides : dict of str to list of str
-        See `analysis.tables.objects.claims.claim_table`.
-    pairs : list of (str, str)
-        First and second indicator of every contrast of the run.
-    """
-
-    name: str
     benchmark_model: str
     detected: ObjectTable
     there: ObjectTable
-    counts: pd.DataFrame
+    counts: pd.DataFrame  # of `count_errors`
     sides: dict[str, list[str]]
     pairs: list[tuple[str, str]]
 
 
 def read_run(path: Path) -> RunReading:
-    """Read a run of a benchmark model whose images were observed.
-
-    Raises
-    ------
-    UserError
-        The run is no benchmark model's, lacks a part, or nothing observed its images.
-    """
+    """A run of a benchmark model whose images were observed; a UserError where it is none."""
     run = whole_run(path)
     if run.config.model not in BENCHMARK_MODELS or not run.parts("objects"):
         what = "no objects" if run.config.model in BENCHMARK_MODELS else f"a run of {run.config.model}"
@@ -106,7 +81,6 @@ def read_run(path: Path) -> RunReading:
     matrix = seen.reindex(columns=objects, fill_value=False).to_numpy(int)
     detections = detections.assign(object=rows["lemma"].to_numpy())
     return RunReading(
-        name=Path(path).name,
         benchmark_model=run.config.model
         + ("" if run.config.sampler.noise == "own" else f", noise {run.config.sampler.noise}"),
         detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
@@ -118,17 +92,10 @@ def read_run(path: Path) -> RunReading:
 
 
 def findings(reading: RunReading) -> pd.DataFrame:
-    """Return what a run would say of each object, and whether the checker's reading says so too.
+    """What a run would say of each object (``claim``), and whether the checker's reading says so too (``there``).
 
-    Parameters
-    ----------
-    reading : RunReading
-
-    Returns
-    -------
-    DataFrame
-        ``first``, ``second``, ``object``, ``claim``; ``plain``: significant by the paired test of two words, adjusted
-        over objects, as detected; ``there``, ``plain_there``: the same tests of what the checker sees.
+    ``plain``: significant by the paired test of two words, adjusted over objects, as detected; ``plain_there``: the
+    same test of what the checker sees.
     """
     labelled = pd.Index(reading.detected.prompts)[::EVERY]
     counts = DetectorCounts(reading.counts[reading.counts["prompt"].isin(labelled)])
@@ -145,44 +112,25 @@ def findings(reading: RunReading) -> pd.DataFrame:
     )
 
 
-def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return findings by run and by benchmark model, and how many of them the checker does not see.
-
-    Parameters
-    ----------
-    names : sequence of (str, str)
-        Benchmark model and run.
-    results : sequence of DataFrame
-        Of `findings`.
-    """
-    rows = []
-    for benchmark_model in dict.fromkeys(benchmark_model for benchmark_model, _ in names):
-        of_model = [(name, table) for (kind, name), table in zip(names, results) if kind == benchmark_model]
-        whole = ("all", pd.concat([table for _, table in of_model]))
-        for name, table in (*of_model, whole):
-            row = {"model": benchmark_model, "run": name}
-            for column, chosen, there in (
-                ("claimed", table["claim"] == HOLDS, "there"),
-                ("of these words", table["claim"] == HEDGED, "there"),
-                ("uncorrected", table["plain"], "plain_there"),
-            ):
-                wrong = table[chosen & ~table[there]]
-                row |= {column: int(chosen.sum()), f"{column}, not there": len(wrong)}
-                if column == "claimed":
-                    row["which"] = ", ".join(wrong["object"])
-            row["marked"] = int((table["claim"] == DETECTOR).sum())
-            rows.append(row)
-    return pd.DataFrame(rows)
+def counted(tables: Sequence[pd.DataFrame]) -> dict:
+    """`findings` of all runs of a model, counted, and how many of them the checker does not see."""
+    table, row = pd.concat(list(tables)), {}
+    for column, chosen, there in (
+        ("claimed", table["claim"] == HOLDS, "there"),
+        ("uncorrected", table["plain"], "plain_there"),
+    ):
+        wrong = table[chosen & ~table[there]]
+        row |= {column: int(chosen.sum()), f"{column}, not there": len(wrong)}
+        if column == "claimed":
+            row["which"] = ", ".join(wrong["object"])
+    return row | {"marked": int((table["claim"] == DETECTOR).sum())}
 
 
 def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
-    """Return coverage of the intervals of score and difference, over runs resampled from those of one benchmark model.
+    """Coverage of the intervals of score and difference, over runs resampled from those of one benchmark model.
 
-    Returns
-    -------
-    DataFrame
-        One row per quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered``
-        (share), ``intervals``.
+    One row per quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered`` (share)
+    and ``intervals``.
     """
     rng, rows = np.random.default_rng([seed, 31]), []
     cells, truth, images = _pooled(readings)
@@ -229,36 +177,12 @@ def _pooled(readings: Sequence[RunReading]) -> tuple[list[NDArray], NDArray, NDA
     return joined, joined[0] + joined[1], np.concatenate(images)
 
 
-def as_markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown; shares in percent."""
-    shown = [
-        [percent(value) if isinstance(value, float) else value for value in row]
-        for row in table.itertuples(index=False)
-    ]
-    return render("table_alone", texts=list(table.columns), rows=shown)
-
-
 def page_rows(paths: Sequence[Path], *, runs: int = 100) -> list[dict]:
-    """Return claims and coverage of a section of the calibration page: one row per benchmark model over all its runs.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-    runs : int
-        Runs drawn for coverage, a benchmark model.
-
-    Returns
-    -------
-    list of dict
-        Those of `summary`, with ``runs``, ``drawn``, ``covered`` (shares by quantity and treatment) and ``intervals``.
-    """
-    readings = [read_run(path) for path in paths]
-    table = summary(
-        [(r.benchmark_model, r.name) for r in readings], [findings(reading) for reading in readings]
-    )
-    rows = []
-    for row in table[table["run"] == "all"].drop(columns="run").to_dict("records"):
-        own = [r for r in readings if r.benchmark_model == row["model"]]
+    """Claims (`counted`) and coverage, over so many drawn runs, of each benchmark model over all its runs."""
+    readings, rows = [read_run(path) for path in paths], []
+    for model in dict.fromkeys(reading.benchmark_model for reading in readings):
+        own = [reading for reading in readings if reading.benchmark_model == model]
+        row = {"model": model, **counted([findings(reading) for reading in own])}
         rows.append(row | {"runs": len(own), "drawn": runs} | _covered(coverage(own, runs=runs)))
     return rows
 
@@ -274,39 +198,3 @@ def _covered(table: pd.DataFrame) -> dict:
     order = itertools.product(("score", "difference"), ("corrected", "as detected"))
     shares = [round(float(share[quantity, treatment]), 4) for quantity, treatment in order]
     return {"covered": shares, "intervals": int(table["intervals"].max())}
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.validate.objects.findings", description=__doc__.split("\n\n")[0]
-    )
-    main.add_argument(
-        "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the benchmark models"
-    )
-    main.add_argument(
-        "--coverage",
-        type=command_line.whole(0, 100_000),
-        default=0,
-        help="runs to draw for coverage (default 0: none)",
-    )
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    readings = [read_run(path) for path in options.runs]
-    results = [findings(reading) for reading in readings]
-    print(as_markdown(summary([(r.benchmark_model, r.name) for r in readings], results)))
-    for benchmark_model in dict.fromkeys(r.benchmark_model for r in readings) if options.coverage > 0 else ():
-        chosen = [r for r in readings if r.benchmark_model == benchmark_model]
-        print(as_markdown(coverage(chosen, runs=options.coverage).assign(model=benchmark_model)))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Object findings compared with what was planted."""
