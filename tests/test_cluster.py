@@ -11,6 +11,7 @@ import time
 import psutil
 import pytest
 
+from probes.versions import pip_line
 from tests.runs import PATIENCE, ROOT, run_here
 from triptych.cli.run import main
 
@@ -21,7 +22,7 @@ def test_without_ray_one_line_says_what_to_install(tiny, tmp_path, capsys, monke
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else real(name))
     assert main([str(tiny.yaml), "--out", str(tmp_path / "run"), "--cluster", "auto"]) == 2
-    told = "--cluster: expected Ray, found none installed: pip install 'triptych[cluster]'\n"
+    told = f"--cluster: expected Ray, found none installed: {pip_line('cluster')}\n"
     assert capsys.readouterr().err == told
     assert not (tmp_path / "run").exists()
 

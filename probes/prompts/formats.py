@@ -90,7 +90,7 @@ def _one_object(path: Path, first: bytes, rest: bytes) -> str:
     if not rest.strip() and _is_object(first):
         return "jsonl"
     raise UserError(
-        f"{path}: expected captions, got JSON that is none of coco, textcaps, karpathy: name its --format"
+        f"{path}: expected captions, got JSON that is none of coco, textcaps, karpathy: name its `format`"
     )
 
 

@@ -116,6 +116,7 @@ class LoadedPrompts:
     selection: captions.Selection | None  # what became of the captions; None where they were not chosen here
     sentences: bool = False  # captions, each of which stands for itself; else a set or a grid, which is whole
     file: Path | None = None
+    notes: Sequence[str] = ()
 
 
 class NoFileError(UserError):
@@ -171,6 +172,7 @@ def load(
         selection,
         sentences=True,
         file=None if form == DATASETS else Path(name),
+        notes=readers.column_notes(Path(name), form, source.column),
     )
 
 
@@ -291,11 +293,11 @@ def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
         )
         reasons = selection.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
-            example = selection.examples[reason][0][:_SHOWN]
-            lines.append(f"  {number:,} {reason}{selection.frequent(reason, 3)}, such as “{example}”")
+            example = selection.examples[reason][:_SHOWN]
+            lines.append(f"  {number:,} {reason}{selection.frequent(reason)}, such as “{example}”")
         if rest := sum(number for _, number in reasons[_REASONS:]):
             lines[-1] += f"; {rest:,} for other reasons"
-    return lines
+    return [*lines, *(line for one in loaded[:1] for line in one.notes)]
 
 
 def _are(count: int) -> str:

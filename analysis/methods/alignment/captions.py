@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.alignment import java_captions
+from probes.versions import pip_line
 
 CAPTIONS_VERSION = "1"
 ORDERS = 4
@@ -129,7 +130,7 @@ def _lacks(name: str) -> str:
     try:
         folder = _spice_folder()
     except ImportError:
-        return f"needs the package {PACKAGE}: pip install 'triptych[captions]'"
+        return f"needs the package {PACKAGE}: {pip_line('captions')}"
     return "" if name == "cider" else java_captions.lacks(name, folder)
 
 

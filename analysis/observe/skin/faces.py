@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_weights, sha256
 from probes.errors import UserError
+from probes.versions import pip_line
 
 PLACE = "observe.skin_tone"
 _KINDS = ("landmarks", "detector")
@@ -27,7 +28,7 @@ def require_library() -> None:
     if importlib.util.find_spec("face_alignment") is None:
         raise UserError(
             f"{PLACE}.region: face-alignment: expected the library of that name, found none: run"
-            " pip install 'triptych[faces]'"
+            f" {pip_line('faces')}"
         )
 
 

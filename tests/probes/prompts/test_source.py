@@ -160,14 +160,17 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
 def test_a_plan_says_how_many_captions_are_left_out_and_why_with_an_example_each(tmp_path, capsys):
     texts = ["a person in a hat", "he sings", "a nurse", "a man", "a person and a man", "people and a boy"]
     texts += ["a person in a hat.", "a person in a hat", "the band in person"]
-    (tmp_path / "photos.csv").write_text("caption\n" + "\n".join(texts))
+    rows = ["Caption,photo", *(f"{text},1" for text in texts)]
+    (tmp_path / "photos.csv").write_text("\n".join(rows))
     path = written(tmp_path, "prompts: {from: photos.csv}")
     assert stages.main([str(path), "--out", str(tmp_path / "run"), "--dry-run"]) == 0
-    assert capsys.readouterr().err.splitlines()[:4] == [
+    assert capsys.readouterr().err.splitlines()[:6] == [
         f"prompts: 1 of 9 captions of {tmp_path / 'photos.csv'} is neutral, 8 are left out",
         "  3 no person or people, such as “he sings”",
         "  2 another word for a human (Table 2): man 1, boy 1, such as “a person and a man”",
         "  2 said before, such as “a person in a hat.”; 1 for other reasons",
+        "photos.csv: columns taken: 'Caption' as caption",
+        "photos.csv: columns not used: photo",
     ]
 
 
