@@ -38,28 +38,13 @@ def contrasts(config: Config) -> list[tuple[str, str]]:
 class Comparison:
     """One comparison of indicators.
 
-    Attributes
-    ----------
-    names : tuple of str
-        All indicators.
-    main : tuple of str
-        Those that are no controls: the prompt sets of the paper's tables. All, where only the reference is none.
-    reference : str
-    pairs : tuple of (str, str)
-        The reference with every other of `main`, then those with one another.
-    sets : tuple of tuples of str
-        `pairs`, and `main` where it has more than two.
-    leaning : tuple of (str, str)
-        Pairs of bias scores: (second, first) of each contrast within `main`, so that 1 is an object of the contrast's
-        first indicator; then the reference with every other of `main`.
-    beside : tuple of (str, str)
-        Pairs that are tested and stand in no table of the paper: contrasts of controls, and the reference with each.
-    contrasts : tuple of (str, str)
-        Those of the configuration.
-    controls : dict
-        The indicator that each control stands for, by the control's name.
-    individuals : frozenset of str
-        Lemmas of the paper's list of individuals and of this run's indicator words.
+    ``main`` are those that are no controls: the prompt sets of the paper's tables (all, where only the reference is
+    none). ``pairs``: the reference with every other of `main`, then those with one another; ``sets``: these, and `main`
+    where it has more than two. ``leaning``: pairs of bias scores, (second, first) of each contrast within `main`, so
+    that 1 is an object of the contrast's first indicator, then the reference with every other of `main`. ``beside``:
+    pairs that are tested and stand in no table of the paper, contrasts of controls and the reference with each.
+    ``controls``: the indicator that each control stands for. ``individuals``: lemmas of the paper's list of individuals
+    and of this run's indicator words.
     """
 
     names: tuple[str, ...]

@@ -3,7 +3,7 @@
 A vector of channels x is encoded as z = f((x - b) E + e) and decoded as z D + b: E the encoder, D the decoder, whose
 rows are the directions, b the bias that both share. f keeps the k largest latents (TopK; Gao et al. 2024,
 https://arxiv.org/abs/2406.04093), or those above a threshold (0: ReLU; else JumpReLU).
-`probes.models.autoencoders` reads and writes files of them.
+`probes.models.autoencoders` reads files of them.
 """
 
 from __future__ import annotations

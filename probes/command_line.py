@@ -60,11 +60,7 @@ class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `UserError`, with the arguments that commands have in common.
 
     It takes no option by half its name, names the option that was likely meant, and its help says the defaults.
-
-    Parameters
-    ----------
-    examples : mapping of str to str, optional
-        Whole command lines, each with what it does: the end of the help.
+    `examples` are whole command lines, each with what it does: the end of the help.
     """
 
     def __init__(self, *args, examples: Mapping[str, str] | None = None, **options) -> None:
@@ -106,13 +102,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the arguments, and take none that is not declared; so a command of a command knows its own.
-
-        Raises
-        ------
-        UserError
-            An argument is wrong or not declared.
-        """
+        """Parse the arguments, and take none that is not declared; so a command of a command knows its own."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
@@ -122,13 +112,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong with the arguments.
-
-        Raises
-        ------
-        UserError
-            Always.
-        """
+        """Raise what is wrong with the arguments."""
         raise UserError(f"command line: {message}{'' if message.endswith('?') else ':'} see --help")
 
 
@@ -142,26 +126,10 @@ def run(
 ) -> int:
     """Parse the arguments and do the work; return the exit status.
 
-    Parameters
-    ----------
-    work : callable
-        Given the parsed arguments; prints what there is to print.
-    parser : argparse.ArgumentParser
-        Of this module's kind, so that its errors are one line.
-    argv : sequence of str, optional
-        Those of the process if not given.
-    interrupted : str
-        What is said after Control-C or SIGTERM.
-    begins : bool
-        False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is something to go
-        on with.
-
-    Returns
-    -------
-    int
-        0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
-        143 when terminated.
-        A reader of the output that has gone, as with ``| head``, is no fault.
+    That is 0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
+    143 when terminated, after which `interrupted` is said. A reader of the output that has gone, as with ``| head``, is
+    no fault. `begins` is False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is
+    something to go on with.
     """
     if begins:
         signals.raise_from_here()
@@ -207,17 +175,7 @@ def _fault(expected: str, text: str) -> argparse.ArgumentTypeError:
 
 
 def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
-    """Return a type of whole numbers in a range, both ends in it.
-
-    Examples
-    --------
-    >>> whole(1)("3")
-    3
-    >>> whole(1)("0")
-    Traceback (most recent call last):
-    ...
-    argparse.ArgumentTypeError: expected a whole number of at least 1, got '0'
-    """
+    """Return a type of whole numbers in a range, both ends in it."""
     described = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
 
     def convert(text: str) -> int:
@@ -230,21 +188,7 @@ def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
 
 
 def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> Callable[[str], float]:
-    """Return a type of finite numbers in a range; without its ends if ``ends`` is false.
-
-    Examples
-    --------
-    >>> number(0, 1, ends=False)("0.05")
-    0.05
-    >>> number(0, 1, ends=False)("1")
-    Traceback (most recent call last):
-    ...
-    argparse.ArgumentTypeError: expected a number between 0 and 1, got '1'
-    >>> number(0)("nan")
-    Traceback (most recent call last):
-    ...
-    argparse.ArgumentTypeError: expected a number of at least 0, got 'nan'
-    """
+    """Return a type of finite numbers in a range; without its ends if ``ends`` is false."""
     if most == 1e100:
         described = (
             "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
@@ -299,20 +243,9 @@ def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
 
 
 def writable(path: Path, *, folder: bool = False) -> Path:
-    """Return a path, having tried whether a file can be written there, before the work whose result it is for.
+    """Return a path, having tried whether a file (with ``folder``, files in a folder) can be written there.
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        A file that is to be written or, with ``folder``, a folder to write files in.
-    folder : bool
-
-    Raises
-    ------
-    UserError
-        If it cannot.
     """
     from probes.runs.parts import TEMPORARY, disk_error
     from probes.storage.locations import meant_address

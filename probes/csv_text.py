@@ -48,8 +48,6 @@ def csv_bytes(table: pd.DataFrame) -> bytes:
 def neutral(value: Any) -> Any:
     """Return what is written for a value: a text that a spreadsheet would calculate has an apostrophe before it.
 
-    Examples
-    --------
     >>> [neutral(value) for value in ("=1+1", "-0.5", "- a dog", "a dog", "'=1", -3)]
     ["'=1+1", '-0.5', "'- a dog", 'a dog', "''=1", -3]
     """
@@ -58,13 +56,7 @@ def neutral(value: Any) -> Any:
 
 
 def restored(text: str) -> str:
-    """Return the text that `neutral` was given.
-
-    Examples
-    --------
-    >>> [restored(text) for text in ("'=1+1", "-0.5", "'tis", "''=1")]
-    ['=1+1', '-0.5', "'tis", "'=1"]
-    """
+    """Return the text that `neutral` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -81,19 +73,8 @@ def read_text(path: Path) -> str:
 def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file in UTF-8, the first of which names the columns, with the lines they end on.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-    remedy : str
-        What mends it, for errors.
-    delimiter : str
-        Of cells; of several characters the one that divides the first line into most cells, or the one that a line
-        ``sep=;`` before it names (Excel).
-
-    Raises
-    ------
-    UserError
-        It cannot be read, or is no CSV.
+    Of several delimiters it is the one that divides the first line into most cells, or that a line ``sep=;`` before it
+    names (Excel). `remedy` mends the file, for errors.
     """
     csv.field_size_limit(CELL)
     text = read_text(path)
@@ -110,13 +91,7 @@ def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list
 
 
 def best_delimiter(text: str, delimiters: str) -> str:
-    r"""Return the delimiter that divides the first line of a text into most cells, of equals the first.
-
-    Examples
-    --------
-    >>> best_delimiter('file;"label, of people"', ",;\t"), best_delimiter("prompt", ",;\t")
-    (';', ',')
-    """
+    """Return the delimiter that divides the first line of a text into most cells, of equals the first."""
     line = re.match(r"[\r\n]*([^\r\n]*)", text)[1][: CELL // 2]  # type: ignore[index]
     cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
     return max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))

@@ -1,10 +1,14 @@
-"""Versions of the software that made a run."""
+"""Versions of the software that made a run, and how an optional part of this installation is installed."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import shlex
 from importlib import metadata
 from platform import libc_ver, machine, python_version, system
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 _LIBRARIES = (
     *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
@@ -21,3 +25,14 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
     return installed
+
+
+def pip_line(extra: str) -> str:
+    """Return the command that installs an optional part beside this installation: of a folder where it is of one."""
+    text = metadata.distribution("triptych").read_text("direct_url.json")
+    source = json.loads(text) if text else {}
+    if "dir_info" not in source:
+        return f"pip install 'triptych[{extra}]'"
+    editable = "-e " if source["dir_info"].get("editable") else ""
+    folder = url2pathname(urlsplit(source["url"]).path)
+    return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"

@@ -14,31 +14,32 @@ os.environ["MPLBACKEND"] = "Agg"  # also where a notebook's terminal sets anothe
 
 import pytest
 
+from tests.runs import audit, tiny, tiny_copy, toyworld  # noqa: F401  (fixtures)
+
 THREADS = int(os.environ["OMP_NUM_THREADS"].split(",")[0])
 # What takes the longest goes first. Processes that take a file at a time are done together only if no long one is left
-# for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests.
+# for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests. The
+# first two need different runs of `tests.runs`.
 LONGEST = (
     "tests/test_same_bytes.py",
-    "tests/test_notebooks.py",
     "tests/test_lost_parts.py",
     "tests/test_cli.py",
     "tests/test_trace.py",
-    "tests/test_shards.py",
-    "tests/test_recorded_paths.py",
-    "tests/test_workers.py",
-    "tests/probes/config/test_fuzz.py",
-    "tests/test_stopping.py",
-    "tests/test_skills_images.py",
-    "tests/test_contributing.py",
+    "tests/test_public_face.py",
+    "tests/test_kills.py",
     "tests/test_faults.py",
+    "tests/test_shards.py",
+    "tests/test_stopping.py",
+    "tests/probes/config/test_fuzz.py",
+    "tests/test_pages.py",
+    "tests/test_contributing.py",
+    "tests/test_skills_images.py",
     "tests/probes/toyworld/test_dependency_groups.py",
     "tests/probes/stages/test_generate.py",
     "tests/probes/models/test_model_faults.py",
     "tests/probes/runs/test_part_faults.py",
     "tests/analysis/report/test_objects.py",
-    "tests/test_second_architecture.py",
     "tests/analysis/methods/test_registry.py",
-    "tests/test_studies.py",
     "tests/analysis/report/test_page.py",
     "tests/hooks/test_transformers_elsewhere.py",
     "tests/hooks/test_patches_by_hand.py",
@@ -48,7 +49,7 @@ LONGEST = (
 )
 
 
-TWO_WORKERS = ("tests/test_same_bytes.py", "tests/test_workers.py")  # these have all cores
+TWO_WORKERS = ("tests/test_same_bytes.py",)  # these have all cores
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 import shutil
@@ -103,10 +102,3 @@ def runs(read) -> bool:
     except Exception:  # an object of a foreign class fits nowhere, after it has run
         return False
     return True
-
-
-def zipped_bytes() -> bytes:
-    """An empty zip file."""
-    buffer = io.BytesIO()
-    zipfile.ZipFile(buffer, "w").close()
-    return buffer.getvalue()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 BUCKET = "triptych-tests"
@@ -18,7 +16,6 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "hidden-secret",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-_REQUEST = re.compile(r"(GET|PUT|HEAD|POST|DELETE) (\S+) HTTP")
 
 
 def free_port() -> int:
@@ -48,8 +45,6 @@ class Server:
     log : pathlib.Path
         Where it notes each request.
     """
-
-    scheme = "s3"
 
     def __init__(self, log: Path):
         self.port, self.log = free_port(), log
@@ -87,20 +82,6 @@ class Server:
                 ].read()
             except client.exceptions.NoSuchKey:  # of a process that is at work
                 continue
-        return found
-
-    def remove(self, name: str) -> None:
-        """Remove an object."""
-        self.client().delete_object(Bucket=BUCKET, Key=name)
-
-    def requests(self) -> Counter:
-        """How many requests were made so far, by kind (PUT, GET, HEAD, LIST, DELETE) and object or prefix."""
-        found = Counter()
-        for verb, url in _REQUEST.findall(self.log.read_text()):
-            path, _, query = url.partition("?")
-            if "list-type" in query:
-                verb, path = "LIST", re.search(r"prefix=([^&]*)", query)[1]
-            found[{"POST": "DELETE"}.get(verb, verb), path.removeprefix(f"/{BUCKET}/")] += 1
         return found
 
     def stop(self) -> None:

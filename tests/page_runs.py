@@ -25,7 +25,6 @@ from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
 from probes.runs.store import Run
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
-from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
@@ -69,6 +68,7 @@ class Study:
         self.folder = folder
         self.models: dict[str, str] = {}
         self.made: set[str] = set()
+        self.figures = False
 
     def settings(self, text: str, base: dict[str, Any] | None = None, **more: Any) -> str:
         """Return a configuration as `lab.pages.shortened` has it, the models saved that it names."""
@@ -77,7 +77,7 @@ class Study:
                 made = tiny_transformer_pipeline(kind) if kind == "sd3" else tiny_pipeline(kind)
                 made.save_pretrained(self.folder / kind)
                 self.models[model] = str(self.folder / kind)
-        return shortened.settings(text, self.models, base, **more)
+        return shortened.settings(text, self.models, base, **{"report": {"figures": self.figures}, **more})
 
     def put(self, item: str, folder: Path) -> None:
         """Copy an item into the folder of a page; make it at the first time."""
@@ -101,9 +101,7 @@ class Study:
     def make_runs(self) -> None:
         self.make_triplets()
         run = self.folder / "runs/first-light"
-        with pytest.MonkeyPatch.context() as patch:
-            leave_figures_out(patch)
-            assert main(["run", str(self.folder / "triplets.yaml"), "--out", str(run), "--quiet"]) == 0
+        assert main(["run", str(self.folder / "triplets.yaml"), "--out", str(run), "--quiet"]) == 0
 
     def make_pictures(self) -> None:
         if "runs" not in self.made:
@@ -206,28 +204,19 @@ def run_line(line: str, study: Study, folder: Path) -> None:
     for path in set(folder.glob("**/*.yaml")) - before:
         if "runs" not in path.parts and "shared" not in path.parts and arguments[0] == "init":
             path.write_text(study.settings(path.read_text("utf-8")), "utf-8")
-    if answered := next(
-        (PEOPLE[name] for name in PEOPLE if " ".join(arguments).startswith(f"{name} ")), None
-    ):
-        answered(folder, Path(arguments[3 if arguments[0] == "audit" else 2]))
+    if arguments[:2] == ["labels", "sheet"]:
+        answer_sheet(folder, Path(arguments[2]))
 
 
-def answer_questions(folder: Path, run: Path) -> None:
-    """Fill in the first answer that is offered everywhere."""
-    path = folder / "question-sheet/labels.csv"
-    sheet = pd.read_csv(path, dtype=str)
-    sheet["answer"] = sheet["answers"].str.split(" / ").str[0]
-    sheet.assign(annotator="A").to_csv(path, index=False)
-
-
-def answer_gep(folder: Path, run: Path) -> None:
-    """Fill in that everything is there."""
-    for path in (folder / "gep-sheet").glob("labels*.csv"):
-        pd.read_csv(path, dtype=str).assign(label="yes").to_csv(path, index=False)
-
-
-def answer_human_check(folder: Path, run: Path) -> None:
-    """Save what the page exports: that everything is there."""
+def answer_sheet(folder: Path, run: Path) -> None:
+    """Fill in a sheet: the first answer that is offered, that every attribute is there, or what the page exports."""
+    for path in (folder / "label-sheet").glob("labels*.csv"):
+        sheet = pd.read_csv(path, dtype=str)
+        if "answers" in sheet:
+            sheet = sheet.assign(answer=sheet["answers"].str.split(" / ").str[0], annotator="A")
+        else:
+            sheet["label"] = "yes"
+        sheet.to_csv(path, index=False)
     opened = Run.open(folder / run)
     sample = next(iter(opened.samples()["sample_id"]))
     row = {
@@ -238,10 +227,3 @@ def answer_human_check(folder: Path, run: Path) -> None:
         "present": "yes",
     }
     pd.DataFrame([row]).to_csv(folder / "labels.csv", index=False)
-
-
-PEOPLE = {
-    "questions sheet": answer_questions,
-    "audit gep sheet": answer_gep,
-    "human-check sample": answer_human_check,
-}

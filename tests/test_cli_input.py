@@ -9,14 +9,36 @@ import sys
 import pytest
 
 from lab.validate.models import calibrate
-from tests.small_run import PATIENCE, ROOT, one_line, run, small_yaml
+from tests.runs import PATIENCE, ROOT, one_line, run_here
 from triptych.cli.main import main as analysis
 from triptych.cli.run import main
 
+YAML = """\
+name: small
+model: {model}
+indicators:
+  neutral: person
+  feminine: woman
+  masculine: man
+  individual: {{word: individual, control: true}}
+prompts:
+  - a {{person}} with a dog
+  - a {{person}} reading a book
+  - a {{person}} in a car
+seeds: [0, 1]
+sampler: {{steps: 2}}
+generate: {{part_triplets: 1, batch_triplets: 1, device: cpu}}
+observe: {{engine: toyworld-checker}}
+measure: {{bootstrap: 50, permutations: 64}}
+report: {{gallery: 2}}
+"""
 
-@pytest.fixture(scope="session")
-def yaml_file(tmp_path_factory):
-    return small_yaml(tmp_path_factory.mktemp("yaml"))
+
+@pytest.fixture(scope="module")
+def yaml_file(tiny, tmp_path_factory):
+    path = tmp_path_factory.mktemp("yaml") / "small.yaml"
+    path.write_text(YAML.format(model=tiny.yaml.parent / "tiny"))
+    return path
 
 
 def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
@@ -42,27 +64,14 @@ def test_the_plan_of_the_default_run_fits_one_screen(capsys):
     assert re.search(r"^216 images, .* on disk \(", out, re.M), out
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "said"),
-    [
-        (
-            "probes.run {run} --limit 1 --steps 2 --workers 2",
-            0,
-            "(generate|observe .*|measure|report):|with 1 prompt no p",
-        ),
-        ("triptych plan {bad}", 2, "model nothere: unknown; "),
-    ],
-)
-def test_a_process_of_its_own_says_nothing_but_our_lines(line, status, said, tmp_path):
-    (tmp_path / "bad.yaml").write_text("model: nothere\nprompts: ['a {person}']\n")
-    run = f"{ROOT / 'triplets.yaml'} --out {tmp_path / 'run'}"
-    arguments = line.format(run=run, bad=tmp_path / "bad.yaml").split()
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+def test_a_process_of_its_own_says_nothing_but_our_lines(tmp_path):
+    """The README's command, of one prompt."""
+    line = f"-m probes.run {ROOT / 'triplets.yaml'} --out {tmp_path / 'run'} --limit 1 --steps 2".split()
+    done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     lines = [line for line in re.split(r"[\r\n]+|\x1b\[A", done.stderr) if line.strip()]
-    assert done.returncode == status and lines
-    assert [line for line in lines if not re.match(said, line)] == []
+    said = "(generate|observe .*|measure|report):|with 1 prompt no p"
+    assert done.returncode == 0 and done.stdout.endswith("report.html\n")
+    assert lines and [line for line in lines if not re.match(said, line)] == []
 
 
 def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):
@@ -82,25 +91,23 @@ def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):
 
 
 def test_options_stand_over_the_file(yaml_file, tmp_path):
-    arguments = [
-        "--seeds",
-        "7",
-        "--steps",
-        "1",
-        "--guidance-scale",
-        "3",
-        "--limit",
-        "1",
-        "--scheduler",
-        "euler",
-    ]
-    path = tmp_path / "run"
-    assert main([str(yaml_file), "--out", str(path), *arguments, "--stage", "generate", "--quiet"]) == 0
-    meta = json.loads((path / "run.json").read_text())
+    options = "--seeds 7 --steps 1 --guidance-scale 3 --limit 1 --scheduler euler"
+    assert run_here(yaml_file, tmp_path / "run", *options.split(), "--stage", "generate") == 0
+    meta = json.loads((tmp_path / "run" / "run.json").read_text())
     sampler = meta["config"]["resolved"]["sampler"]
     assert (sampler["steps"], sampler["guidance_scale"], sampler["scheduler"]) == (1, 3.0, "euler")
     assert (meta["images"], meta["scheduler"]["class"]) == (4, "EulerDiscreteScheduler")
     assert meta["config"]["passed"]["command_line"]["--seeds"] == [7]
+
+
+def test_the_dry_run_says_how_many_workers(yaml_file, capsys):
+    told = []
+    for workers in (1, 2):
+        assert main([str(yaml_file), "--dry-run", "--workers", str(workers)]) == 0
+        told.append(capsys.readouterr().out)
+    assert "(1 worker of 1 thread)" in told[0] and "(2 workers of 1 thread)" in told[1]
+    one, two = (float(text.split(" GB of memory")[0].split()[-1]) for text in told)
+    assert two > 1.8 * one
 
 
 # Bad input: exit status 2, one line that names the place.
@@ -142,6 +149,8 @@ def test_bad_yaml(case, yaml_file, tmp_path, capsys):
     [
         (["--seeds", "1", "x"], "--seeds: expected an integer, got 'x'"),
         (["--steps", "0"], "--steps: "),
+        (["--workers", "0"], "--workers: expected `auto` or an integer from 1 to 256, got 0: choose one"),
+        (["--workers", "two"], "--workers: expected `auto` or an integer from 1 to 256, got 'two': choose"),
         (["--model", "toyword"], "did you mean toyworld"),
         (["--model", "CompVis/stable-diffusion-v1-4"], "give a local folder"),
         (["--device", "cuda:7"], "--device cuda:7"),
@@ -151,8 +160,6 @@ def test_bad_yaml(case, yaml_file, tmp_path, capsys):
         (["--height", "50"], "--height: expected a multiple of 16"),
         (["--scheduler", "eulr"], "did you mean euler"),
         (["--stage", "observe"], "expected a generated run, found it empty"),
-        (["--stage", "measure"], "expected a generated run, found it empty"),
-        (["--stage", "report"], "expected a generated run, found it empty"),
     ],
 )
 def test_bad_options(arguments, message, yaml_file, tmp_path, capsys):
@@ -161,17 +168,17 @@ def test_bad_options(arguments, message, yaml_file, tmp_path, capsys):
     assert not (tmp_path / "run" / "samples").exists()
 
 
-def test_bad_input_as_a_user_sees_it(tmp_path):
+def test_bad_input_as_a_user_sees_it(tmp_path, capsys):
     (tmp_path / "bad.yaml").write_text("prompts: [no]\n")
-    status, out, err = run(tmp_path / "bad.yaml")
-    assert (status, out) == (2, "")
-    assert err == (
+    assert main([str(tmp_path / "bad.yaml")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err == (
         "bad.yaml: prompts[0]: expected a text with one {person}, got False"
         " (YAML reads a bare `no` as False): quote it\n"
     )
 
 
-@pytest.mark.parametrize("out", ["/proc/nowhere/run", "{file}/run", "/dev/null"])
+@pytest.mark.parametrize("out", ["/proc/nowhere/run", "{file}/run"])
 def test_an_unwritable_folder(out, yaml_file, capsys):
     assert main([str(yaml_file), "--out", out.format(file=yaml_file), "--quiet"]) == 2
     one_line(capsys.readouterr(), "cannot be written")
@@ -179,8 +186,6 @@ def test_an_unwritable_folder(out, yaml_file, capsys):
 
 ADDRESSES = {
     "s3:/bucket/run": "write s3://bucket/run",
-    "S3://bucket/run": "write s3://bucket/run",
-    "gs:/bucket/run": "write gs://bucket/run",
     "hdfs:/nodes/run": "got another kind of address (hdfs://nodes/run)",
     "file:///data/run": "write /data/run alone",
 }
@@ -205,7 +210,6 @@ def test_what_is_meant_as_an_address_makes_no_folder_of_its_name(
         one_line(capsys.readouterr(), f"{place}: expected", ADDRESSES[address])
     for command, arguments in (
         (analysis, ["compare", address, address, "--out", "page.md"]),
-        (analysis, ["audit", "alignment", address]),
         (calibrate.main, ["--repeated", address, "--out", "page.md"]),
     ):
         assert command(arguments) == 2
@@ -240,9 +244,9 @@ def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_example_is_complete(yaml_file, capsys):
+def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
-    assert main([str(ROOT / "triplets.yaml"), "--model", str(yaml_file.parent / "tiny"), "--dry-run"]) == 0
+    assert main([str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny"), "--dry-run"]) == 0
     from probes.config.loading import load_config
     from probes.prompts.grammar.articles import article
 

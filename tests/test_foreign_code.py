@@ -4,7 +4,6 @@ import functools
 import io
 import json
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -21,8 +20,7 @@ from probes.config.schema import schema_text
 from probes.errors import UserError
 from tests.analysis.observe.tiny_models import DETECTOR, SEGMENTER, save_detector
 from tests.evil_models import evil_folder, pickled, runs
-from tests.small_run import PATIENCE, ROOT
-from tests.tiny_runs import run_here, saved_yaml
+from tests.runs import run_here
 
 SMALL = {
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
@@ -81,6 +79,7 @@ SCHEMA = json.loads(schema_text())
 TEXTS = dict(texts(SCHEMA, SCHEMA["$defs"]))
 MODELS = sorted(path for path, names_model in TEXTS.items() if names_model)
 OTHERS = sorted({*TEXTS} - {*MODELS})
+READABLE = [path for path in MODELS if READ[path][0] is not None]
 
 
 def with_value(path, value, key="dino"):
@@ -104,10 +103,11 @@ def joined(*configs):
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """A run of three images, and the file that it was drawn with."""
+def drawn(tiny, tmp_path_factory):
+    """A run of three images, and the file that it was generated with."""
     folder = tmp_path_factory.mktemp("drawn")
-    yaml = saved_yaml(folder, SMALL)
+    yaml = folder / "small.yaml"
+    yaml.write_text(json.dumps({**SMALL, "model": str(tiny.yaml.parent / "tiny")}))
     assert run_here(yaml, folder / "run", "--stage", "generate") == 0
     return yaml, folder / "run"
 
@@ -173,18 +173,28 @@ def _refused(drawn, detector, tmp_path, capsys, path, value, *, key="dino"):
     return said
 
 
-@pytest.mark.parametrize("weights", [True, False], ids=["safetensors", "pickles"])
-@pytest.mark.parametrize("kind", ["known", "unknown"])
-@pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is not None])
+@pytest.mark.parametrize(
+    ("path", "kind", "weights"),
+    [
+        *((path, "known", number % 2) for number, path in enumerate(READABLE)),
+        ("model", "unknown", 0),
+        ("observe.tagger", "unknown", 1),
+        ("observe.captions.model", "unknown", 0),
+    ],
+)
 def test_a_folder_with_code_of_its_own(refused, tmp_path, path, kind, weights):
+    """Whose weights are safetensors or pickles."""
     marker = tmp_path / "ran"
     model_type = READ[path][1] if kind == "known" else "evil"
-    folder = evil_folder(tmp_path / "evil", marker, model_type, weights=weights)
+    folder = evil_folder(tmp_path / "evil", marker, model_type, weights=bool(weights))
     refused(path, folder)
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("name", sorted(FEATURES))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name != "clip" else ()) for name in sorted(FEATURES)],
+)
 def test_every_feature(refused, tmp_path, name):
     marker = tmp_path / "ran"
     folder = evil_folder(tmp_path / "evil", marker, "vit", weights=False)
@@ -198,10 +208,15 @@ def test_every_feature(refused, tmp_path, name):
 
 
 ENDINGS = (".pth", ".bin", ".pt", ".ckpt", ".safetensors", ".npz")
-# each field is given each ending, and pickles of both layouts; each ending has both: the other half is slow
+# each field is given one ending, and every second a pickle of the other layout; all others are slow
 PICKLES = [
-    pytest.param(path, ending, zipped, marks=pytest.mark.slow if (row + column + zipped) % 2 else ())
-    for row, path in enumerate(path for path in MODELS if READ[path][0] is not None)
+    pytest.param(
+        path,
+        ending,
+        zipped,
+        marks=() if (column, zipped) == (row % len(ENDINGS), row % 2) else pytest.mark.slow,
+    )
+    for row, path in enumerate(READABLE)
     for column, ending in enumerate(ENDINGS)
     for zipped in (False, True)
 ]
@@ -241,7 +256,10 @@ def test_arrays_of_trust_are_never_unpickled(tmp_path):
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("path", OTHERS)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if number % 8 else ()) for number, path in enumerate(OTHERS)],
+)
 def test_no_other_text_of_the_configuration_names_code(drawn, tmp_path, path):
     """A folder named where none is expected: a line, or nothing at all, and never its code."""
     marker = tmp_path / "ran"
@@ -252,22 +270,3 @@ def test_no_other_text_of_the_configuration_names_code(drawn, tmp_path, path):
     file.write_text(json.dumps(changed))
     assert run_here(file, tmp_path / "run", "--dry-run") in (0, 2)
     assert not marker.exists()
-
-
-@pytest.mark.slow
-def test_a_tagger_whose_tokenizer_asks_for_its_code_by_the_command_line(drawn, tmp_path):
-    """The one that ran: its description hands arguments to the loader of tokenizers."""
-    yaml, run = drawn
-    marker = tmp_path / "ran"
-    folder = evil_folder(tmp_path / "evil", marker, "clip")
-    observe = {"tags": ["tagger"], "tagger": str(folder), **TOYWORLD}
-    file = tmp_path / "tagger.yaml"
-    file.write_text(json.dumps(joined(json.loads(yaml.read_text()), {"observe": observe})))
-    again = shutil.copytree(run, tmp_path / "run")
-    line = [sys.executable, "-m", "probes.run", str(file), "--out", str(again), "--stage", "observe"]
-    done = subprocess.run(line, cwd=ROOT, input="y\n" * 9, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2
-    assert not marker.exists()
-    assert "[y/N]" not in done.stdout + done.stderr  # nobody is asked
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("tagger.yaml: observe.tagger: ") and "trust_remote_code" in last

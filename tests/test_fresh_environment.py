@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.small_run import PATIENCE, ROOT
+from tests.runs import PATIENCE, ROOT
 from tests.test_imports import FLOORS
 from triptych.cli.main import COMMANDS, split
 
@@ -20,11 +20,11 @@ plan small.yaml
 run small.yaml --out a --quiet
 run small.yaml --out b --quiet --model toyworld-null
 report a
-prompts build professions --out professions
+init professions.yaml --from professions
 compare a b
 power --gap 0.1
-human-check sample a --out sheet
-questions sheet a --images 2
+labels sheet a --out sheet
+labels sheet a --about questions --images 2
 audit pictures --labels labels.csv
 audit gep images pictures --weights toyworld
 audit alignment a

@@ -3,11 +3,11 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.runs import ROOT
+
 # Python imports `sitecustomize` before anything of ours; this one sends a signal when a module is looked for
 PRESS = """
 import os, signal, sys
@@ -26,13 +26,7 @@ def heard() -> None:
 
 @pytest.mark.parametrize(
     ("module", "number", "word"),
-    [
-        *(
-            (module, signal.SIGINT, "interrupted")
-            for module in ("pydantic", "numpy", "torch", "transformers")
-        ),
-        ("pydantic", signal.SIGTERM, "terminated"),
-    ],
+    [("pydantic", signal.SIGINT, "interrupted"), ("torch", signal.SIGTERM, "terminated")],
 )
 def test_a_signal_while_the_libraries_load(module, number, word, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(PRESS.format(module=module, signal=number.name))
@@ -45,11 +39,3 @@ def test_a_signal_while_the_libraries_load(module, number, word, tmp_path):
     assert (done.returncode, done.stdout) == (128 + number, "")
     assert done.stderr == f"{word}: nothing was begun, run the same command again\n"
     assert not (tmp_path / "run").exists()
-
-
-def test_who_imports_the_command_line_keeps_its_own_control_c():
-    code = (
-        "import signal, triptych.cli.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler;"
-        " assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=300, preexec_fn=heard)

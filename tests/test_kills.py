@@ -1,11 +1,10 @@
-"""Kills at random moments, half of them -9: whatever moment it is, the run goes on to the same bytes.
+"""Kills: whatever moment it is, the run goes on to the same bytes.
 
-A run is killed, started again, killed again, and so on until it comes to its end. Each attempt is a process forked from
-this one, which has loaded the libraries, so that it begins at once; its helper is forked from it in turn, where a run
-of its own spawns one and waits for it to load. Minutes of a processor, so among the slow tests: the others end a
-process at calls that write (`tests/test_faults.py`) and, with spawned helpers, by signals (`tests/test_workers.py`).
+Each attempt is a process forked from this one, which has loaded the libraries, so that it begins at once; its helper is
+forked from it in turn, where a run of its own spawns one and waits for it to load (`tests/test_same_bytes.py`).
 """
 
+import contextlib
 import multiprocessing
 import os
 import random
@@ -20,12 +19,88 @@ import pytest
 
 from probes.execution import signals, team
 from tests.probes.conftest import stored
-from tests.tiny_runs import run_here, saved_yaml, shards_started
-from triptych.cli.run import main
+from tests.runs import PATIENCE, run_here, saved_yaml
+
+
+@contextlib.contextmanager
+def started(said, work):
+    """A process forked from this one that does some work, with what it writes to standard error in a file."""
+    child = forked(said, work)
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+
+
+def unfinished(path):
+    """The parts and tables of a run but for what a writer that was killed has left."""
+    return {name: data for name, data in stored(path).items() if ".tmp-" not in name}
+
+
+def wait_for(found, child):
+    """Wait until something is found, or the process has ended."""
+    until = time.monotonic() + PATIENCE
+    while not found() and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def helpers(child):
+    """The processes that a run has started, but for Python's own."""
+    children = psutil.Process(child).children()
+    return [one for one in children if "resource_tracker" not in " ".join(one.cmdline())]
+
+
+def test_killed_at_random_moments_and_started_again(tiny, tmp_path, capsys):
+    """SIGKILL twice while parts are written: parts and tables end byte-identical."""
+    path, expected, rng = tmp_path / "run", stored(tiny.run), random.Random(time.time_ns())
+    for part, longest in ((0, 0.2), (2, 3)):
+        with started(tmp_path / "said", lambda: run_here(tiny.yaml, path)) as child:
+            wait_for((path / "samples" / f"part-{part:05d}.parquet").exists, child)
+            time.sleep(rng.uniform(0, longest))
+            os.kill(child, signal.SIGKILL)
+            # the last may be done before it is killed
+            assert ended(child) in (-signal.SIGKILL, 0), (tmp_path / "said").read_text()
+        assert all(expected[name] == data for name, data in unfinished(path).items())
+    assert run_here(tiny.yaml, path) == 0, capsys.readouterr().err
+    assert stored(path) == expected
+    assert not list(path.rglob(".tmp-*"))
+
+
+@pytest.mark.parametrize("who", ["terminal", "batch system", "parent", "helper"])
+def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(who, tiny, tmp_path):
+    path, said, expected = tmp_path / "run", tmp_path / "said", stored(tiny.run)
+    line = (tiny.yaml, path, "--workers", "2", "--stage", "generate")
+    with started(said, lambda: run_here(*line)) as child:
+        wait_for(lambda: helpers(child) and (path / "run.json").exists(), child)
+        (helper,) = helpers(child)
+        if who == "helper":
+            helper.kill()
+        elif who == "parent":
+            os.kill(child, signal.SIGKILL)
+        else:  # Control-C, or the time of the job is over: everybody hears of it
+            os.killpg(child, signal.SIGINT if who == "terminal" else signal.SIGTERM)
+        status = ended(child)
+        psutil.wait_procs([helper], timeout=60)
+        assert not helper.is_running() or helper.status() == psutil.STATUS_ZOMBIE
+    err = said.read_text()
+    assert status == {"helper": 2, "terminal": 130, "batch system": 143, "parent": -9}[who], err
+    if who == "helper":
+        assert err.count("\n") == 1 and "found it ended (SIGKILL" in err and "finished parts are kept" in err
+    if who in ("terminal", "batch system"):
+        word = "interrupted" if who == "terminal" else "terminated"
+        assert err == f"\n{word}: run the same command again to go on, finished parts are kept\n"
+    assert all(expected[name] == data for name, data in unfinished(path).items())
+    assert run_here(tiny.yaml, path, "--stage", "generate") == 0
+    assert all(expected[name] == data for name, data in stored(path).items())
+    assert not list(path.rglob(".tmp-*"))
+
+
+# Two hundred times
 
 STAGES = ("generate", "observe", "measure")
 PARTS = 12
-PATIENCE = 900  # seconds until a helper that is at work finds its run ended, on a machine that is busy
 CONFIG = {
     "name": "killed",
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
@@ -47,10 +122,7 @@ def yaml_file(tmp_path_factory):
 def stages(yaml_file, path, workers):
     """All stages in turn, as the command line does them."""
     for stage in STAGES:
-        status = main(
-            [str(yaml_file), "--out", str(path), "--quiet", "--workers", str(workers), "--stage", stage]
-        )
-        if status:
+        if status := run_here(yaml_file, path, "--workers", workers, "--stage", stage):
             return status
     return 0
 
@@ -62,31 +134,35 @@ def whole(yaml_file, tmp_path_factory):
     assert stages(yaml_file, folder / "run", 1) == 0
     expected, began = stored(folder / "run"), time.monotonic()
     assert len([name for name in expected if name.startswith("samples/")]) == PARTS
-    assert ended(forked(yaml_file, folder / "again", 1, folder / "said")) == 0
+    assert ended(forked(folder / "said", lambda: stages(yaml_file, folder / "again", 1))) == 0
     took = time.monotonic() - began
     finished(folder / "again", expected)
     return expected, took
 
 
-def forked(yaml_file, path, workers, said):
-    """Start all stages in a process of their own; gives its number."""
+def forked(said, work):
+    """Start some work in a process of its own, in a session of its own; return its number."""
     # a signal that comes before the child can take it waits until it does, however busy the machine is
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signals_held = [signal.SIGTERM, signal.SIGINT]
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals_held)
     child = os.fork()
     if child:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
+        while os.getpgid(child) != child and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)  # until then a signal to its group would be one to the tests
         return child
     status = 1
     try:
-        signal.signal(
-            signal.SIGTERM, signals.terminate
-        )  # as `signals.raise_from_here` does for a command line
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        os.setsid()
+        # as `signals.raise_from_here` does for a command line
+        signal.signal(signal.SIGTERM, signals.terminate)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         team._Helper.started = forked_helper
-        status = stages(yaml_file, path, workers)
+        status = work()
     except signals.Terminated:  # between two stages
         status = 143
     finally:
@@ -121,7 +197,7 @@ def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
     (expected, took), draw, counts = whole, random.Random(seed), Counter()
     path, said = folder / "run", folder / "said"
     while counts["killed"] < kills:
-        child = forked(yaml_file, path, workers, said)
+        child = forked(said, lambda: stages(yaml_file, path, workers))
         number = (signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2]
         time.sleep(draw.random() * took)
         helpers = psutil.Process(child).children(recursive=True)
@@ -143,7 +219,7 @@ def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
             name: data for name, data in stored(path).items() if ".tmp-" not in name and "tables" not in name
         }
         assert all(expected[name] == data for name, data in there.items())
-    status = ended(forked(yaml_file, path, workers, said))
+    status = ended(forked(said, lambda: stages(yaml_file, path, workers)))
     assert status == 0, said.read_text()
     finished(path, expected)
     return counts
@@ -168,31 +244,3 @@ def test_two_hundred_kills(workers, kills, yaml_file, whole, tmp_path, capsys):
     counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
     with capsys.disabled():
         print(f"{workers} processes: {dict(counts)}")
-
-
-@pytest.mark.slow
-def test_forty_kills_of_shards(yaml_file, whole, tmp_path, capsys):
-    """Random ones among three shards that are started again and again; the last one out finishes."""
-    path, draw, counts, expected = tmp_path / "run", random.Random(0), Counter(), whole[0]
-    while counts["killed"] < 40:
-        started = shards_started(yaml_file, path, 3)
-        for one in draw.sample(started, 2):
-            time.sleep(draw.random() * 2)
-            if one.poll() is None:
-                one.send_signal((signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2])
-                counts["killed"] += 1
-        for one in started:
-            _, err = one.communicate(timeout=PATIENCE)
-            assert one.returncode in (0, -9, 143), err
-        there = {n: d for n, d in stored(path).items() if ".tmp-" not in n and not n.startswith("tables")}
-        assert all(expected[name] == data for name, data in there.items())
-        if (path / "report.html").exists():
-            counts["ended"] += 1
-            shutil.rmtree(path)
-    for one in shards_started(yaml_file, path, 3):
-        _, err = one.communicate(timeout=PATIENCE)
-        assert one.returncode == 0, err
-    assert run_here(yaml_file, path, "--stage", "measure") == 0
-    finished(path, expected)
-    with capsys.disabled():
-        print(f"shards: {dict(counts)}")

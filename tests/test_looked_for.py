@@ -5,7 +5,6 @@ import pytest
 from analysis.tables.objects.looked_for import PROMPTS_ALONE
 from probes.runs.store import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
-from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
@@ -17,7 +16,7 @@ capture: {{sites: [latent], words: true}}
 generate: {{device: cpu, workers: 1}}
 observe: {{detector: {detector}, segmenter: {segmenter}{more}}}
 measure: {{bootstrap: 20, permutations: 8}}
-report: {{gallery: 1}}
+report: {{gallery: 1, figures: false}}
 """
 
 
@@ -42,9 +41,8 @@ def test_a_real_model_is_looked_at_for_everyday_nouns_and_those_of_its_prompts(t
     )
 
 
-def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path, monkeypatch):
+def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path):
     """On images that hold what was asked for, so that there is something to say nothing of."""
-    leave_figures_out(monkeypatch)
     text = YAML.format(model="toyworld", detector="toyworld", segmenter="toyworld", more=", tags: [prompt]")
     file = tmp_path / "small.yaml"
     file.write_text(text.replace("steps: 1", "steps: 8"))

@@ -9,25 +9,12 @@ import yaml
 
 import triptych
 from probes.runs.store import Run
+from tests import runs
 from triptych.cli.run import main
 
 CHROMIUM = shutil.which("chromium")
-WORK = ("nurse", "pilot", "cook")
-SETTINGS = {
-    "generate": {"workers": 1, "device": "cpu"},
-    "observe": {"engine": "toyworld-checker", "features": ["clip"]},
-    "measure": {"bootstrap": 50, "permutations": 64},
-    "report": {"gallery": 2},
-}
-PLAIN = SETTINGS | {
-    "model": "toyworld-work",
-    "prompts": {
-        "template": {"bare": "{}", "beach": "{} at the beach"},
-        "texts": [{"text": f"a person who works as a {name}", "profession": name} for name in WORK],
-    },
-    "seeds": [0, 1],
-    "sampler": {"steps": 2},
-}
+WORK = runs.PROFESSIONS
+SETTINGS = {name: runs.AUDIT[name] for name in ("generate", "observe", "measure", "report")}
 PAIRS = ("gap", "gap_prompts", "disparity", "object_tests", "table_tests", "findings", "dalleval_words")
 PICTURES = (
     "cooccurrence",
@@ -44,10 +31,8 @@ def run(folder, settings, *options):
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plain")
-    assert run(folder, PLAIN) == 0
-    return Run.open(folder / "run")
+def drawn(audit):
+    return Run.open(audit.run)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +54,13 @@ def taken(drawn, tmp_path_factory):
         "images": {"from": "pictures"},
         "sampler": {"noise": "own"},
     }
-    assert run(folder, settings) == 0
+    for stage in ("generate", "observe", "measure"):
+        assert run(folder, settings, "--stage", stage) == 0
     return Run.open(folder / "run")
 
 
-@pytest.mark.parametrize("which", ["drawn", pytest.param("taken", marks=pytest.mark.slow)])
-def test_all_that_compares_no_words_is_measured(which, request):
-    found = request.getfixturevalue(which)
-    tables = set(found.tables())
+def test_all_that_compares_no_words_is_measured(drawn):
+    found, tables = drawn, set(drawn.tables())
     assert set(PICTURES) <= tables and not set(PAIRS) & tables
     assert found.parts("features/clip") and found.parts("attributes/skin_tone")
     prompts = found.table("prompts")
@@ -99,12 +83,11 @@ def test_answers_of_readers_are_had_in_python(drawn):
         run.answers("gendr")
 
 
-@pytest.mark.parametrize("which", ["drawn", "taken"])
-def test_what_is_left_out_is_named_in_table_and_report(which, request):
-    found = request.getfixturevalue(which)
-    named = " ".join(found.table("not_measured")["stands_in"])
-    assert all(name in named for name in PAIRS)
-    page = (found.path / "report.html").read_text(encoding="utf-8")
+def test_what_is_left_out_is_named_in_table_and_report(drawn, taken):
+    for one in (drawn, taken):
+        named = " ".join(one.table("not_measured")["stands_in"])
+        assert all(name in named for name in PAIRS)
+    page = (drawn.path / "report.html").read_text(encoding="utf-8")
     assert "no two words are compared" in page and "gaps, their tests against 0 and against words" in page
     assert 'id="atlas"' not in page
 
@@ -119,17 +102,6 @@ def test_foreign_images_give_the_same_numbers(drawn, taken):
     for name in ("dalleval_professions", "dalleval_mad"):
         one, other = (of.table(name) for of in (drawn, taken))
         pd.testing.assert_frame_equal(one, other)
-
-
-def test_one_side_and_no_reader_still_have_a_report(tmp_path):
-    settings = SETTINGS | {
-        "indicators": {"feminine": "woman"},
-        "prompts": ["a {person} in a hat"],
-        "observe": {"objects": False, "features": []},
-        "sampler": {"steps": 2},
-    }
-    assert run(tmp_path, settings) == 0
-    assert "no two words are compared" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
 def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp_path):
@@ -186,22 +158,3 @@ def test_a_gallery_shows_prompts_side_by_side(drawn):
     assert "prompt 4, seed 0" in page and "triplet 0" not in page
     assert [row.count("<img") for row in page.split("<tr>")[1:]] == [4, 1]
     assert "prompt 2, seed 1" in made.triplet(2, 1)._repr_html_()
-
-
-def test_pages_show_images_side_by_side(drawn):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM:
-        pytest.skip("Debian's chromium is not installed")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        for name, selector, number in (
-            ("report.html", "#gallery", "2 of 12 images"),
-            ("gallery/index.html", "body", "12 images."),
-        ):
-            page = browser.new_page(viewport={"width": 390, "height": 800})
-            page.goto((drawn.path / name).as_uri())
-            page.wait_for_selector(".single .image")
-            first, second = (page.locator(".single .image").nth(place).bounding_box() for place in (0, 1))
-            assert first["x"] + first["width"] < second["x"] < 390 - second["width"]
-            said = page.inner_text(selector)
-            assert number in said and "triplet" not in said

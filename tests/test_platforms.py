@@ -1,10 +1,15 @@
-"""Every module of the product can be imported where Windows and macOS lack what Linux has."""
+"""Every module of the product can be imported where Windows and macOS lack what Linux has.
+
+`tests/test_imports.py` has what can be read off the code.
+"""
 
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+import pytest
+
+from tests.runs import PATIENCE, ROOT
+
 CODE = '''
 import builtins, importlib, pkgutil, sys, types
 
@@ -58,9 +63,10 @@ print(seen, sorted(refused))
 '''
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_without_what_linux_alone_has():
     done = subprocess.run(
-        [sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=1800
+        [sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr[-2000:]
     seen, _, refused = done.stdout.strip().splitlines()[-1].partition(" ")

@@ -24,10 +24,10 @@ from hooks import Intervention, Patch, sites
 from probes.models import hub, loading, single_file, tokenizers
 from probes.models.description import INDEX, Source, read_index, read_kind, read_object
 from probes.runs.store import Run
-from tests.analysis.observe.features.test_published_layouts import publish_features
+from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
-from tests.analysis.observe.test_real_layouts import LIMIT, publish
+from tests.analysis.observe.real_layouts import LIMIT, publish
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.hooks.test_intervention import self_patches
 from tests.probes.models.original_layout import original_layout
@@ -251,15 +251,6 @@ def every_kind_of_patch(pipe, size):
     np.testing.assert_allclose(other[:2], bare[:2], atol=1e-2)  # other rows are as they were
 
 
-@pytest.mark.parametrize("kind", ["sd1", "sdxl"])
+@pytest.mark.parametrize("kind", ["sd1", pytest.param("sdxl", marks=pytest.mark.slow)])
 def test_every_kind_of_patch_at_a_few_channels(kind):
     every_kind_of_patch(tiny_pipeline(kind), None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("description", "dtype"), [("sd1", torch.float32), ("sdxl", torch.bfloat16)])
-def test_every_kind_of_patch_at_the_published_size(description, dtype):
-    """At 512 x 512 pixels; XL in half the memory, 7 GB of weights."""
-    pipe = build_model(description).to(dtype)
-    pipe.set_progress_bar_config(disable=True)
-    every_kind_of_patch(pipe, 512)

@@ -12,7 +12,7 @@ from probes.runs.store import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
-from tests.tiny_runs import record, run_here, saved_yaml, shards_started
+from tests.runs import record, run_here, saved_yaml
 
 MOST, EACH = 30, 2
 CONFIG = {
@@ -108,28 +108,6 @@ def drawn(path):
     return {name: data for name, data in stored(path).items() if not name.startswith("tables/")}
 
 
-@pytest.mark.parametrize("order", [(1, 0, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
-def test_shards_one_after_another_stop_where_one_process_does(order, yaml_file, stopped, tmp_path):
-    for shard in order:
-        assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--shard", f"{shard}/3") == 0
-    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
-    assert drawn(tmp_path / "run") == drawn(stopped)
-    assert (tmp_path / "run/tables/stopping.csv").read_bytes() == (
-        stopped / "tables/stopping.csv"
-    ).read_bytes()
-    for name in ("images", "parts", "stopping", "stopped_after"):
-        assert record(tmp_path / "run")[name] == record(stopped)[name]
-
-
-@pytest.mark.slow
-def test_shards_at_once_stop_where_one_process_does(yaml_file, stopped, tmp_path):
-    for shard in shards_started(yaml_file, tmp_path / "run", 3, "--stage", "generate"):
-        said = shard.communicate(timeout=900)
-        assert shard.returncode == 0, said
-    assert run_here(yaml_file, tmp_path / "run", "--stage", "measure") == 0
-    assert drawn(tmp_path / "run") == drawn(stopped)
-
-
 def test_what_is_there_already_is_not_drawn_again(yaml_file, stopped, tmp_path):
     shutil.copytree(stopped, tmp_path / "run")
     before = stored(tmp_path / "run")
@@ -171,6 +149,7 @@ def test_where_nothing_answers_all_is_drawn(yaml_file, tmp_path, capsys):
             "--until: expected direction, equivalence, gap or ±X such as ±0.05, got `soon`",
         ),
         (("--until", "direction"), "holds another run: stop is"),
+        (("--shard", "0/2"), "--shard: expected a plan that is generated whole, got `stop`"),
     ],
 )
 def test_what_cannot_be_is_one_line(more, said, yaml_file, stopped, capsys):

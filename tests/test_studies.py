@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from probes.runs.store import Run
-from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
 YAML = """\
@@ -18,11 +15,11 @@ reference: {reference}
 prompts:
   - a {{person}} with a dog costs $5 or $6
   - a {{person}} in a hat
-sampler: {{steps: 2}}
+sampler: {{steps: 1}}
 generate: {{device: cpu}}
 observe: {{engine: toyworld-checker}}
 measure: {{bootstrap: 20, permutations: 30}}
-report: {{gallery: {gallery}}}
+report: {{gallery: {gallery}, figures: false}}
 """
 TEN = (
     "{neutral: person, feminine: woman, masculine: man, nonbinary: non-binary person, boy: boy, girl: girl,"
@@ -39,17 +36,10 @@ STUDIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_pipeline("toy").save_pretrained(path)
-    return path
-
-
 @pytest.mark.parametrize("name", list(STUDIES))
-def test_a_study_ends_with_its_page(name, model, tmp_path, capsys):
+def test_a_study_ends_with_its_page(name, tiny, tmp_path, capsys):
     file, out = tmp_path / f"{name}.yaml", tmp_path / "run"
-    file.write_text(YAML.format(model=model, **STUDIES[name]))
+    file.write_text(YAML.format(model=tiny.yaml.parent / "tiny", **STUDIES[name]))
     assert main([str(file), "--out", str(out), "--quiet"]) == 0, capsys.readouterr().err
     run, page = Run.open(out), (out / "report.html").read_text(encoding="utf-8")
     names = list(run.config.indicators)
@@ -58,9 +48,7 @@ def test_a_study_ends_with_its_page(name, model, tmp_path, capsys):
     assert run.table("table11_presence")["indicator"].unique().tolist() == ["all", *names]
     assert ("The gallery is empty" in page) == (STUDIES[name]["gallery"] == 0)
     if name == "ten":
-        assert (
-            len(names) == 10 and (tests["reason"] != "").any()
-        )  # nothing is found in noise, and that is said
-        assert re.search(r"is the first 12 of 45 pairs|The first 12 of 45 pairs", page)
+        assert len(names) == 10
+        assert (tests["reason"] != "").any()  # nothing is found in noise, and that is said
     else:
         assert "$5 or $6" in page

@@ -33,7 +33,9 @@ def generate(pipe, kind):
         ).images
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "sd3" else pytest.mark.slow) for kind in KINDS]
+)
 def test_saved_and_loaded_pipelines_generate_the_same(kind, tmp_path):
     state = torch.get_rng_state()
     pipe = tiny_transformer_pipeline(kind)

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.remembered import leave_figures_out
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.run import main
 
@@ -17,7 +16,8 @@ CONFIG = {
     "sampler": {"steps": 2, "height": 64, "width": 64},
     "generate": {"device": "cpu", "workers": 1},
     "observe": {"engine": "toyworld-checker"},
-    "measure": {"bootstrap": 50, "permutations": 50},
+    "measure": {"bootstrap": 20, "permutations": 20},
+    "report": {"gallery": 1, "figures": False},
 }
 SITES = {
     "sd3": ["text.layers.0", "text_2.layers.0", "text_3.layers.0", "dit.block.1.joint", "dit.block.1.image"],
@@ -28,20 +28,12 @@ SITES = {
     "auraflow": ["text.layers.0", "dit.block.1.text", "dit.single.1.joint"],
     "chroma": ["text.layers.0", "dit.block.1.joint", "dit.single.1.image"],
 }
-SLOW = (
-    "auraflow",
-    "chroma",
-    "lumina2",
-    "qwen-image",
-    "z-image",
-)  # what they have of their own, the others have too
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SITES]
+    "kind", [pytest.param(kind, marks=() if kind == "sd3" else pytest.mark.slow) for kind in SITES]
 )
-def test_from_a_folder_to_the_report(kind, tmp_path, capsys, monkeypatch):
-    leave_figures_out(monkeypatch)
+def test_from_a_folder_to_the_report(kind, tmp_path, capsys):
     model, run, file = tmp_path / "model", tmp_path / "run", tmp_path / "triplets.yaml"
     tiny_transformer_pipeline(kind).save_pretrained(model)
     file.write_text(json.dumps({**CONFIG, "model": str(model)}))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import shlex
 import shutil
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from packaging.requirements import Requirement
+
+from probes.versions import pip_line
 
 NAMED = ("torch", "diffusers", "transformers", "numpy", "scipy", "pandas", "pyarrow", "pydantic")
 USES = {  # of the optional parts
@@ -59,17 +57,6 @@ def versions() -> list[str]:
         f"triptych {version('triptych')}, Python {platform.python_version()}, {platform.platform()}",
         packages,
     ]
-
-
-def pip_line(extra: str) -> str:
-    """Return the command that installs an optional part beside this installation: of a folder where it is of one."""
-    text = metadata.distribution("triptych").read_text("direct_url.json")
-    source = json.loads(text) if text else {}
-    if "dir_info" not in source:
-        return f"pip install 'triptych[{extra}]'"
-    editable = "-e " if source["dir_info"].get("editable") else ""
-    folder = url2pathname(urlsplit(source["url"]).path)
-    return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"
 
 
 def optional_parts() -> list[str]:

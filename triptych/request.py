@@ -199,7 +199,7 @@ def require_shareable(request: Request) -> None:
     Raises
     ------
     UserError
-        It is generated on a cluster, or was by another program.
+        It is generated on a cluster, was by another program, or stops when its question is answered.
     """
     if request.shard and request.clustered:
         raise UserError(
@@ -207,3 +207,8 @@ def require_shareable(request: Request) -> None:
         )
     if request.shard and request.config.images is not None:
         raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
+    if request.shard and request.config.stop is not None and request.includes("generate"):
+        raise UserError(
+            "--shard: expected a plan that is generated whole, got `stop`, whose looks need all parts so far: leave"
+            " --shard out and use --workers, or leave `stop` out"
+        )

@@ -54,7 +54,7 @@ class RunPlan:
         from probes.models import estimate, weights
         from probes.prompts.vocabulary import PromptTokens
 
-        read = PromptTokens.of_samples(self.samples)
+        read = PromptTokens.of(self.samples)
         generated, more = estimate.estimate(self.config, self.samples, self.source), []
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
@@ -120,12 +120,11 @@ def _drawn(request: Request) -> RunPlan:
     if too_long := of_captions.length_summary(captions):
         request.say(too_long)
     result = RunPlan(config, source, captions=captions)
+    samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
     if request.dry or request.includes("generate", "trace"):
-        samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
         result = replace(result, samples=samples)
     else:
-        images = plan.count(config, tokenizers, limit, request.yaml_source.name)
-        result = replace(result, images=images)
+        result = replace(result, images=len(samples))
     requirements.check(config, source)
     if request.dry or request.includes("generate"):
         estimate.require_room_for_kept(config, source, len(result.samples) or result.images)
@@ -135,7 +134,7 @@ def _drawn(request: Request) -> RunPlan:
         tracing.check(config, source, result.samples)
         _check_outcomes(request, config)
     if request.drawing and not request.dry:
-        for warning in plan_text.warnings(config, PromptTokens.of_samples(result.samples)):
+        for warning in plan_text.warnings(config, PromptTokens.of(result.samples)):
             request.say(warning)
         if unread := weights.unread(source):
             request.say(unread)

@@ -24,7 +24,6 @@ from triptych.request import Command, Request, read_request, require_shareable
 from triptych.run_plan import RunPlan, make_plan
 
 if TYPE_CHECKING:
-    from analysis.methods.stopping.looks import Looks
     from analysis.observe.observer import Observer
     from probes.execution.cluster.driver import ClusterWorkers
 
@@ -245,7 +244,6 @@ class _Work:
     def generate(self, cluster: ClusterWorkers | None) -> None:
         """Draw the images of the plan, as many as its question takes, or take in those of another program."""
         request, plan = self.request, self.plan
-        looks = self.looks() if plan.config.stop is not None else None
         command = StageCall(
             request.passed,
             request.text,
@@ -254,26 +252,21 @@ class _Work:
             plan.captions,
             self.team,
             cluster,
-            looks,
         )
         if plan.taken:
             from probes.stages.external_images.stage import take_in
 
             take_in(self.run, plan.config, plan.taken, command)
         else:
-            from probes.stages.generate import generate
+            if plan.config.stop is not None:
+                from analysis.methods.stopping.generation import generate_until_answered as generate
+            else:
+                from probes.stages.generate import generate
 
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
-
-    def looks(self) -> Looks:
-        """Who looks at the run after each part, with its question."""
-        from analysis.methods.stopping.looks import Looks, registered
-
-        before = self.run if not self.request.command.overwrite else Run(self.run.path, {})
-        return Looks(self.run, self.plan.config, registered(before, self.plan.config))
 
     def take_up(self) -> None:
         """Go on with a run whose images are there."""

@@ -22,25 +22,11 @@ OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observ
 
 
 def find(name: str, field: str, *, fetch: bool = True, revision: str | None = None) -> Path | None:
-    """Find a checkpoint or a folder.
+    """Find a checkpoint or a folder; None where it is on the hub alone and not to be fetched.
 
-    Parameters
-    ----------
-    name
-        A path; the name of a file in torch's folder of checkpoints (``~/.cache/torch/hub/checkpoints``); or a file
-        or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``); or ``toyworld``: the small
-        one that comes with the package.
-    field
-        The field of the configuration that gave the name, for the error.
-    fetch
-        Fetch what is on the hub; else it is None.
-    revision
-        Branch, tag or commit of a model of the hub.
-
-    Raises
-    ------
-    UserError
-        There is none.
+    `name` is a path; the name of a file in torch's folder of checkpoints (``~/.cache/torch/hub/checkpoints``); a file
+    or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``); or ``toyworld``: the small one
+    that comes with the package. `field` is the one of the configuration that gave it, for the error.
     """
     if name == TOYWORLD and field in OWN:
         return WEIGHTS / OWN[field] / "model.safetensors"
@@ -83,11 +69,7 @@ def sha256(path: Path) -> str:
 
 
 def revision(path: Path) -> str | None:
-    """The commit of a model that came from the Hugging Face hub; None of a file or folder.
-
-    >>> revision(Path("hub/models--facebook--detr/snapshots/0c1a2b/")), revision(Path("detr"))
-    ('0c1a2b', None)
-    """
+    """The commit of a model that came from the Hugging Face hub; None of a file or folder."""
     return path.name if path.parent.name == "snapshots" else None
 
 
@@ -97,13 +79,7 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def read_json(path: Path, field: str) -> dict[str, Any]:
-    """Read a description that stands beside a checkpoint.
-
-    Raises
-    ------
-    UserError
-        It is no JSON object, or has numbers, lists or depths that no model has.
-    """
+    """Read a description that stands beside a checkpoint."""
     try:
         data = parse_json(require_regular(path, field).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -119,11 +95,6 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
     """Read a checkpoint's tensors: safetensors, or a pickle of plain tensors and nothing else.
 
     A checkpoint that keeps its weights under ``model`` gives those; a leading ``module.`` is taken off the names.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, or holds more than tensors.
     """
     with readable(f"{field}: {path}", "a checkpoint of tensors"):
         data = tensors(path, mmap=_zipped(path))
@@ -167,17 +138,7 @@ def check_fit(
 ) -> None:
     """Check that weights are a model's; the model may be on torch's device ``meta``.
 
-    Parameters
-    ----------
-    what
-        What the model is, for the error.
-    spare
-        Names that a checkpoint may hold beyond what the model has.
-
-    Raises
-    ------
-    UserError
-        A weight is missing, of another shape, or not known.
+    `spare` names may stand in a checkpoint beyond what the model has.
     """
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one

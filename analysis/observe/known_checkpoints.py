@@ -21,13 +21,7 @@ def known() -> Mapping[str, Mapping[str, Any]]:
 
 
 def size(name: str) -> str:
-    """About how much is downloaded, as text; empty where it is not known.
-
-    Examples
-    --------
-    >>> size("sam_vit_h_4b8939.pth"), size("groundingdino_swint_ogc.pth"), size("mine.pth")
-    ('2.6 GB', '694 MB', '')
-    """
+    """About how much is downloaded, as text; empty where it is not known."""
     megabytes = known().get(name, {}).get("megabytes")
     if megabytes is None:
         return ""
@@ -37,8 +31,6 @@ def size(name: str) -> str:
 def command(name: str) -> str:
     """Return the command that puts a checkpoint where `analysis.observe.checkpoints.find` looks; empty for others.
 
-    Examples
-    --------
     >>> command("bert-base-uncased")
     'hf download bert-base-uncased config.json tokenizer_config.json tokenizer.json vocab.txt'
     >>> command("sam_vit_b_01ec64.pth").split()[-1]
@@ -69,13 +61,7 @@ def present(name: str) -> bool:
 
 
 def remedy(name: str) -> str:
-    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path.
-
-    Examples
-    --------
-    >>> remedy("mine.pth")
-    'check the path'
-    """
+    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
     if name not in known():
         return "check the path"
     return f"{size(name)}; run: {command(name)}"

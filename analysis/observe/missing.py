@@ -16,19 +16,9 @@ from probes.prompts.grammar.nouns import nouns
 
 
 def absent(config: Config) -> list[str]:
-    """Return what a configuration needs for observing and is not on this machine, each with its size.
+    """Return what a configuration needs for observing, or for nouns, and is not on this machine, each with its size.
 
-    Parameters
-    ----------
-    config
-        Of which section ``observe`` names models (of objects, and BLIP-2 where it is asked questions), and ``measure``
-        what finds nouns.
-
-    Returns
-    -------
-    list of str
-        Such as ``sam_vit_h_4b8939.pth (2.6 GB)``; NLTK's data, too. A model of the hub that is not in its cache counts
-        as there: it is fetched when it is asked for.
+    A model of the hub that is not in its cache counts as there: it is fetched when it is asked for.
     """
     from analysis.observe.objects.models.grounding_dino import text_encoder
 
@@ -83,18 +73,7 @@ def require_primary_feature(
 ) -> None:
     """Refuse a ``measure.primary`` that compares a feature which the run is not going to hold.
 
-    Parameters
-    ----------
-    config : Config
-    place : str
-        Where it stands, for the message.
-    missing : mapping of str to str, optional
-        Observers that cannot look, and why; see `analysis.observe.registry.observers`.
-
-    Raises
-    ------
-    UserError
-        Says why there is no such feature.
+    `place` is where it stands, for the message; `missing` are observers that cannot look, and why.
     """
     name = config.measure.primary
     if name not in FEATURES:
@@ -109,13 +88,7 @@ def require_primary_feature(
 
 
 def require_preset(config: Config) -> None:
-    """Refuse a preset that this installation cannot follow: everything that is missing, in one line.
-
-    Raises
-    ------
-    UserError
-        Names what is missing and where the commands stand that fetch it.
-    """
+    """Refuse a preset that this installation cannot follow: everything that is missing, in one line."""
     reasons = absent(config) if config.preset else []
     if reasons:
         raise UserError(

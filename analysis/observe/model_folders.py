@@ -14,13 +14,7 @@ from probes.models.pretrained import auto, quiet, readable
 
 
 def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
-    """Return the tokenizer and the configuration that are in a folder.
-
-    Raises
-    ------
-    UserError
-        There is none, or of another kind of model.
-    """
+    """Return the tokenizer and the configuration that are in a folder."""
     with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet("transformers"):
         config = auto("Config", path)
         tokens = auto("Tokenizer", path) if tokenizer else None
@@ -30,13 +24,7 @@ def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> t
 
 
 def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.float32) -> Any:
-    """Return a model of one of transformers' classes with every weight from the folder's safetensors.
-
-    Raises
-    ------
-    UserError
-        Weights are missing, damaged or of another model.
-    """
+    """Return a model of one of transformers' classes with every weight from the folder's safetensors."""
     with readable(f"{field}: {path}", "whole weights"), quiet("transformers"):
         model, info = pretrained.from_folder(
             cls, path, use_safetensors=True, dtype=dtype, output_loading_info=True
@@ -60,13 +48,7 @@ def sides(path: Path, field: str) -> tuple[int, int]:
 
 
 def require_values(config: Any, values: dict[str, Any], path: Path, field: str) -> None:
-    """Refuse a configuration that asks for what the class that is built for runs does not vary.
-
-    Raises
-    ------
-    UserError
-        Names the first value that is another.
-    """
+    """Refuse a configuration that asks for what the class that is built for runs does not vary."""
     for name, value in values.items():
         if getattr(config, name) != value:
             raise UserError(

@@ -29,19 +29,10 @@ KEY = ("sample_id", "triplet", "seed", "indicator")  # the columns that say whic
 
 @dataclass(frozen=True)
 class StoredImage:
-    """One image of a run.
+    """One image of a run: the columns of `KEY`, its prompt and its pixels, ``(height, width, 3)`` uint8 RGB.
 
-    Attributes
-    ----------
-    key : mapping
-        The columns of `KEY`.
-    prompt : str
-    pixels : numpy.ndarray or None
-        ``(height, width, 3)`` uint8 RGB; None where it cannot be read.
-    fault : str
-        Why it cannot be read; else empty.
-    others : tuple of str
-        The prompts of the other images of its triplet and seed, where they differ from its prompt.
+    Of one that cannot be read ``pixels`` is None and ``fault`` says why. ``others`` are the prompts of the other images
+    of its triplet and seed, where they differ from its own.
     """
 
     key: Mapping[str, Any]
@@ -53,24 +44,11 @@ class StoredImage:
 
 @dataclass(frozen=True)
 class Needs:
-    """Resources that one observing process needs.
+    """Resources that one observing process needs."""
 
-    Attributes
-    ----------
-    device : str
-        The kind of torch device: ``cpu``, ``cuda``, ``mps``.
-    parameters : int
-        Of the models that are loaded, about; 0 where there are none.
-    seconds : float
-        An image takes on one core, about.
-    versions : mapping of str to str
-        Of the libraries.
-    """
-
-    device: str
-    parameters: int
-    seconds: float
-    versions: Mapping[str, str]
+    device: str  # the kind of torch device: cpu, cuda, mps
+    parameters: int  # of the models that are loaded, about; 0 where there are none
+    versions: Mapping[str, str]  # of the libraries
 
 
 class Observer(Protocol):
@@ -126,14 +104,7 @@ class Observer(Protocol):
 
 @dataclass
 class ImageObserver(ABC):
-    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device.
-
-    Attributes
-    ----------
-    config : Config
-    schema : pyarrow.Schema
-        The columns of its parts.
-    """
+    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device."""
 
     config: Config
 
@@ -166,14 +137,19 @@ class ImageObserver(ABC):
         return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
 
     def needs(self) -> Needs:
-        """Device, size, time and libraries of its model."""
-        libraries, parameters, seconds = self.cost()
-        versions = {name: metadata.version(name) for name in ("triptych", *libraries)}
-        return Needs(self.device.type, parameters, seconds, versions)
+        """Device, size and libraries of its model."""
+        versions = {name: metadata.version(name) for name in ("triptych", *self.libraries)}
+        return Needs(self.device.type, self.parameters, versions)
 
+    @property
     @abstractmethod
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Return the packages of its model, the number of its parameters, and seconds an image takes on one core."""
+    def libraries(self) -> Sequence[str]:
+        """Packages of its model, whose versions are recorded."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """Number of parameters of its model, about; 0 where there is none."""
 
     @abstractmethod
     def read(self, images: Sequence[StoredImage]) -> Sequence[Any]:

@@ -16,26 +16,10 @@ PACKAGE = "torch-fidelity"
 def fidelity(
     first: NDArray[np.float64], second: NDArray[np.float64], *, seed: int = 0
 ) -> tuple[dict[str, float], str]:
-    """Return the package's own numbers, and its name and version.
+    """Return the package's own numbers of two sets of features ``(n, d)``, and its name and version.
 
-    Parameters
-    ----------
-    first, second : ndarray of float64, shapes (n_1, d) and (n_2, d)
-        At least two rows each.
-    seed : int
-        Of the subsets of KID.
-
-    Returns
-    -------
-    values : dict of str to float
-        ``fid``; ``kid``, the mean over subsets with a cubic kernel, and ``kid_sd``, its standard deviation over them
-        (which is no standard error). Subsets are of the package's 1,000 images, or of as many as the smaller set has.
-    package : str
-
-    Raises
-    ------
-    UserError
-        The package is not installed.
+    ``fid``; ``kid``, the mean over subsets with a cubic kernel, and ``kid_sd``, its standard deviation over them (which
+    is no standard error). Subsets are of the package's 1,000 images, or of as many as the smaller set has.
     """
     require()
     import torch
@@ -60,13 +44,7 @@ def fidelity(
 
 
 def require() -> None:
-    """Refuse to go on without the package.
-
-    Raises
-    ------
-    UserError
-        Says what installs it.
-    """
+    """Refuse to go on without the package."""
     try:
         import torch_fidelity  # noqa: F401
     except ImportError:

@@ -27,18 +27,7 @@ OBSERVERS: Mapping[str, Callable[[Config], tuple[Observer | None, str]]] = {
 
 
 def observers(config: Config) -> tuple[list[Observer], dict[str, str]]:
-    """The observers that a configuration asks for; and of those that cannot look, by name, why.
-
-    Parameters
-    ----------
-    config
-        The configuration as resolved.
-
-    Raises
-    ------
-    UserError
-        Something that an observer needs is not named or not there.
-    """
+    """The observers that a configuration asks for; and of those that cannot look, by name, why."""
     requested = {name: make(config) for name, make in OBSERVERS.items()}
     chosen = [observer for observer, _ in requested.values() if observer is not None]
     return chosen, {name: why for name, (observer, why) in requested.items() if observer is None and why}
@@ -47,8 +36,6 @@ def observers(config: Config) -> tuple[list[Observer], dict[str, str]]:
 def why_not(missing: Mapping[str, str]) -> list[str]:
     """Lines that say what does not look, and why; those of one reason together.
 
-    Examples
-    --------
     >>> why_not({"objects": "no detector", "clip": "no weights", "dino": "no weights"})
     ['objects skipped: no detector', 'clip, dino skipped: no weights']
     """

@@ -17,7 +17,6 @@ from probes.runs.parts import digest
 from probes.runs.recorded_paths import name_of
 from probes.storage.paths import expand_model
 
-SPEED = 3e10  # operations that a core does in a second, about
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
 
@@ -31,27 +30,9 @@ class Search(Protocol):
 
 
 class TextGenerator:
-    """A network that writes text about images; it can be pickled, without what it has loaded.
+    """A network that writes text about images, from a folder or the hub; it can be pickled, without what it has loaded.
 
-    Parameters
-    ----------
-    weights : str
-        A folder, or a hub id.
-    search : Search
-    revision : str, optional
-        Of the hub.
-
-    Attributes
-    ----------
-    field : str
-        Of the configuration that names the weights, for messages.
-    kinds : tuple of str
-        Of `NETWORKS`, those that are taken.
-
-    Raises
-    ------
-    UserError
-        There is no such model, it is not whole, or it is another.
+    ``field`` is the one of the configuration that names the weights, ``kinds`` are those of `NETWORKS` that are taken.
     """
 
     field: str
@@ -87,6 +68,7 @@ class TextGenerator:
             )
         return description
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of the network, an upper bound for weights in float16 or float32."""
         return sum(file.stat().st_size for file in weight_files(self.path)) // 2
@@ -109,13 +91,7 @@ class TextGenerator:
         return torch.bfloat16 if of_t5 else torch.float16
 
     def load(self, device: torch.device) -> None:
-        """Load network, tokenizer and transform.
-
-        Raises
-        ------
-        UserError
-            Weights are missing or damaged, or there is no tokenizer or transform.
-        """
+        """Load network, tokenizer and transform."""
         import transformers
 
         kind = self._described(self.path)["model_type"]
@@ -141,13 +117,7 @@ class TextGenerator:
 
 
 def located(name: str, field: str, revision: str | None = None, *, fetch: bool = True) -> Path | None:
-    """Return the folder of a network's weights; None where it is on the hub alone and not to be fetched.
-
-    Raises
-    ------
-    UserError
-        There is none, or it is not whole.
-    """
+    """Return the folder of a network's weights; None where it is on the hub alone and not to be fetched."""
     path: Path | None = expand_model(name, field)
     if not path.exists():
         if "/" in name and (there := cached(name, revision)) and not _missing(there, field):

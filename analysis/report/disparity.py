@@ -13,18 +13,7 @@ from analysis.study import Member
 
 
 def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, list[str]]]:
-    """Group all pairs as the table shows them: with the reference, between the others, with control words.
-
-    Examples
-    --------
-    >>> people = [
-    ...     Member("neutral", "person"),
-    ...     Member("feminine", "woman"),
-    ...     Member("masculine", "man"),
-    ... ]
-    >>> ordered_pairs(people, "neutral")[0]
-    ('with the reference', ['neutral-feminine', 'neutral-masculine'])
-    """
+    """Group all pairs as the table shows them: with the reference, between the others, with control words."""
     grouped: dict[str, list[str]] = {
         "with the reference": [],
         "between the others": [],
@@ -50,13 +39,9 @@ def disparity_table(
 ) -> dict:
     """Lay out ``tables/disparity`` as in the paper: one row per pair, one column per metric, a column group a space.
 
-    Returns
-    -------
-    dict
-        ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
-        where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
-        where the table has none; ``reasons`` why a value or an interval is undefined; ``not_run`` why a measure has no
-        column, by ``not_observed`` of the run's record (`missing`).
+    In ``groups`` every row has a ``pair`` and its ``cells``, each a row of the table or None; ``reasons`` say why a
+    value or an interval is undefined, ``not_run`` why a measure has no column (`missing` is ``not_observed`` of the
+    run's record).
     """
     columns = []
     values: dict[tuple[str, str], dict] = {}

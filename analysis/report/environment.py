@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
-from jinja2 import BytecodeCache, ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
@@ -15,32 +16,26 @@ from analysis.report.figures import inline_svg
 from analysis.report.first_screen import LARGEST
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
 from analysis.report.gallery import encode
+from analysis.report.saving import Saved
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 
 
-class _CompiledTemplates(BytecodeCache):
-    """Compiled templates of this process: compiling those of the report takes as long as filling them in."""
-
-    def __init__(self) -> None:
-        self.by_key: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self.by_key:
-            bucket.bytecode_from_string(self.by_key[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self.by_key[bucket.key] = bucket.bytecode_to_string()
-
-
-_COMPILED = _CompiledTemplates()
-
-
-def environment() -> Environment:
+def environment(written: Mapping[str, Saved] | None = None) -> Environment:
     """Return the environment of jinja2 in which pages are rendered: filters, and functions that write numbers.
+
+    Figures stand in a page as they are drawn, or as they were written out before.
 
     A template is a file of ``analysis/report/templates``, or of any package: ``analysis.methods.gep/section.html.j2``.
     """
+    made = _environment()
+    made.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg if written else inline_svg(drawn))
+    return made
+
+
+@cache
+def _environment() -> Environment:
+    """The environment of this process: compiling the report's templates takes as long as filling them in."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("analysis.report", "templates"), FunctionLoader(_of_package)]),
         autoescape=True,
@@ -48,9 +43,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_printable,
-        bytecode_cache=_COMPILED,
     )
-    made.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     made.filters["embed"] = _embed
     made.filters["picture"] = lambda image: encode(image, LARGEST)
     made.globals |= {

@@ -58,16 +58,7 @@ def summaries(
     config: Config,
     disparity: pd.DataFrame | None = None,
 ) -> list[Summary]:
-    """Word the findings of every contrast.
-
-    Parameters
-    ----------
-    gap, specifications, agreement : DataFrame
-        The tables of a run.
-    config : Config
-    disparity : DataFrame, optional
-        Without it there are no shares of the distance between the sides.
-    """
+    """Word the findings of every contrast. Without `disparity` there are no shares of the sides' distance."""
     measure, people, reference = config.measure, indicators(config), config.reference
     metrics = headline_metrics(measure.text_readout)
     primary = measure.primary
@@ -136,14 +127,7 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
 
 
 def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> ContrastWords:
-    """Return the words of a contrast, as they stand in the prompts.
-
-    Examples
-    --------
-    >>> people = [Member("n", "person"), Member("f", "woman"), Member("m", "man")]
-    >>> contrast_words(("m", "f"), "n", [*people, Member("l", "lady", "f")])
-    ContrastWords(first=('man',), second=('woman', 'lady'), reference=('person',))
-    """
+    """Return the words of a contrast, as they stand in the prompts."""
     spelled = {person.name: person.word for person in people}
     names = _names(contrast, reference, people)
     return ContrastWords(

@@ -39,8 +39,6 @@ class ShownTriplet:
 def ends_and_middle(count: int) -> dict[str, int]:
     """Return places of the lowest, the middle and the highest of `count` in order; none twice.
 
-    Examples
-    --------
     >>> ends_and_middle(9)
     {'lowest': 0, 'middle': 4, 'highest': 8}
     >>> ends_and_middle(2), ends_and_middle(1)
@@ -56,20 +54,8 @@ def choose_triplets(
 ) -> list[ShownTriplet]:
     """Choose the triplets with the lowest, the middle and the highest gap of a contrast; ties go in order.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``prompt`` of images that are whole.
-    gaps : DataFrame
-        Of `analysis.report.gallery.primary_gaps`.
-    contrast : (str, str)
-    reference : str
-
-    Returns
-    -------
-    list of ShownTriplet
-        In the order of their gaps, their cells without pictures; of a prompt its first seed. No more than there are.
-        Where no gap is known, the first of the prompts, without one.
+    In the order of their gaps (of `analysis.report.gallery.primary_gaps`), of a prompt its first seed, cells without
+    pictures; without gaps the first of the prompts.
     """
     first, second = contrast
     wide = samples.pivot_table(
@@ -127,20 +113,8 @@ def not_tested(
 ) -> list[str]:
     """Return what a run says nothing about, a short line each.
 
-    Parameters
-    ----------
-    config : Config
-    people : sequence of Member
-        The indicators.
-    n_prompts, n_seeds : int
-    counts : sequence of (int, int, int)
-        Of each contrast: words of both sides, and reference words.
-    absent : sequence of str
-        Measures that were not run, and why.
-    closed : bool
-        Whether another program made the images.
-    detector : bool, optional
-        Whether anybody checked the detector of objects; None where none was used.
+    `counts` are words of both sides and reference words of each contrast; `absent` says which measures were not run,
+    and why; `detector` whether anybody checked the detector of objects, None where none was used.
     """
     lines = []
     if counts and not any(person.control for person in people):

@@ -171,15 +171,6 @@ def listed(names: Iterable[str], last: str = "and") -> str:
 def over(unit: str, what: str = "") -> str:
     """Say what a statistic is over, by the unit of a run: its prompts, or the seeds of its only prompt.
 
-    Parameters
-    ----------
-    unit : {"prompt", "seed"}
-        See `probes.config.schema.Config.unit`.
-    what : str
-        What else it is over.
-
-    Examples
-    --------
     >>> over("prompt"), over("seed", "words and ")
     ('over prompts', 'over words and seeds, for this prompt alone')
     """

@@ -60,21 +60,7 @@ def choose_more(
     names: Iterable[str],
     most: int,
 ) -> list[tuple[int, int]]:
-    """Choose rows for objects that are in none of the chosen ones: the first that holds each, in the same order.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        As stored in the run.
-    objects : DataFrame
-        Table ``objects``: ``triplet``, ``seed``, ``object``, ``lemma``.
-    chosen : list of (int, int)
-        Of `choose`.
-    names : iterable of str
-        Lemmas for which a row is wanted.
-    most : int
-        At most so many rows.
-    """
+    """Choose rows for objects that are in none of the chosen ones: the first that holds each, in the same order."""
     found = objects[(objects["object"] >= 0) & objects["lemma"].isin(list(names))]
     ordered, more = _in_order(samples), []
     for _, own in found.groupby("lemma"):
@@ -105,32 +91,8 @@ def build(
 ) -> tuple[list[GalleryRow], dict]:
     """Make the gallery's rows and the heat maps they show.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        As stored in the run.
-    images : dict of str to Image
-        The images of the chosen draws, by sample id.
-    words : DataFrame or None
-        The stored word maps, of these samples at least.
-    chosen : list of (int, int)
-        Triplets and seeds, see `choose`.
-    names : list of str
-        Indicators in order.
-    reference : str
-        The indicator whose wording the chips follow.
-    more : sequence of (int, int)
-        Rows that are shown only when asked for, see `choose_more`.
-    overlays : mapping of str to list of dict, optional
-        Objects of the images, see `analysis.report.overlays`.
-    gaps : DataFrame, optional
-        Of `primary_gaps`.
-
-    Returns
-    -------
-    rows : list of GalleryRow
-    maps : dict
-        ``maps[sample_id][word_index] = [base64 of 8-bit values, height, width, low, high, peak]``.
+    `samples` and `words` are as stored; chips follow the wording of `reference`; `more` are rows shown only when asked
+    for. Maps go by sample and word: ``[base64 of 8-bit values, height, width, low, high, peak]``.
     """
     by_draw = dict(list(samples.groupby(["triplet", "seed"], sort=False)))
     own_gaps = {} if gaps is None else _gaps_of(gaps, [*chosen, *more])
@@ -183,8 +145,6 @@ def _gaps_of(gaps: pd.DataFrame, draws: Sequence[tuple[int, int]]) -> dict[tuple
 def align(prompts: dict[str, list[str]], lead: str) -> list[Chip]:
     """Lay the words of several prompts side by side, so that one chip stands for a word in all of them.
 
-    Examples
-    --------
     >>> prompts = {"neutral": ["a", "person", "runs"], "other": ["a", "tall", "woman", "runs"]}
     >>> [(chip.label, chip.index) for chip in align(prompts, "neutral")][1:3]
     [('person / tall', {'neutral': 1, 'other': 1}), ('woman', {'other': 2})]

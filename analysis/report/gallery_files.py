@@ -77,20 +77,8 @@ def write(
 ) -> str:
     """Write ``gallery/`` of a measured run; return the path of its page within the run.
 
-    Parameters
-    ----------
-    run : Run
-    samples : DataFrame
-        ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``prompt`` of every image, in the order of the parts, and
-        ``left_out``: why it enters no mean, or nothing.
-    objects : DataFrame or None
-        ``tables/objects``; None where nothing was observed.
-    gaps : DataFrame
-        Of `analysis.report.gallery.primary_gaps`.
-    directions : mapping of str to int
-        For each contrast the sign of the gap that the report claims of the primary measure; 0 where it claims none.
-    sharing : Sharing
-        The processes that make the files, whose bytes do not depend on their number.
+    `directions` holds for each contrast the sign of the gap that the report claims of the primary measure, 0 where it
+    claims none; the bytes do not depend on the number of processes.
     """
     pieces = _pieces(run, samples, objects)
     names = [f"{FOLDER}/{number:05d}.js" for number in range(len(pieces))]
@@ -145,17 +133,7 @@ def triplets(
 ) -> bytes:
     """Return one file of triplets: a call of ``triplets(number, [...])``.
 
-    Parameters
-    ----------
-    run : Run
-    part : str
-        Name of the part files that hold them.
-    number : int
-        Of the file.
-    draws : sequence of sequences of str
-        Sample ids of each triplet and seed.
-    objects : DataFrame or None
-        Their rows of ``tables/objects``.
+    `draws` are the sample ids of each triplet and seed, `objects` their rows of ``tables/objects``.
     """
     names = [sample for own in draws for sample in own]
     samples = run.of_part("samples", part, names, COLUMNS).set_index("sample_id")

@@ -21,6 +21,7 @@ from analysis.study import Comparison, comparison
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import OBJECTS, TABLES, read
 from analysis.tables.similarities.similarities import pair_name
+from analysis.tables.table import Latex
 from probes.runs.store import Run
 
 LONGEST = 400  # characters of a name or a sentence
@@ -37,19 +38,10 @@ class Raw(str):
 def latex(
     caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], name: str, note: str = ""
 ) -> str:
-    """Return one table; the cells are LaTeX already.
+    """Return one table; the cells are LaTeX already, all else is plain text unless it is `Raw`.
 
-    Parameters
-    ----------
-    caption : str
-        Plain text, as `columns`, the rows' names and `note`; `Raw` text is LaTeX already.
-    columns : sequence of str
-        Over the cells; the names' column has no head.
-    rows : iterable of (str, sequence of str)
-    name : str
-        Of the table, for its label.
-    note : str
-        Under the table.
+    The names' column, to which no entry of `columns` belongs, has no head; `name` is for the label, `note` stands under
+    the table.
     """
     lines = [
         "% needs \\usepackage{booktabs,graphicx}",
@@ -104,23 +96,11 @@ def spread(
 ) -> Body:
     """Return heads and rows of a table whose cells are numbers of the rows of a tidy table.
 
-    Parameters
-    ----------
-    rows : iterable of mapping
-        Of the tidy table, by its columns.
-    row, column : str
-        What rows and columns are called, filled in with a row's values: ``"{model}: {indicator}"``.
-    value : str or sequence of str
-        Where the number stands; of several rows in one cell it is their mean. Several stand in a cell with / between.
-    digits : int
-        Decimals.
-    columns : sequence of str
-        All columns in their order, where the rows may lack one.
-    mean : str
-        Head of a last column with the mean of each row's numbers; without it there is none.
+    `row` and `column` say what these are called, filled in with a row's values: ``"{model}: {indicator}"``. Of several
+    rows in one cell it is their mean; of several `value` columns the numbers stand in a cell with / between. `columns`
+    names all columns in their order, where the rows may lack one; `mean` is the head of a last column with the mean of
+    each row's numbers.
 
-    Examples
-    --------
     >>> rows = [{"word": "a", "of": "tie", "n": 0.5}, {"word": "a", "of": "hat", "n": 0.2}]
     >>> spread(rows, "{word}", "{of}", "n", columns=["hat", "tie"], mean="all")
     (['hat', 'tie', 'all'], [('a', ['0.20', '0.50', '0.35'])])
@@ -178,12 +158,15 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
 
 def _paper_disparity(run: Run, chosen: Comparison, model: str, data: str) -> tuple[str, str]:
     """The LaTeX of disparities, with its name."""
-    metrics, entry = headline_metrics(run.config.measure.text_readout), TABLES["disparity"]
-    table = read(run, "disparity")
-    if run.config.unit == "seed":
-        return entry.latex_alone.name, intra_prompt_table(table, run, metrics, chosen, model, data)
+    entry, texts = TABLES["disparity"].latex, {}
+    if run.config.unit == "seed":  # Table 10: the same of one prompt, over its seeds
+        samples = run.samples(["indicator", "seed", "prompt"])
+        of_reference = samples.loc[samples["indicator"] == chosen.reference, "prompt"]
+        texts = {"seeds": counted(samples["seed"].nunique(), "seed"), "prompt": of_reference.iloc[0]}
+        entry = TABLES["disparity"].latex_alone
+    table, metrics = read(run, "disparity"), headline_metrics(run.config.measure.text_readout)
     missing = run.meta.get("not_observed")
-    return entry.latex.name, disparity_table(table, metrics, chosen, model, data, missing)
+    return entry.name, disparity_table(table, metrics, chosen, model, data, missing, entry, **texts)
 
 
 def _noted(text: str) -> str:
@@ -205,45 +188,14 @@ def disparity_table(
     model: str,
     data: str,
     missing: Mapping[str, str] | None = None,
+    entry: Latex | None = None,
+    **texts: str,
 ) -> str:
-    """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
+    """Table 5 or 10: similarity of the reference with every other indicator in prompt, denoising and image space.
 
-    Parameters
-    ----------
-    disparity : DataFrame
-        ``tables/disparity``.
-    metrics : sequence of Metric
-        The paper's columns; a dash stands in those that the run does not hold.
-    missing : mapping of str to str, optional
-        Why, by the name of what did not observe the images.
+    A dash stands in columns that the run does not hold; `missing` says why, by what did not observe the images.
     """
-    entry = TABLES["disparity"].latex
-    heads, rows, note = _disparity(disparity, metrics, chosen, missing)
-    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
-
-
-def intra_prompt_table(
-    disparity: pd.DataFrame, run: Run, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
-) -> str:
-    """Table 10: the same of one prompt, over its seeds."""
-    entry = TABLES["disparity"].latex_alone
-    samples = run.samples(["indicator", "seed", "prompt"])
-    of_reference = samples.loc[samples["indicator"] == chosen.reference, "prompt"]
-    caption = entry.caption.format(
-        model=model, seeds=counted(samples["seed"].nunique(), "seed"), prompt=of_reference.iloc[0]
-    )
-    heads, rows, absent = _disparity(disparity, metrics, chosen, run.meta.get("not_observed"))
-    note = Raw(f"{escaped(entry.note)} {absent}".strip())
-    return latex(caption, heads, rows, entry.label, note)
-
-
-def _disparity(
-    disparity: pd.DataFrame,
-    metrics: Sequence[Metric],
-    chosen: Comparison,
-    missing: Mapping[str, str] | None,
-) -> tuple[list[str], list[tuple[str, list[str]]], Raw]:
-    """Heads, rows and note of Tables 5 and 10."""
+    entry = entry or TABLES["disparity"].latex
     found = {metric: metric.rows_of(disparity) for metric in metrics}
     cells = {metric: dict(zip(rows["pair"].astype(str), rows["mean"])) for metric, rows in found.items()}
     heads = [
@@ -265,8 +217,9 @@ def _disparity(
     absent = [metric for metric in metrics if not cells[metric]]
     named = ", ".join(m.latex or escaped(m.symbol) for m in absent)
     why = "".join(f" {escaped(line)}." for line in not_run(absent, missing or {}))
-    note = Raw(f"{LATEX_DASH}: not measured in this run ({named}).{why}" if absent else "")
-    return heads, rows, note
+    note = f"{LATEX_DASH}: not measured in this run ({named}).{why}" if absent else ""
+    caption = entry.caption.format(data=data, model=model, **texts)
+    return latex(caption, heads, rows, entry.label, Raw(f"{escaped(entry.note)} {note}".strip()))
 
 
 def _similarity(table06: pd.DataFrame, chosen: Comparison, data: str) -> Body:

@@ -351,14 +351,6 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
     is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a
     comparison nothing is marked: any two words differ a little at every prompt, also those of one meaning.
-
-    Parameters
-    ----------
-    tests : DataFrame
-        Rows of ``tables/table_tests`` on detections.
-    shown : collection of str
-        The comparisons of the table.
-    people : sequence of Member
     """
     reference = {member.name for member in people if not member.control}
     alike = {

@@ -33,12 +33,6 @@ def fit(paths: Sequence[str], excess: int) -> Iterator[str]:
 
     Corners go by Douglas and Peucker (1973), as few as needed. A path that would differ too much from its mask is left
     out; if all are still too long, the longest are.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        As of `polygons`.
-    excess : int
     """
     most = sum(map(len, paths)) - excess
     found = list(paths)
@@ -56,8 +50,6 @@ def fit(paths: Sequence[str], excess: int) -> Iterator[str]:
 def simplified(path: str, tolerance: float) -> str:
     """Return a path without corners that lie within `tolerance` of the line without them; empty if it is too unlike.
 
-    Examples
-    --------
     >>> simplified("M1 1l10 0 10 1 0 20-20 0z", 1.5)
     'M1 1l20 1 0 20-20 0z'
     """

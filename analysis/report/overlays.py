@@ -25,20 +25,9 @@ _TOLERANCE = 0.6  # pixels by which a corner of a larger one may be off
 def outline(mask: np.ndarray) -> tuple[str, int]:
     """Trace a mask as an SVG path, for ``fill-rule: evenodd``.
 
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (height, width)
+    Closed polygons around every part and hole, in half pixels of the reduced mask, relative commands; empty for an
+    empty mask. Second is how many pixels of the mask one pixel of the path stands for, across.
 
-    Returns
-    -------
-    path : str
-        Closed polygons around every part and hole, in half pixels of the reduced mask, relative commands; empty for an
-        empty mask.
-    reduction : int
-        Pixels of the mask that one pixel of the path stands for, across.
-
-    Examples
-    --------
     A single pixel becomes a diamond through the middles of its sides.
 
     >>> outline(np.pad(np.ones((1, 1), bool), 1))
@@ -81,24 +70,11 @@ def overlays(
 ) -> dict[str, list[dict]]:
     """Collect what can be laid over each image.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Table ``objects`` of the images shown: ``sample_id``, ``object``, ``label``, ``lemma``, ``group``,
-        ``best_word_index``, ``coverage``.
-    detections : DataFrame
-        Of ``objects/``: ``sample_id``, ``object``, ``score``, ``x0`` … ``y1``, ``mask``, ``height``, ``width``.
-    trace : callable
-        `outline`, or another that gives a path and a reduction.
-
-    Returns
-    -------
-    dict of str to list of dict
-        By ``sample_id``. Every object has ``name`` (its lemma), ``label``, ``group`` (its place in
-        `analysis.metrics.dependency.GROUPS`, or one after the last), ``word`` (index of the word that covers most of
-        it, None without a map), ``coverage``, ``score``, ``box`` (x0, y0, width, height, in parts of the image) and
-        ``path`` with its ``view`` (width and height in the units of the path); a noun without an object has the first
-        three.
+    `table` is ``objects`` of the images shown, `detections` of ``objects/``, `trace` gives a path and a reduction
+    (`outline`). By ``sample_id``: every object has ``name`` (its lemma), ``label``, ``group`` (its place in
+    `analysis.metrics.dependency.GROUPS`, or one after the last), ``word`` (index of the word that covers most of it,
+    None without a map), ``coverage``, ``score``, ``box`` (x0, y0, width, height, in parts of the image) and ``path``
+    with its ``view`` (width and height in units of the path); a noun without an object has the first three.
     """
     found = {(row.sample_id, row.object): row for row in detections.itertuples()}
     shown: dict[str, list[dict]] = {}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
@@ -127,33 +126,16 @@ class Content:
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
-    Figures that only an earlier report had are removed. A run that is of one method alone has that method's page.
-
-    Parameters
-    ----------
-    run : probes.runs.store.Run
-        A measured run; ``words/`` and ``objects/`` may be missing.
-    team : probes.execution.team.Team, optional
-        This process and its helpers.
-    processes : int
-        How many of them work; the files are the same for any number.
-
-    Returns
-    -------
-    Path
-        Of ``report.html``, which needs no other file and no network.
-
-    Raises
-    ------
-    UserError
-        A table or a part is missing or damaged, or the disk takes no more.
+    Figures that only an earlier report had are removed. A run that is of one method alone has that method's page. The
+    bytes are the same for any number of `processes`. Returns the path of ``report.html``, which needs no other file and
+    no network.
     """
     methods = reported_methods()
     for method in methods:
         if method.alone and method.page and method.alone(run.config):
             return method.page(run, team, processes)
     content = read(run)
-    figures = draw(content)
+    figures = draw(content) if run.config.report.figures else {}
     with nullcontext(team) if team else Team() as team, run.writing("report"):
         written = saved(figures, team, processes)
         for figure in written.values():
@@ -278,10 +260,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         overlays=overlays,
         gaps=content.gaps,
     )
-    templates = environment()
-    if written is not None:
-        templates.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
-    page = templates.get_template("report.html.j2")
+    page = environment(written).get_template("report.html.j2")
     table = disparity_table(
         content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
     )

@@ -48,12 +48,6 @@ def shown(meta: dict) -> dict:
     """Return what a page shows of ``run.json``: what was asked and how it was read, the same for every way to draw it.
 
     Not when, where, by how many processes, in how many goes, and in which folder: that stands in ``run.json`` alone.
-
-    Examples
-    --------
-    >>> meta = {"name": "first", "format": 3, "times": {}, "observer": {"engine": "detr", "workers": 2}}
-    >>> shown(meta)
-    {'format': 3, 'name': 'first', 'observer': {'engine': 'detr'}}
     """
     named = named_record({key: value for key, value in meta.items() if key not in OF_MACHINES})
     if "config" in named:
@@ -72,16 +66,7 @@ def _without(entry: dict) -> dict:
 
 
 def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
-    """Collect the run record: the choices first, then all that ``run.json`` holds.
-
-    Parameters
-    ----------
-    config : Config
-    meta : dict
-        ``run.json``; the configuration is shown as it stands there.
-    samples : DataFrame
-        ``triplet`` and ``seed`` of every image.
-    """
+    """Collect the run record: the choices first, then all that ``run.json`` holds."""
     stated = meta["config"]["resolved"]
     sampler, measure = stated.get("sampler", {}), stated.get("measure", {})
     seeds = [int(seed) for seed in samples["seed"].unique()]

@@ -9,22 +9,10 @@ from analysis.report.format import with_interval
 
 @dataclass(frozen=True)
 class Result:
-    """A difference that a run measured, 0 where there is none.
+    """A difference that a run measured, 0 where there is none, under the heading ``section`` of a card.
 
-    Attributes
-    ----------
-    section : str
-        Under which heading of a card it stands.
-    name : str
-    value, low, high : float
-        With the ends of its interval.
-    method : str
-        What the interval is of, and over.
-    floor : str
-        Noise floor and test.
-    verdict : str
-    reader, error : str
-        What read the images, and what is known of its errors on them.
+    ``method`` is what its interval is of, and over; ``floor``: noise floor and test; ``reader`` and ``error``: what
+    read the images, and what is known of its errors on them.
     """
 
     section: str

@@ -12,15 +12,7 @@ from probes.execution.team import Team, Tick
 
 @dataclass(frozen=True)
 class Saved:
-    """A figure as it is stored.
-
-    Attributes
-    ----------
-    files : dict of str to bytes
-        See `analysis.report.figures.files`.
-    svg : str
-        See `analysis.report.figures.inline_svg`.
-    """
+    """A figure as files and as it stands in a page: of `files` and `inline_svg` of `analysis.report.figures`."""
 
     files: dict[str, bytes]
     svg: str
@@ -36,21 +28,7 @@ class _Saving:
 
 
 def saved(figures: Mapping[str, Drawn], team: Team | None = None, processes: int = 1) -> dict[str, Saved]:
-    """Write figures out, by name.
-
-    Parameters
-    ----------
-    figures : mapping of str to Drawn
-    team : Team, optional
-        This process and its helpers.
-    processes : int
-        How many of them work; the bytes are the same for any number.
-
-    Raises
-    ------
-    UserError
-        A helper has ended.
-    """
+    """Write figures out in so many processes; returns them by name, the same bytes for any number."""
     pieces = list(figures.values())
     with (
         nullcontext(team) if team else Team() as team,

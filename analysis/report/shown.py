@@ -65,10 +65,7 @@ class GalleryTriplet:
 class Triplet(dict[str, Image.Image]):
     """The images of one triplet and seed by indicator: a dict, which a notebook shows as pictures with their prompts.
 
-    Attributes
-    ----------
-    shown : GalleryTriplet
-        The same with prompts, sample ids and the gap of the triplet.
+    ``shown`` is the same with prompts, sample ids and the gap of the triplet.
     """
 
     def __init__(self, shown: GalleryTriplet) -> None:
@@ -88,15 +85,8 @@ class Gallery:
 
     Where each prompt has one image, these lie side by side.
 
-    Attributes
-    ----------
-    triplets : sequence of GalleryTriplet
-    of : int
-        Triplets (with their seeds) that there were to choose from.
-    word : str
-        Whose heat map lies over the images; empty where there is none.
-    objects : bool
-        Whether the objects that were found are outlined.
+    ``of`` counts the triplets (with their seeds) that there were to choose from; ``word`` is whose heat map lies over
+    the images; ``objects``: whether the objects found are outlined.
     """
 
     triplets: Sequence[GalleryTriplet]

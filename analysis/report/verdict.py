@@ -36,20 +36,12 @@ NO_WORDS = ContrastWords()
 class GapVerdict:
     """Verdict on one gap.
 
-    Attributes
-    ----------
-    state : str
-        One of `STATES`: ``small``, shown to be smaller than δ; ``open``, the interval holds 0; ``untested``, nothing
-        was run to hold it against; ``words``, not more than synonyms differ among themselves.
-    direction : int
-        1 (nearer to the first of the contrast), -1 (to the second), or 0: no direction is claimed.
-    licence : str
-        Of a direction: ``claim``; ``hint``, from fewer than three words a side or three references; ``two words``,
-        where one word stands against one. Else empty.
-    turned : bool
-        Whether there is no direction because the gap over all words points the other way.
-    counts : tuple of int
-        Words of the first side, of the second, and reference words.
+    ``state`` is one of `STATES`: ``small``, shown to be smaller than δ; ``open``, the interval holds 0; ``untested``,
+    no words were run to compare it with; ``words``, not more than synonyms differ among themselves. ``direction``: 1
+    (nearer to the first of the contrast), -1 (to the second), 0 where none is claimed. ``licence``, of a direction:
+    ``claim``; ``hint``, from fewer than three words a side or three references; ``two words``, where one stands against
+    one. ``turned``: there is no direction because the gap over all words points the other way. ``counts``: words of the
+    first side, of the second, and reference words.
     """
 
     state: str
@@ -79,20 +71,9 @@ def judge(
 ) -> GapVerdict:
     """Judge a row of ``tables/gap``.
 
-    Parameters
-    ----------
-    row : mapping
-        With ``gap``, ``ci_low``, ``ci_high``, and where there are, ``p_control``, ``word_gap``, ``p_equivalent``,
-        ``n_words_first``, ``n_words_second``, ``n_references``.
-    words : ContrastWords
-        Counted where the row does not count them.
-    alpha : float
-        1 less the level of the run.
-    p_words : float, optional
-        p against words, adjusted over the measures; without it the row's ``p_control``.
+    Words are counted by `words` where the row does not count them; `p_words` is the p against words adjusted over the
+    measures, without it the row's ``p_control``; `alpha` is 1 less the level of the run.
 
-    Examples
-    --------
     >>> row = {"gap": 0.2, "ci_low": 0.1, "ci_high": 0.3, "word_gap": 0.2, "p_control": 0.01}
     >>> judge(row | {"n_words_first": 3, "n_words_second": 3, "n_references": 3})
     GapVerdict(state='direction', direction=1, licence='claim', turned=False, counts=(3, 3, 3))

@@ -36,6 +36,56 @@ UNSHOWN = (  # of so few prompts that there is nothing but the value
 )
 LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 LONGEST_ANSWER = 30  # words
+# The sentences of each state of a verdict, and of each licence of a direction, filled in with `_said`: the answer, with
+# what is said if there is room; the claim with its words; and the card's state in a few words.
+_AS_NEAR = "{plain} are as near to those of {first} as of {second} prompts"
+_NEARER = "{plain} are nearer to those of {near} than of {far} prompts"
+ANSWERS = {
+    "claim": (_NEARER, ", by more than synonyms differ"),
+    "two words": (f"About these two words alone: {_NEARER}", ""),
+    "hint": (f"A hint, from {{words}}, {{references}}: {_NEARER}", ""),
+    "small": (f"No difference larger than δ = {{delta}}: {_AS_NEAR}", ", to within δ"),
+    "no gap": (f"No gap: {_AS_NEAR}", ""),
+    "open": ("Open, since the interval holds 0: {whether}", "; a gap beyond {bound} is excluded"),
+    "words": ("Not known: {whether}", "; {adjusted}the gap is no more than synonyms differ"),
+    "turned": ("Not known: {whether}", "; these words and all words point opposite ways"),
+    "untested": ("Not known without a test against words: {whether}", ""),
+    "no interval": ("Not known from {n}: {whether}", ""),
+    "undefined": ("Undefined: {whether}", ""),
+}
+_WORDED = "{thing} are nearer to {nearest} than to {farther}."
+_EITHER = "{thing} are nearer to {one} or to {two}"
+CLAIMS = {
+    "claim": _WORDED,
+    "two words": f"About these two words alone: {_WORDED}",
+    "hint": f"A hint, from {{rests}}: {_WORDED}",
+    "small": "No difference larger than δ = {delta}: {thing} are as near to {one} as to {two}, to within δ.",
+    "no gap": "No gap: {thing} are as near to {one} as to {two}.",
+    "open": (
+        f"The interval holds 0: whether {_EITHER} is open. The gap between them is smaller than {{bound}}, either way."
+    ),
+    "words": f"Whether {_EITHER} cannot be told: the gap is{{after}} not more than synonyms differ among themselves.",
+    "turned": (
+        f"Whether {_EITHER} cannot be told: the gap between these words and the gap over all words, less what makes "
+        "the words of one side odder than those of the other, point opposite ways."
+    ),
+    "untested": (
+        f"Whether {_EITHER} cannot be told: no words were run that tell a lean from two words being two words."
+    ),
+    "no interval": (
+        f"Whether {_EITHER} cannot be told: {{why}}. The gap of these images is {{gap}}; nothing follows beyond them."
+    ),
+    "undefined": "Whether {plain} are nearer to {first} or to {second} is undefined: {reason}.",
+}
+TAGS = {
+    "claim": "nearer to {near}",
+    "two words": "nearer to {near}, two words",
+    "hint": "nearer to {near}, a hint",
+    "small": "no difference above {delta}",
+    "words": "not more than words differ",
+    "turned": "not more than words differ",
+    "untested": "not compared with words",
+} | {state: state for state in ("open", "no gap", "no interval", "undefined")}
 
 
 def finding(
@@ -82,137 +132,86 @@ def finding(
     verdict = judge(row, words, alpha=alpha, p_words=p_measures)
     family = "" if p_measures is None else family
     p_measures = as_float(row.get("p_control") if p_measures is None else p_measures)
+    key = "turned" if verdict.turned else verdict.licence or verdict.state
+    said = _said(row, verdict, metric, reference, contrast, alpha)
     return Finding(
         metric=metric,
         contrast=contrast,
         row=row,
         verdict=verdict,
-        claim=_claim(row, verdict, metric, reference, contrast, words, alpha, family),
+        claim=_claim(key, said, verdict, metric, words, family),
         against_words=_against_words(row, verdict, p_measures, contrast, alpha, family),
-        tag=_tag(row, verdict, metric, contrast),
+        tag=TAGS[key].format(**said),
         p_measures=p_measures,
         family=family,
         specified=specified,
         primary=primary,
         remarks=[*_remarks(row, verdict), *next_design(row, verdict, metric, alpha=alpha)],
-        answer=_answer(row, verdict, metric, reference, contrast, alpha),
+        answer=_answer(key, said, row.get("unit") == "seed"),
     )
 
 
-def _answer(
+def _said(
     row: dict, verdict: GapVerdict, metric: Metric, reference: str, contrast: tuple[str, str], alpha: float
-) -> str:
-    """The claim in one sentence of at most `LONGEST_ANSWER` words, with its hedge."""
+) -> dict[str, str]:
+    """What the sentences of a card are filled in with."""
+    gap, low, high = (as_float(row.get(name)) for name in ("gap", "ci_low", "ci_high"))
+    n, unit = as_int(row.get("n_prompts")), row.get("unit", "prompt")
     first, second = contrast
-    alone = "For this prompt alone: " if row.get("unit") == "seed" else ""
+    one, two, references = verdict.counts
+    few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
+    why = (
+        f"with a single {unit} there is no interval" if n == 1 else few if few_prompts(row) else _reason(row)
+    )
     thing = f"{metric.noun} {reference} prompts"
-    whether = f"whether {thing} are nearer to those of {first} or of {second} prompts"
-    state, more = verdict.state, ""
-    if state == "direction":
-        near, far = contrast if verdict.direction > 0 else (second, first)
-        one, two, references = verdict.counts
-        nearer = f"{thing} are nearer to those of {near} than of {far} prompts"
-        hint = {
-            "claim": "",
-            "two words": "About these two words alone: ",
-            "hint": f"A hint, from {counted(one, 'word')} against {two}, {counted(references, 'reference')}: ",
-        }[verdict.licence]
-        text = f"{alone}{hint}{nearer}" if alone or hint else _capital(nearer)
-        more = "" if hint else ", by more than synonyms differ"
-    elif state == "small":
-        delta = amount(row.get("delta"), metric)
-        as_near = f"{thing} are as near to those of {first} as of {second} prompts"
-        text = f"{alone}No difference larger than δ = {delta}: {as_near}"
-        more = ", to within δ"
-    elif state == "no gap":
-        text = f"{alone}No gap: {thing} are as near to those of {first} as of {second} prompts"
-    elif state == "open":
-        bound = max(abs(as_float(row.get("ci_low"))), abs(as_float(row.get("ci_high"))))
-        text = f"{alone}Open, since the interval holds 0: {whether}"
-        more = f"; a gap beyond {amount(upward(bound, metric), metric)} is excluded"
-    elif state == "words":
-        text = f"{alone}Not known: {whether}"
-        more = "; these words and all words point opposite ways"
-        if not verdict.turned:
-            adjusted = "after adjustment, " if as_float(row.get("p_control")) < alpha else ""
-            more = f"; {adjusted}the gap is no more than synonyms differ"
-    elif state == "untested":
-        text, more = f"{alone}Not known without a test against words: {whether}", ""
-    elif state == "no interval":
-        n, unit = as_int(row.get("n_prompts")), row.get("unit", "prompt")
-        text = f"{alone}Not known from {counted(n, unit)}: {whether}"
-    else:
-        text = f"{alone}Undefined: {whether}"
+    bounded = defined(low) and defined(high)
+    return {
+        "reference": reference,
+        "plain": thing,
+        "first": first,
+        "second": second,
+        "near": first if gap > 0 else second,
+        "far": second if gap > 0 else first,
+        "whether": f"whether {thing} are nearer to those of {first} or of {second} prompts",
+        "gap": amount(gap, metric, True),
+        "delta": amount(row.get("delta"), metric),
+        "bound": amount(upward(max(abs(low), abs(high)), metric), metric) if bounded else DASH,
+        "n": counted(n, unit),
+        "why": why,
+        "reason": _reason(row),
+        "words": f"{counted(one, 'word')} against {two}",
+        "references": counted(references, "reference"),
+        "adjusted": "after adjustment, " if as_float(row.get("p_control")) < alpha else "",
+    }
+
+
+def _answer(key: str, said: Mapping[str, str], alone: bool) -> str:
+    """The claim in one sentence of at most `LONGEST_ANSWER` words, with its hedge."""
+    text, more = (part.format(**said) for part in ANSWERS[key])
+    text = _capital(f"{'For this prompt alone: ' if alone else ''}{text}")
     return f"{text}{more if len(f'{text}{more}'.split()) <= LONGEST_ANSWER else ''}."
 
 
 def _claim(
-    row: dict,
-    verdict: GapVerdict,
-    metric: Metric,
-    reference: str,
-    contrast: tuple[str, str],
-    words: ContrastWords,
-    alpha: float,
-    family: str,
+    key: str, said: Mapping[str, str], verdict: GapVerdict, metric: Metric, words: ContrastWords, family: str
 ) -> str:
-    gap, state = as_float(row.get("gap")), verdict.state
-    first, second = contrast
-    if state == "undefined":
-        return (
-            f"Whether {metric.noun} {reference} prompts are nearer to {first} or to {second} is undefined: "
-            f"{_reason(row)}."
-        )
+    """The claim with its words, or why there is none."""
+    every = bool(verdict.direction)  # what else is said rests on the indicators' words alone
     those = "those of" if metric.noun.endswith(" of") else "those generated from"
-    all_words = state == "direction"  # what else is said rests on the indicators' words alone
-    references = words.reference[: verdict.counts[2] if all_words else 1]
-    thing = f"{metric.noun} {_prompts(reference, references)}"
-    one = f"{those} {_prompts(first, words.first if all_words else words.first[:1])}"
-    two = f"{those} {_prompts(second, words.second if all_words else words.second[:1])}"
-    near, far = (one, two) if gap > 0 else (two, one)
-    nearer = f"{thing} are nearer to {near} than to {far}"
-    if state == "no gap":
-        return f"No gap: {thing} are as near to {one} as to {two}."
-    whether = f"{thing} are nearer to {one} or to {two}"
-    if state == "no interval":
-        n, unit = as_int(row.get("n_prompts")), row.get("unit", "prompt")
-        single = f"with a single {unit} there is no interval"
-        few = f"{counted(n, unit)} are too few for an interval or a direction (it takes {FEWEST_PROMPTS})"
-        why = single if n == 1 else few if few_prompts(row) else _reason(row)
-        return (
-            f"Whether {whether} cannot be told: {why}. The gap of these images is {amount(gap, metric, True)}; "
-            f"nothing follows beyond them."
-        )
-    if state == "small":
-        return (
-            f"No difference larger than δ = {amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
-            f"{two}, to within δ."
-        )
-    if state == "open":
-        bound = max(abs(as_float(row.get("ci_low"))), abs(as_float(row.get("ci_high"))))
-        return (
-            f"The interval holds 0: whether {whether} is open. The gap between "
-            f"them is smaller than {amount(upward(bound, metric), metric)}, either way."
-        )
-    if state == "untested":
-        return f"Whether {whether} cannot be told: no words were run that tell a lean from two words being two words."
-    if state == "words" and verdict.turned:
-        return (
-            f"Whether {whether} cannot be told: the gap between these words and the gap over all words, less what "
-            f"makes the words of one side odder than those of the other, point opposite ways."
-        )
-    if state == "words":
-        adjusted = f", after adjustment over {family}," if as_float(row.get("p_control")) < alpha else ""
-        return (
-            f"Whether {whether} cannot be told: the gap is{adjusted} not more than synonyms differ among "
-            f"themselves."
-        )
-    hint = {
-        "claim": "",
-        "two words": _alone(verdict),
-        "hint": f"A hint, from {_rests_on(verdict)}: ",
-    }[verdict.licence]
-    return f"{hint}{nearer if hint.endswith(': ') else _capital(nearer)}."
+    thing = (
+        f"{metric.noun} {_prompts(said['reference'], words.reference[: verdict.counts[2] if every else 1])}"
+    )
+    one, two = (
+        f"{those} {_prompts(said[side], own if every else own[:1])}"
+        for side, own in (("first", words.first), ("second", words.second))
+    )
+    near, far = (one, two) if said["near"] == said["first"] else (two, one)
+    more = {"thing": thing, "one": one, "two": two, "nearest": near, "farther": far}
+    more |= {
+        "rests": _rests_on(verdict),
+        "after": f", after adjustment over {family}," if said["adjusted"] else "",
+    }
+    return _capital(CLAIMS[key].format(**said, **more))
 
 
 def _against_words(
@@ -265,22 +264,6 @@ def _against_words(
     return text + rest
 
 
-def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, str]) -> str:
-    """The card's state in a few words."""
-    if verdict.direction:
-        near = f"nearer to {contrast[0] if verdict.direction > 0 else contrast[1]}"
-        return near + {"claim": "", "hint": ", a hint", "two words": ", two words"}[verdict.licence]
-    return {
-        "undefined": "undefined",
-        "no gap": "no gap",
-        "no interval": "no interval",
-        "small": f"no difference above {amount(row.get('delta'), metric)}",
-        "open": "open",
-        "untested": "not compared with words",
-        "words": "not more than words differ",
-    }[verdict.state]
-
-
 def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     """Further sentences: what so few prompts cannot show, and the run's own warnings."""
     n, unit, found = as_int(row.get("n_prompts")), row.get("unit", "prompt"), []
@@ -306,10 +289,6 @@ def _rests_on(verdict: GapVerdict) -> str:
     return f"{counted(one, 'word')} against {two} and {counted(references, 'reference word')}"
 
 
-def _alone(verdict: GapVerdict) -> str:
-    return "About these two words alone: " if verdict.alone else ""
-
-
 def where(metric: Metric) -> str:
     """Name the space of a metric, as a heading."""
     return f"{SPACES.get(metric.space, metric.space)} space"
@@ -330,20 +309,7 @@ def _capital(text: str) -> str:
 def not_run(absent: Sequence[Metric], missing: Mapping[str, str]) -> list[str]:
     """Return why measures have no numbers, those of one reason together.
 
-    Parameters
-    ----------
-    absent : sequence of Metric
-        Those without numbers.
-    missing : mapping of str to str
-        By the name of what did not observe the images, why (``not_observed`` of a run's record).
-
-    Examples
-    --------
-    >>> from analysis.metrics.registry import METRICS
-    >>> not_run(
-    ...     [METRICS["clip"], METRICS["dino"], METRICS["ssim"]], dict.fromkeys(("clip", "dino"), "no weights")
-    ... )
-    ['CLIP, DINO not run: no weights']
+    `missing` is ``not_observed`` of a run's record.
     """
     reasons: dict[str, list[str]] = {}
     for metric in absent:

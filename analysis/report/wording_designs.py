@@ -16,20 +16,8 @@ MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a 
 def next_design(row: Mapping, verdict: GapVerdict, metric: Metric, *, alpha: float = 0.05) -> list[str]:
     """Return what gap a run could have found where it claims no direction, and which run would find one of δ.
 
-    Parameters
-    ----------
-    row : mapping
-        A row of ``tables/gap``; nothing is said where it has no error over words.
-    verdict : GapVerdict
-    metric : Metric
-    alpha : float
-        1 less the level of the run.
-
-    Returns
-    -------
-    list of str
-        One remark, or none. Powers are four in five, by simulation of the test with the errors of this run, see
-        `analysis.stats.word_power.GapDesign`.
+    At most one remark; none where the row has no error over words. Powers are four in five, by simulation of the test
+    with the errors of this run (`analysis.stats.word_power.GapDesign`).
     """
     error = as_float(row.get("word_error"))
     shares = [as_float(row.get(f"share_{name}")) for name in ("words", "references", "prompts")]

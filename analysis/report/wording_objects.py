@@ -27,13 +27,6 @@ NAMED = 6  # objects named in a sentence
 def looked_for(observer: Mapping[str, Any]) -> str:
     """Say what was looked for in each image, from the record of what observed a run's images.
 
-    Parameters
-    ----------
-    observer : mapping
-        ``observer`` of ``run.json``.
-
-    Examples
-    --------
     >>> looked_for({"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "vocabulary_tags": 976})
     '976 everyday nouns, and the nouns of each triplet’s prompts'
     >>> looked_for({"tags": ["prompt"]})
@@ -77,16 +70,6 @@ def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
 def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = "prompt") -> str:
     """Say how many objects differ between two sides, which, at which error rate and by which tests.
 
-    Parameters
-    ----------
-    claims : DataFrame
-        Rows of ``tables/object_claims`` of one pair.
-    pair : (str, str)
-    unit : {"prompt", "seed"}
-        What tests and intervals are over.
-
-    Examples
-    --------
     >>> row = {
     ...     "words_first": 3,
     ...     "words_second": 3,
@@ -201,8 +184,6 @@ def _hints(
 def tipping_point(row: Mapping[str, Any]) -> str:
     """Return what errors of the detector would explain a row of ``tables/object_claims``, and the interval's end.
 
-    Examples
-    --------
     >>> row = {"tipping_sensitivity": 3.0, "tipping_sensitivity_bound": 1.667}
     >>> tipping_point(row | {"tipping_false": 0.222, "tipping_false_bound": 0.11})
     '3.0 times or 22 %; 1.7 times or 11 %'
@@ -249,17 +230,8 @@ def table_sentence(
 ) -> str:
     """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
 
-    Parameters
-    ----------
-    row : dict or None
-        A row of ``tables/table_tests`` on presence; None where there is none, which is said.
-    pair : (str, str)
-        The indicators that are compared.
-    checked : bool
-        Whether anything is known of the detector's errors.
-    held : bool
-        Whether a difference of some object is claimed of the sides, over all their words. The test itself is of one
-        word against one, and by itself a hint.
+    `checked`: whether anything is known of the detector's errors; `held`: whether a difference of some object is
+    claimed over all words of the sides. The test itself is of one word against one, and by itself a hint.
     """
     first, second = pair
     if row is None or not defined(row["p_value"]):
@@ -291,13 +263,7 @@ def told(row: Mapping[str, Any] | None) -> bool:
 
 
 def chi_square_sentence(row: dict | None) -> str:
-    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``.
-
-    Parameters
-    ----------
-    row : dict or None
-        Its ``p_value``, ``reason`` and ``warnings``; None where there is no such row, which is said.
-    """
+    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``."""
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"The paper’s chi-square test is undefined here{reason}."
@@ -310,14 +276,7 @@ def chi_square_sentence(row: dict | None) -> str:
 
 
 def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
-    """Say in a line what is known of the detector; the numbers stand in the card.
-
-    Parameters
-    ----------
-    error, check : DataFrame
-        ``tables/detector_error`` and ``tables/human_check``, or frames without rows.
-    engine : str
-    """
+    """Say in a line what is known of the detector; the numbers stand in the card."""
     if (error["quantity"] == "accuracy").any():
         return "The detector is the toyworld checker, so on these images it is its own truth."
     if len(error) or len(check):
@@ -325,5 +284,5 @@ def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
         return f"The detector ({engine}) was compared with {whom}."
     return (
         f"Nobody has checked the detector ({engine}) on these images: if it sees less on those of one indicator, that "
-        f"makes a difference of its own. `triptych human-check sample` makes a sheet to check it with."
+        f"makes a difference of its own. `triptych labels sheet` makes a sheet to check it with."
     )

@@ -16,24 +16,7 @@ PERSON = "{person}"
 
 
 def shared_sentence(samples: pd.DataFrame, paired: bool = True) -> str:
-    """Say what the members of a triplet share, and in what they differ.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        ``triplet``, ``indicator``, ``template``, ``word``, ``prompt`` and ``words`` of every image; a free caption has
-        no template.
-    paired : bool
-        Whether the images of a triplet and seed start from the same noise.
-
-    Examples
-    --------
-    >>> rows = {"triplet": 0, "template": "", "indicator": ["n", "f"], "word": ["person", "woman"]}
-    >>> prompts = ["a person with a dog", "a woman with a cat"]
-    >>> words = [["a", "person", "with", "a", "dog"], ["a", "woman", "with", "a", "cat"]]
-    >>> shared_sentence(pd.DataFrame(rows | {"prompt": prompts, "words": words}))
-    'Members of a triplet share the noise. Their captions were written freely: in 1 of 1 triplet more than the word for the person and its article differs (“a person with a dog”, “a woman with a cat”).'
-    """  # noqa: E501
+    """Say what the members of a triplet share, and in what they differ."""
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     free = prompts[prompts["template"].fillna("") == ""]
     if free.empty:
@@ -71,13 +54,6 @@ def shared_sentence(samples: pd.DataFrame, paired: bool = True) -> str:
 def article_warning(samples: pd.DataFrame) -> str:
     """Say which words stand after another article than the others; empty where all share theirs.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        ``triplet``, ``indicator``, ``template``, ``word`` and ``words`` of every image.
-
-    Examples
-    --------
     >>> rows = {"triplet": 0, "template": "a {person}", "indicator": ["n", "c"], "word": ["person", "adult"]}
     >>> article_warning(pd.DataFrame(rows | {"words": [["a", "person"], ["an", "adult"]]}))[:44]
     '“adult” takes “an” where “person” takes “a”:'
@@ -133,10 +109,6 @@ def token_sentences(run: Run) -> list[str]:
 
     Nothing where all words are known and all prompts of a triplet have as many tokens, or where another program
     generated the images, whose tokens are not known.
-
-    Parameters
-    ----------
-    run : Run
     """
     rows = (row for table in run.part_tables("samples", Text._fields) for row in table.to_pylist())
     read = PromptTokens.of(Text(**row) for row in rows)
@@ -147,19 +119,7 @@ def token_sentences(run: Run) -> list[str]:
 
 
 def left_out_sentence(samples: pd.DataFrame) -> str:
-    """Say how many images enter no mean, why, and with which words; empty where all do.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        ``indicator``, and ``left_out``: why, or nothing.
-
-    Examples
-    --------
-    >>> left_out = [None, "image left out: every pixel of it is black", None, None]
-    >>> left_out_sentence(pd.DataFrame({"indicator": ["n", "f", "n", "f"], "left_out": left_out}))
-    '1 of 4 images (every pixel of it is black: 1). By indicator: n 0 of 2, f 1 of 2. What is compared with such an image is undefined in every space, and n counts the rest; a filter that takes images of one word more often than of another can make a difference of its own.'
-    """  # noqa: E501
+    """Say how many images enter no mean, why, and with which words; empty where all do."""
     out = samples[samples["left_out"].notna()]
     if out.empty:
         return ""

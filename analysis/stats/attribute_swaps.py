@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.noise_floor_result import CONSTANT, NO_IMAGES, NoiseFloor, undefined_floor
 
-SWAPPED, DEALT = "words swapped within noises", "images dealt to the words"
 _TOLERANCE = 1e-9
 
 
@@ -75,35 +74,27 @@ def attribute_swaps(
         )
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")
-    rng, null = np.random.default_rng(seed), SWAPPED if paired else DEALT
+    rng = np.random.default_rng(seed)
     each, total, values = [], np.zeros(draws), []
     together = _places(a.shape[2], True, draws, rng) if shared and paired else None
     for one, other in zip(a, b):
         images = np.concatenate([one, other], axis=1).T  # images by attributes: those of the first word first
         places = _places(a.shape[2], paired, draws, rng) if together is None else together
-        floor, drawn = _of_prompt(images, paired, places, null, seed)
+        floor, drawn = _of_prompt(images, paired, places)
         each.append(floor)
         if drawn is not None:
             total += drawn
             values.append(floor.value)
     if not values:
-        return undefined_floor(NO_IMAGES, len(a), null, seed), tuple(each)
-    constant = all(one.reason for one in each)
-    whole = _held(
-        float(np.mean(values)),
-        total / len(values),
-        sum(one.n for one in each),
-        len(a) - len(values),
-        null,
-        seed,
-    )
-    if constant:
-        whole = undefined_floor(CONSTANT, whole.undefined, null, seed, value=whole.value, n=whole.n)
-    return whole, tuple(each)
+        return undefined_floor(NO_IMAGES, len(a)), tuple(each)
+    value, n, undefined = float(np.mean(values)), sum(one.n for one in each), len(a) - len(values)
+    if all(one.reason for one in each):
+        return undefined_floor(CONSTANT, undefined, value=value, n=n), tuple(each)
+    return _held(value, total / len(values), n, undefined), tuple(each)
 
 
 def _of_prompt(
-    images: NDArray[np.float64], paired: bool, places: NDArray[np.float64], null: str, seed: int
+    images: NDArray[np.float64], paired: bool, places: NDArray[np.float64]
 ) -> tuple[NoiseFloor, NDArray[np.float64] | None]:
     """The floor of one prompt, and its distance in as many draws; None without images of both words."""
     n = len(images) // 2
@@ -111,19 +102,19 @@ def _of_prompt(
     there = known[:n].any(axis=0) & known[n:].any(axis=0)
     undefined, decided = int((~there).sum()), int(known.any(axis=1).sum())
     if not there.any():
-        return undefined_floor(NO_IMAGES, undefined, null, seed, n=decided), None
+        return undefined_floor(NO_IMAGES, undefined, n=decided), None
     known, values = known[:, there], np.where(known, images, 0.0)[:, there]
     observed = np.concatenate([np.ones((1, n)), np.zeros((1, n))], axis=1)
     value = float(_distance(observed, values, known)[0])
     drawn = _distance(places, values, known)
     counts = values.sum(axis=0)
     if ((counts == 0) | (counts == known.sum(axis=0))).all():
-        return undefined_floor(CONSTANT, undefined, null, seed, value=value, n=decided), drawn
+        return undefined_floor(CONSTANT, undefined, value=value, n=decided), drawn
     if paired and 2**n <= len(places) + 1:
         swaps = np.array(list(product((0.0, 1.0), repeat=n)))
         every = _distance(np.concatenate([1 - swaps, swaps], axis=1), values, known)
-        return _held(value, every, decided, undefined, null, seed, exact=True), drawn
-    return _held(value, drawn, decided, undefined, null, seed), drawn
+        return _held(value, every, decided, undefined, exact=True), drawn
+    return _held(value, drawn, decided, undefined), drawn
 
 
 def _places(n: int, paired: bool, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -148,19 +139,11 @@ def _distance(
 
 
 def _held(
-    value: float,
-    drawn: NDArray[np.float64],
-    n: int,
-    undefined: int,
-    null: str,
-    seed: int,
-    exact: bool = False,
+    value: float, drawn: NDArray[np.float64], n: int, undefined: int, exact: bool = False
 ) -> NoiseFloor:
+    """The value compared with what the arrangements give."""
     drawn = drawn[~np.isnan(drawn)]
     beyond = int((drawn >= value - _TOLERANCE).sum())
     p_value = beyond / len(drawn) if exact else (1 + beyond) / (1 + len(drawn))
     floor = math.fsum(drawn) / len(drawn)
-    return NoiseFloor(
-        *(value, floor, float(drawn.std()), value - floor, p_value, n, undefined, ""),
-        *(null, exact, 0 if exact else len(drawn), seed),
-    )
+    return NoiseFloor(value, floor, float(drawn.std()), value - floor, p_value, n, undefined, "", exact)

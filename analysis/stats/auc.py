@@ -63,13 +63,7 @@ class Bootstrap:
     ) -> IntervalEstimate:
         """The probability that a row labelled 1 is scored above one labelled 0 of the same stratum; ties count half.
 
-        Parameters
-        ----------
-        prompt : ndarray, shape (n,)
-        scored, label : array_like of float, shape (n,)
-            NaN leaves a row out.
-        stratum : ndarray, shape (n,)
-            The probe that scored a row.
+        Arrays of shape (n,); a NaN score or label leaves a row out, the stratum is the probe that scored it.
         """
         wins, pairs = pairs_by_prompt(prompt, scored, label, stratum, self._prompts)
         if not pairs.any():
@@ -106,17 +100,7 @@ def pairs_by_prompt(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Pairs of a row labelled 1 and a row labelled 0 of the same stratum, by the prompts of both.
 
-    Returns
-    -------
-    wins, pairs : ndarray of float64, shape (prompts, prompts)
-        Pairs whose first row is scored above its second, ties counted half, and all pairs. Sums of halves, so exact.
-
-    Examples
-    --------
-    >>> prompt, stratum = np.array([0, 0, 1, 1]), np.zeros(4, int)
-    >>> wins, pairs = pairs_by_prompt(prompt, [2.0, 1.0, 3.0, 2.0], [1, 0, 1, 0], stratum, 2)
-    >>> wins.tolist(), pairs.tolist()
-    ([[1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]])
+    Those whose first is scored above its second, ties counted half, and all: shape (prompts, prompts), sums of halves.
     """
     scores, labels = np.asarray(scored, float), np.asarray(label, float)
     wins, pairs = np.zeros((2, prompts, prompts))

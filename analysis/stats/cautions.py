@@ -84,19 +84,8 @@ def unequal_sides(
 ) -> NDArray[np.bool_]:
     """Say for each column whether the words of one side lie farther apart than those of the other.
 
-    Parameters
-    ----------
-    spread : ndarray of float64, shape (2, n_columns)
-        Variance of the words' mean nearness to the reference, of each side; NaN with one word.
-    sizes : (int, int)
-        Words of each side.
-    apart : ndarray of float64, shape (2, n_columns)
-        Mean distance of the words of a side from each other; NaN where they were not compared.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_columns,)
-        Where the ratio of the distances is `RATIO` or more, or the ratio of the variances is in either 5 % tail of F.
+    The ratio of the mean distances `apart` is `RATIO` or more, or that of the variances `spread` of the words' nearness
+    to the reference is in either 5 % tail of F; both of shape (2, n_columns), NaN where there is none.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         far = apart.max(axis=0) >= RATIO * apart.min(axis=0)
@@ -107,12 +96,7 @@ def unequal_sides(
 
 
 def skewness(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the adjusted skewness of each column, NaN with fewer than three values or no spread.
-
-    Source
-    ------
-    `scipy.stats.skew(bias=False)`.
-    """
+    """Return the adjusted skewness of each column (`scipy.stats.skew(bias=False)`); NaN of fewer than three."""
     n = (~np.isnan(values)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centred = values - exact_sum(values) / n

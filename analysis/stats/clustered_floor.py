@@ -23,10 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.stats.noise_floor import DRAWS, mad_floor
 from analysis.stats.noise_floor_result import NoiseFloor, floor_of_mean, whole_counts
 
-RELABELLED = "relabelled clusters"
-Clusters = tuple[
-    tuple[int, ...], ...
-]  # of a prompt: how often each cluster has its categories, in falling order
+# of a prompt: how often each cluster has its categories, in falling order
+Clusters = tuple[tuple[int, ...], ...]
 
 
 def clustered_mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
@@ -79,7 +77,7 @@ def clustered_mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0)
     value = float(np.abs(kept / kept.sum(axis=1, keepdims=True) - 1 / size).mean())
     kinds = _kinds(table)
     parts = [(_drawn(clusters, size), repeats) for clusters, repeats in kinds]
-    result = floor_of_mean(parts, value, int(images.sum()), int((images == 0).sum()), RELABELLED, draws, seed)
+    result = floor_of_mean(parts, value, int(images.sum()), int((images == 0).sum()), draws, seed)
     floor = sum(_mean(clusters, size) * repeats for clusters, repeats in kinds) / len(kept)
     return replace(result, floor=floor, excess=value - floor)
 
@@ -87,11 +85,7 @@ def clustered_mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0)
 def clustered_mads(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NDArray[np.float64]:
     """Return MADs, mean over prompts, that relabelling draws, shape (draws,); NaN without any image.
 
-    Parameters
-    ----------
-    counts : array_like of int, shape (n_clusters, n_categories) or (n_prompts, n_clusters, n_categories)
-        As in `clustered_mad_floor`.
-    draws, seed : int
+    The parameters are those of `clustered_mad_floor`.
     """
     table, rng = _table(counts), np.random.default_rng(seed)
     total, prompts = np.zeros(draws), 0

@@ -52,7 +52,6 @@ class CrossedMean:
     n_seeds : int
     reason : ndarray of object (str)
         Why the interval is NaN, and but for one value everywhere the p-value; empty where they are not.
-    level : float
     """
 
     mean: NDArray[np.float64]
@@ -65,21 +64,9 @@ class CrossedMean:
     n: NDArray[np.int64]
     n_seeds: int
     reason: NDArray[np.object_]
-    level: float
 
     def p_equivalent(self, delta: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the p-value of the test that the mean lies within ±delta; small speaks for it.
-
-        Parameters
-        ----------
-        delta : float or ndarray of float64, shape (n_columns,)
-            In the unit of the mean.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_columns,)
-            NaN where nothing can be inferred, see ``reason``.
-        """
+        """Return p-values of the test that the mean lies within ±delta; NaN where nothing can be inferred."""
         parts = [(self.prompts, np.maximum(self.n - 1, 1)), (self.seeds, max(self.n_seeds - 1, 1))]
         room = delta - np.abs(self.mean)
         both = crossed_p_value(room**2, parts) / 2
@@ -148,21 +135,15 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
         n=n,
         n_seeds=n_seeds,
         reason=reason,
-        level=level,
     )
 
 
 def crossed_variances(
     values: NDArray[np.float64], n: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the variance of the mean that prompts bring, and that seeds bring beyond it.
+    """Return the variance of the mean that prompts bring, and that seeds bring beyond it, shape (n_columns,) each.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_prompts, n_seeds, n_columns)
-        A prompt is NaN at every seed or at none.
-    n : ndarray of int64, shape (n_columns,)
-        Prompts with values.
+    Of values (n_prompts, n_seeds, n_columns), a prompt NaN at every seed or at none, and n prompts with values.
     """
     n_seeds = values.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -182,31 +163,12 @@ def crossed_variances(
 
 
 def satterthwaite(parts: Sequence[tuple]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return the sum of independent variances, and its degrees of freedom.
+    r"""Return the sum of independent variances, and its degrees of freedom (Satterthwaite 1946, Eq. 17).
 
     .. math:: f = \frac{(\sum V)^2}{\sum V^2 / f_V}
 
-    Parameters
-    ----------
-    parts : sequence of (ndarray, int or ndarray) or (ndarray, int or ndarray, ndarray)
-        Each variance, its degrees of freedom, and what stands for it in the denominator, where that is not itself. One
-        without degrees of freedom counts in the sum alone.
-
-    Returns
-    -------
-    (ndarray of float64, ndarray of float64)
-        One degree where all variances are 0.
-
-    Source
-    ------
-    Satterthwaite 1946, Eq. 17; Welch 1947 for two.
-
-    Examples
-    --------
-    Equal variances of 4 degrees each have 8 together.
-
-    >>> [float(value[0]) for value in satterthwaite([(np.ones(1), 4), (np.ones(1), 4)])]
-    [2.0, 8.0]
+    A part is a variance, its degrees of freedom (without any it counts in the sum alone) and what stands for it in the
+    denominator, where that is not itself; one degree where all variances are 0.
     """
     total, below = 0.0, 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -218,38 +180,14 @@ def satterthwaite(parts: Sequence[tuple]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def crossed_bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    r"""Return :math:`\sum V t_f(\alpha)^2`: the square of the largest mean that is not rejected at α (Banerjee).
-
-    Parameters
-    ----------
-    alpha : float or ndarray, shape (n_columns,)
-        Two-sided.
-    variances : sequence of (ndarray, ndarray or int)
-        Of the mean by each factor, shape (n_columns,), and its degrees of freedom.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_columns,)
-    """
+    r"""Return :math:`\sum V t_f(\alpha)^2`, two-sided: the square of the largest mean not rejected (Banerjee 1960)."""
     return sum(
         variance * special.stdtrit(np.maximum(degrees, 1), alpha / 2) ** 2 for variance, degrees in variances
     )
 
 
 def crossed_p_value(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    """Return the α at which `crossed_bound` is the square, by bisection of its logarithm.
-
-    Parameters
-    ----------
-    square : ndarray of float64, shape (n_columns,)
-    variances
-        See `crossed_bound`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_columns,)
-        From 1e-16 to 1.
-    """
+    """Return the α, 1e-16 to 1, at which `crossed_bound` is the square, by bisection of its logarithm."""
     low, high = np.full(len(square), np.log(1e-16)), np.zeros(len(square))
     for _ in range(50):
         middle = (low + high) / 2

@@ -49,17 +49,9 @@ def crossed_score_test(
 
 
 def crossed_adjusted(parts: NDArray[np.float64], *, draws: int = 10000, seed: int = 0) -> NDArray[np.float64]:
-    """Return p-values of the differences, adjusted over attributes by max-T under the same flips.
+    """Return p-values of the differences, adjusted over attributes by max-T under the flips of `crossed_score_test`.
 
-    Parameters
-    ----------
-    parts, draws, seed
-        As of `crossed_score_test`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_attributes,)
-        NaN where every part is 0.
+    NaN of an attribute whose parts are all 0.
     """
     (drawn,), variance = _flipped(parts, draws, seed)
     spread = np.sqrt(variance)
@@ -73,12 +65,7 @@ def crossed_adjusted(parts: NDArray[np.float64], *, draws: int = 10000, seed: in
 def crossed_flips(parts: NDArray[np.float64], ones: NDArray[np.float64], *, draws: int, seed: int) -> Flips:
     """Return the flips of `crossed_score_test`, for `analysis.stats.absolute_mean.inverted_mean`.
 
-    Parameters
-    ----------
-    parts, draws, seed
-        As of `crossed_score_test`.
-    ones : ndarray of float64, shape (n_contexts, n_seeds, n_attributes)
-        What each context and seed adds to a difference of 1 that is the same in all of them.
+    `ones` is what each context and seed adds to a difference of 1 that is the same in all of them.
     """
     return Flips(*_flipped(parts, draws, seed, ones)[0], 1)
 
@@ -103,17 +90,8 @@ def _flipped(
 def crossed_covariance(parts: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Return the covariance of differences over contexts and seeds, and its degrees of freedom (Satterthwaite).
 
-    Parameters
-    ----------
-    parts : ndarray of float64, shape (n_contexts, n_seeds, n_attributes)
-        What each context and seed adds to the error of each attribute's difference: they add up to 0.
-
-    Returns
-    -------
-    covariance : ndarray of float64, shape (n_attributes, n_attributes)
-        That of contexts and, so far as it goes beyond what both hold, that of seeds (`crossed.crossed_variances`).
-    freedom : float
-        At least 1.
+    Of what each context and seed adds to the error of each attribute's difference, (n_contexts, n_seeds, n_attributes);
+    that of seeds so far as it goes beyond what both hold (`crossed.crossed_variances`).
     """
     contexts, seeds, attributes = parts.shape
     each = parts * contexts * seeds

@@ -1,8 +1,8 @@
 """How large is a paired difference? One value a prompt, many columns at once.
 
-Beside the mean difference (`analysis.stats.intervals`) stand here: the mean of a prompt over its seeds, an interval
-from Student's t, and effect sizes (the mean itself; without units Cohen's d_z, Hedges' g and the probability of
-superiority) with intervals. Whether a difference can be called absent is asked in `analysis.stats.equivalence`.
+Beside the mean difference (`analysis.stats.intervals`) stand here: the mean of a prompt over its seeds, and effect
+sizes (the mean itself; without units Cohen's d_z and the probability of superiority) with intervals. Whether a
+difference can be called absent is asked in `analysis.stats.equivalence`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from analysis.stats.exact_sums import central_sums, exact_sum, slabs
-from analysis.stats.intervals import ONE_SIDED, Interval, bca_probabilities
 from analysis.stats.rare_changes import (
     bounded_ends,
     effective_prompts,
@@ -35,8 +34,6 @@ from analysis.stats.resampling import (
     undefined,
 )
 
-TWO_PROMPTS = "two prompts only"
-
 
 @dataclass(frozen=True)
 class EffectSizes:
@@ -45,26 +42,21 @@ class EffectSizes:
     Attributes
     ----------
     mean, mean_low, mean_high : ndarray of float64
-        Mean difference with its ``envelope`` interval, see `analysis.stats.intervals.bootstrap_interval`.
+        Mean difference with its envelope interval, see `analysis.stats.intervals.bootstrap_interval`.
     ruled_out : ndarray of float64
         The smallest δ such that a mean of δ or more, either way, is ruled out at the level α = 1 - level: the farther
-        end of the ``envelope`` interval of level 1 - 2α, and of the bounded one where a reach is given. Where few
+        end of the envelope interval of level 1 - 2α, and of the bounded one where a reach is given. Where few
         prompts carry the variance, of the bounded one alone, and NaN without a reach.
     d_z, d_z_low, d_z_high : ndarray of float64
         Mean over standard deviation of the differences. 0 is no difference; the sign is the mean's.
-    g, g_low, g_high : ndarray of float64
-        d_z times Hedges' exact factor for small samples.
     superiority, superiority_low, superiority_high : ndarray of float64
         Part of the prompts with a positive difference, ties counted half. 0 to 1; 1/2 is no difference.
     n : ndarray of int64
         Prompts that have a value.
     n_effective : ndarray of float64
         How many of them carry the variance, see `analysis.stats.rare_changes`.
-    mean_reason, reason : ndarray of object (str)
-        Why the mean's interval, and d_z and g or theirs, are NaN; empty where they are not.
-    level : float
-    resamples, seed : int
-        Of the bootstraps.
+    mean_reason : ndarray of object (str)
+        Why the mean's interval is NaN; empty where it is not.
     """
 
     mean: NDArray[np.float64]
@@ -74,19 +66,12 @@ class EffectSizes:
     d_z: NDArray[np.float64]
     d_z_low: NDArray[np.float64]
     d_z_high: NDArray[np.float64]
-    g: NDArray[np.float64]
-    g_low: NDArray[np.float64]
-    g_high: NDArray[np.float64]
     superiority: NDArray[np.float64]
     superiority_low: NDArray[np.float64]
     superiority_high: NDArray[np.float64]
     n: NDArray[np.int64]
     n_effective: NDArray[np.float64]
     mean_reason: NDArray[np.object_]
-    reason: NDArray[np.object_]
-    level: float
-    resamples: int
-    seed: int
 
 
 def prompt_means(values: ArrayLike) -> NDArray[np.float64]:
@@ -120,57 +105,6 @@ def prompt_means(values: ArrayLike) -> NDArray[np.float64]:
         return np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1)
 
 
-def student_interval(values: ArrayLike, *, level: float = 0.95) -> Interval:
-    r"""Mean of each column with the interval :math:`\bar x \pm t_{n-1} s / \sqrt n`.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        NaN where a prompt has no value.
-    level : float
-
-    Raises
-    ------
-    ValueError
-        `level` is no number between 0 and 1.
-
-    Source
-    ------
-    `scipy.stats.ttest_1samp(...).confidence_interval`.
-
-    Examples
-    --------
-    >>> result = student_interval([[0.0], [1.0], [2.0]])
-    >>> round(float(result.low[0]), 4), round(float(result.high[0]), 4)
-    (-1.4841, 3.4841)
-    """
-    values = matrix(values)
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
-    n, mean, sd = moments(values)
-    reason = undefined(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        half = special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n)
-    half = np.where(reason == "", half, np.nan)
-    return Interval(mean, mean - half, mean + half, n, reason, level, 0, 0, "t")
-
-
-def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:
-    r""":math:`J = \Gamma(\nu/2) / (\sqrt{\nu/2}\,\Gamma((\nu-1)/2))` with :math:`\nu = n - 1`; NaN below n = 3.
-
-    Source
-    ------
-    Hedges 1981.
-
-    Examples
-    --------
-    >>> hedges_factor([2, 10]).round(4).tolist()
-    [nan, 0.9139]
-    """
-    freedom = np.where(np.asarray(n) > 2, np.asarray(n, np.float64) - 1, np.nan)
-    return np.exp(special.gammaln(freedom / 2) - special.gammaln((freedom - 1) / 2)) / np.sqrt(freedom / 2)
-
-
 def effect_sizes(
     values: ArrayLike,
     *,
@@ -178,7 +112,6 @@ def effect_sizes(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    chunk: int | None = None,
 ) -> EffectSizes:
     r"""Effect sizes of paired differences, with intervals, all from the same resamples.
 
@@ -195,8 +128,6 @@ def effect_sizes(
         ``ruled_out`` everywhere, then allow for prompts that change so much and were not drawn.
     level : float
     resamples, seed : int
-    chunk : int, optional
-        Columns worked on at a time; no result depends on it.
 
     Raises
     ------
@@ -205,15 +136,15 @@ def effect_sizes(
 
     Source
     ------
-    Cohen 1988 (d_z); Hedges 1981 (g); Wilson 1927.
+    Cohen 1988 (d_z); Efron 1987 (BCa, as `scipy.stats.bootstrap`); Wilson 1927.
 
     Examples
     --------
     Differences 1, 2, 3: mean 2, standard deviation 1; all positive.
 
     >>> result = effect_sizes([[1.0], [2.0], [3.0]])
-    >>> float(result.d_z[0]), round(float(result.g[0]), 4), float(result.superiority[0])
-    (2.0, 1.1284, 1.0)
+    >>> float(result.d_z[0]), float(result.superiority[0])
+    (2.0, 1.0)
     >>> round(float(result.superiority_low[0]), 4)  # 3 of 3 by Wilson
     0.4385
     """
@@ -226,43 +157,38 @@ def effect_sizes(
     with np.errstate(invalid="ignore", divide="ignore"):
         d_z = np.where(defined, mean / np.where(sd > 0, sd, np.nan), np.nan)
     low, high, ruled_out, d_low, d_high = np.full((5, values.shape[1]), np.nan)
-    reason, n_effective = mean_reason.copy(), effective_prompts(values)
+    n_effective = effective_prompts(values)
     few, ends = few_carry(n_effective, n), range_of(values, reach)
     counts = resample_counts(len(values), resamples, seed) if defined.any() else None
     weights = exponential_weights(len(values), resamples, seed) if reach is not None else None
-    for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
+    for block in column_blocks(values.shape[1], rows=max(resamples, len(values))):
         place = np.flatnonzero(defined[block]) + block.start
         if len(place):
             chosen = values[:, block] if defined[block].all() else values[:, place]
             drawn = resampled_deviations(chosen, mean[place], counts)
             mean_error_n = mean[place], sd[place] / np.sqrt(n[place]), n[place]
             levels = level, 2 * level - 1
-            wide, narrow = studentized_ends(studentized(*drawn), *mean_error_n, *levels, outer=True)
+            wide, narrow = studentized_ends(studentized(*drawn), *mean_error_n, *levels)
             low[place], high[place] = wide
             ruled_out[place] = np.abs(narrow).max(axis=0)
             if weights is not None:
                 narrow = bounded_ends(chosen, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
                 bounded = np.abs(narrow).max(axis=0)
                 ruled_out[place] = np.where(few[place], bounded, np.maximum(ruled_out[place], bounded))
-            outer = _d_z_ends(chosen, d_z[place], mean[place], drawn, level)
-            d_low[place], d_high[place], reason[place] = outer
+            d_low[place], d_high[place] = _d_z_ends(chosen, d_z[place], mean[place], drawn, level)
     rare = np.flatnonzero(few & defined)
     low[rare], high[rare] = rare_ends(values[:, rare], (ends[0][rare], ends[1][rare]), level, resamples, seed)
     if reach is None:
         ruled_out[rare] = np.nan
-    factor = hedges_factor(n)
-    superiority, below, above = _superiority(values, n, level)
-    return EffectSizes(
-        *(mean, low, high, ruled_out, d_z, d_low, d_high, d_z * factor, d_low * factor, d_high * factor),
-        *(superiority, below, above, n, n_effective, mean_reason, reason, level, resamples, seed),
-    )
-
-
-def _superiority(values: NDArray[np.float64], n: NDArray[np.int64], level: float) -> tuple[NDArray, ...]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = ((values > 0).sum(axis=0) + 0.5 * (values == 0).sum(axis=0)) / np.where(n > 0, n, np.nan)
-        low, high = wilson_interval(share, n, level)
-    return share, low, high
+        superiority = ((values > 0).sum(axis=0) + 0.5 * (values == 0).sum(axis=0)) / np.where(
+            n > 0, n, np.nan
+        )
+        below, above = wilson_interval(superiority, n, level)
+    return EffectSizes(
+        *(mean, low, high, ruled_out, d_z, d_low, d_high),
+        *(superiority, below, above, n, n_effective, mean_reason),
+    )
 
 
 def wilson_interval(
@@ -297,20 +223,35 @@ def wilson_interval(
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
-def _d_z_ends(values, d_z, mean, drawn, level) -> tuple[NDArray, NDArray, NDArray]:
-    """BCa ends of d_z and why they are NaN."""
+def _d_z_ends(values, d_z, mean, drawn, level) -> tuple[NDArray, NDArray]:
+    """BCa ends of d_z; NaN of two prompts, where leaving one out leaves no standard deviation."""
     first, spread, rows = drawn
     with np.errstate(invalid="ignore", divide="ignore"):
         draws, error = first / rows, spread / (rows - 1)
         draws += mean
         draws /= np.sqrt(error, out=error)
-        probabilities = bca_probabilities(draws, d_z, _d_z_acceleration(values, mean), level)
+        probabilities = _bca_probabilities(draws, d_z, _d_z_acceleration(values, mean), level)
         draws.sort(axis=0)
         low, high = (column_quantiles(draws, p) for p in probabilities)
-    reason = np.where(np.isnan(low) | np.isnan(high), ONE_SIDED, "").astype(object)
-    reason[(~np.isnan(values)).sum(axis=0) == 2] = TWO_PROMPTS  # leaving one out leaves no standard deviation
-    low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
-    return low, high, reason
+    known = ~(np.isnan(low) | np.isnan(high)) & ((~np.isnan(values)).sum(axis=0) != 2)
+    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+
+
+def _bca_probabilities(
+    draws: NDArray[np.float64], value: NDArray[np.float64], acceleration: NDArray[np.float64], level: float
+) -> NDArray[np.float64]:
+    r"""Probabilities between whose bootstrap quantiles the BCa interval runs, shape (2, n_columns).
+
+    .. math:: \Phi\left(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\right)
+
+    with :math:`\Phi(z_0)` the part of the draws below the value, those equal to it counted half; NaN where all
+    draws lie on one side of it.
+    """
+    below = (draws < value).sum(axis=0) + 0.5 * (draws == value).sum(axis=0)
+    share = below / (~np.isnan(draws)).sum(axis=0)
+    bias = special.ndtri(np.where((share > 0) & (share < 1), share, np.nan))
+    moved = bias + special.ndtri([[(1 - level) / 2], [(1 + level) / 2]])
+    return special.ndtr(bias + moved / (1 - acceleration * moved))
 
 
 def _d_z_acceleration(values: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,29 +19,10 @@ SLAB = 2**17  # numbers worked on between two visits to main memory; no result d
 def on_grid(
     values: NDArray[np.float64], centre: NDArray[np.float64] | float = 0.0, power: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Round (value − centre)^power of columns to whole numbers times a power of two: sums over rows are exact.
+    """Round (value − centre)^power to whole numbers times a power of two of each column: sums over rows are exact.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_rows, n_columns)
-        NaN becomes 0.
-    centre : ndarray of float64, shape (n_columns,), or float
-    power : int
-
-    Returns
-    -------
-    whole : ndarray of float64, shape (n_rows, n_columns)
-        Whole numbers; any sum of n_rows of them, repeats allowed, is below 2^53.
-    exponent : ndarray of int64, shape (n_columns,)
-        ``values`` is ``ldexp(whole, exponent)`` up to rounding.
-
-    Examples
-    --------
-    Two rows leave 52 bits a number: 0.75 is 3 * 2^50 units of 2^-52.
-
-    >>> whole, exponent = on_grid(np.array([[0.75], [-0.5]]))
-    >>> int(exponent[0]), (whole[:, 0] / 2**50).tolist()
-    (-52, [3.0, -2.0])
+    Returns the whole numbers, 0 where a value is NaN, and the exponents, shape (n_columns,); any sum of all rows,
+    repeats allowed, is below 2^53.
     """
     exponent, whole = _exponents(values, centre, power), np.empty(values.shape)
     for rows in slabs(values):
@@ -52,20 +33,7 @@ def on_grid(
 def central_sums(
     values: NDArray[np.float64], centre: NDArray[np.float64] | float, *powers: int
 ) -> list[NDArray[np.float64]]:
-    """Sums over rows of (value − centre)^power, the same in whatever order it is done; see `on_grid`.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_rows, n_columns)
-        NaN is left out.
-    centre : float or ndarray of float64, shape (n_columns,)
-    *powers : int
-
-    Returns
-    -------
-    list of ndarray of float64, shape (n_columns,)
-        One for each power.
-    """
+    """Sums over rows of (value − centre)^power, NaN left out, for each power, shape (n_columns,); see `on_grid`."""
     exponents = [_exponents(values, centre, power) for power in powers]
     totals = np.zeros((len(powers), values.shape[1]))
     for rows in slabs(values):

@@ -47,7 +47,7 @@ class GroupSwaps:
         Of each group's mean against that of the other groups.
     reason : ndarray of object (str)
         Why there is no p-value; empty where there is one.
-    draws, seed : int
+    draws : int
     """
 
     explained: NDArray[np.float64]
@@ -59,7 +59,6 @@ class GroupSwaps:
     group_p_value: NDArray[np.float64]
     reason: NDArray[np.object_]
     draws: int
-    seed: int
 
 
 def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> GroupSwaps:
@@ -137,18 +136,14 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     group_p[taking] = np.where(told & known.any(axis=1), (1 + of_groups) / (1 + draws), np.nan)
     return GroupSwaps(
         *(np.where(told, one, np.nan) for one in (explained, floor, p_value, np.maximum(adjusted, p_value))),
-        *(groups, units, group_p, reason, draws, seed),
+        *(groups, units, group_p, reason, draws),
     )
 
 
 class _Units:
     """What was read of each group and draw, to be summed over the draws that an arrangement gives to a group.
 
-    Parameters
-    ----------
-    away : ndarray of float64, shape (n_groups, n_draws, n_columns)
-        Less the mean of the column; 0 where nothing is known.
-    known : ndarray of bool, same shape
+    `away`: less the mean of the column, 0 where nothing is known; shape (n_groups, n_draws, n_columns).
     """
 
     def __init__(self, away: NDArray[np.float64], known: NDArray[np.bool_]):
@@ -162,16 +157,9 @@ class _Units:
     def statistics(self, places: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sum of squares between groups, and how many standard errors each group is off the others.
 
-        Parameters
-        ----------
-        places : ndarray of int, shape (n_arrangements, n_groups, n_draws)
-            The group whose unit of a draw each group gets.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_arrangements, n_columns)
-        ndarray of float64, shape (n_arrangements, n_groups, n_columns)
-            Welch's t as a normal deviate, without its sign.
+        `places`: the group whose unit of a draw each group gets, shape (n_arrangements, n_groups, n_draws). Shapes
+        (n_arrangements, n_columns) and (n_arrangements, n_groups, n_columns), Welch's t as a normal deviate without
+        sign.
         """
         n_groups, n_draws, width = self._shape
         columns = (places * n_draws + np.arange(n_draws)).ravel()

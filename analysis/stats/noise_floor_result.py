@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,12 +42,8 @@ class NoiseFloor:
         Attributes, prompts or samples left out because they have no images.
     reason : str
         Why something is NaN; empty where nothing is.
-    null : str
-        What was held fixed: ``permutation``, ``pooled``, ``multinomial`` or ``sign flips``.
     exact : bool
         Whether the p-value was counted rather than drawn.
-    draws, seed : int
-        Of the drawn null; draws is 0 where it was counted.
     """
 
     value: float
@@ -58,18 +54,13 @@ class NoiseFloor:
     n: int
     undefined: int
     reason: str
-    null: str
     exact: bool
-    draws: int
-    seed: int
 
 
-def undefined_floor(
-    reason: str, undefined: int, null: str, seed: int, *, value: float = math.nan, n: int = 0
-) -> NoiseFloor:
+def undefined_floor(reason: str, undefined: int, *, value: float = math.nan, n: int = 0) -> NoiseFloor:
     """Return a result without a floor, and why there is none."""
     nan = math.nan
-    return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason, null, False, 0, seed)
+    return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason, False)
 
 
 def floor_of_mean(
@@ -77,33 +68,15 @@ def floor_of_mean(
     value: float,
     n: int,
     undefined: int,
-    null: str,
     draws: int,
     seed: int,
     *,
     scale: float = 1.0,
-    reason: str = "",
 ) -> NoiseFloor:
-    """Hold the mean of independent distances against its null.
+    """Compare the mean of independent distances, `value`, with its null; drawn where that cannot be counted.
 
-    Parameters
-    ----------
-    parts : sequence of (distance, how many of the distances are of this kind)
-    value : float
-        The mean of the distances as observed, before `scale`.
-    n, undefined, null, seed
-        As in `NoiseFloor`.
-    draws : int
-        Used where the exact distribution cannot be had.
-    scale : float
-        Factor on value, floor, sd and excess.
-    reason : str
-        Why the p-value is undefined although the score is not; empty where it is defined.
-
-    Raises
-    ------
-    ValueError
-        `draws` is below 1.
+    Parts are distances, each with how many of them are of this kind; `scale` is a factor on value, floor, sd and
+    excess.
     """
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")
@@ -118,7 +91,7 @@ def floor_of_mean(
         rng, total, count = np.random.default_rng(seed), np.zeros(draws), sum(repeats for _, repeats in parts)
         for distance, repeats in parts:
             if isinstance(distance, NullDistribution):
-                total += drawn_sums(distance.values, distance.probability, repeats, draws, rng)
+                total += _drawn_sums(distance.values, distance.probability, repeats, draws, rng)
             else:
                 for _ in range(repeats):
                     total += distance(rng, draws)
@@ -127,44 +100,18 @@ def floor_of_mean(
         if len(known) == len(parts):  # means add up exactly, whatever the grid
             floor = sum(distance.mean * repeats for distance, repeats in parts) / count
         p_value = (1 + int((total >= value - _TOLERANCE).sum())) / (1 + draws)
-    result = NoiseFloor(
-        value * scale,
-        floor * scale,
-        sd * scale,
-        (value - floor) * scale,
-        p_value,
-        n,
-        undefined,
-        reason,
-        null,
-        whole is not None,
-        0 if whole is not None else draws,
-        seed,
-    )
-    return replace(result, p_value=math.nan) if reason else result
+    numbers = (one * scale for one in (value, floor, sd, value - floor))
+    return NoiseFloor(*numbers, p_value, n, undefined, "", whole is not None)
 
 
-def drawn_sums(
+def _drawn_sums(
     values: NDArray[np.float64],
     probability: NDArray[np.float64],
     count: int,
     draws: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Draw the sum of so many independent values, shape (draws,).
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_values,)
-        What one can be.
-    probability : ndarray of float64, shape (n_values,)
-        Of each; need not add up to 1.
-    count : int
-        How many are added up.
-    draws : int
-        How many sums are drawn.
-    rng : Generator
-    """
+    """Draw the sum of so many independent values of these probabilities, shape (draws,)."""
     probability = probability / probability.sum()
     if count > len(values):  # how often each value comes is cheaper to draw than every single one
         return rng.multinomial(count, probability, size=draws) @ values
@@ -177,13 +124,7 @@ def drawn_sums(
 
 
 def whole_counts(values: ArrayLike) -> NDArray[np.int64]:
-    """Return counts as whole numbers.
-
-    Raises
-    ------
-    ValueError
-        If one is negative or no whole number.
-    """
+    """Return counts as whole numbers, or raise ValueError where one is negative or none."""
     array = np.asarray(values)
     if array.dtype.kind not in "iub" and (array.size and not (np.mod(array, 1) == 0).all()):
         raise ValueError(f"counts: expected whole numbers, got {array.ravel()[:5].tolist()}")

@@ -34,16 +34,6 @@ class NullDistribution:
     probability : ndarray of float64, shape (n_points,)
         Of the values 0, 1 / denominator, 2 / denominator …
     denominator : int
-
-    Examples
-    --------
-    Two fair coins in each of two samples: the frequencies differ by 0, 1/2 or 1.
-
-    >>> null = frequency_difference(2, 2, 2, null="pooled")
-    >>> (null.denominator, null.probability.round(12).tolist())
-    (2, [0.375, 0.5, 0.125])
-    >>> round(null.mean, 12), round(null.tail(0.5), 12)
-    (0.375, 0.625)
     """
 
     probability: NDArray[np.float64]
@@ -69,80 +59,13 @@ class NullDistribution:
         first = max(math.ceil(value * self.denominator - _TOLERANCE * self.denominator), 0)
         return float(min(np.sort(self.probability[first:]).sum(), 1.0))
 
-    def quantile(self, level: float) -> float:
-        """Smallest value whose cumulative probability reaches `level`."""
-        reached = np.searchsorted(np.cumsum(self.probability), level - 1e-12)
-        return float(min(reached, len(self.probability) - 1) / self.denominator)
-
-
-def frequency_difference(successes: int, n_first: int, n_second: int, *, null: str) -> NullDistribution:
-    r"""Distribution of :math:`|k_1/n_1 - k_2/n_2|` when both samples have the same probability.
-
-    Parameters
-    ----------
-    successes : int
-        :math:`k_1 + k_2`, the images that have the attribute in both samples together.
-    n_first, n_second : int
-        Images in each sample, at least 1.
-    null : {"permutation", "pooled"}
-        ``permutation`` holds the successes fixed and deals them to the two samples at random (hypergeometric;
-        Fisher's conditional test, exact whatever the probability). ``pooled`` draws both samples anew with the
-        probability (k_1 + k_2) / (n_1 + n_2) (two binomials; parametric).
-
-    Raises
-    ------
-    ValueError
-        `null` is none of these.
-
-    Examples
-    --------
-    One success among two samples of two images: whichever gets it, the frequencies differ by one half.
-
-    >>> frequency_difference(1, 2, 2, null="permutation").probability.tolist()
-    [0.0, 1.0]
-    """
-    denominator = math.lcm(n_first, n_second)
-    if null == "permutation":
-        first = np.arange(max(0, successes - n_second), min(n_first, successes) + 1)
-        second, weight = (
-            successes - first,
-            stats.hypergeom.pmf(first, n_first + n_second, successes, n_first),
-        )
-    elif null == "pooled":
-        p = successes / (n_first + n_second)
-        first, second = (axis.ravel() for axis in np.mgrid[: n_first + 1, : n_second + 1])
-        weight = stats.binom.pmf(first, n_first, p) * stats.binom.pmf(second, n_second, p)
-    else:
-        raise ValueError(f"null: expected 'permutation' or 'pooled', got {null!r}")
-    grid = np.abs(first * (denominator // n_first) - second * (denominator // n_second))
-    return NullDistribution(np.bincount(grid, weights=weight), denominator)
-
 
 @lru_cache(maxsize=256)
 def distance_from_uniform(n: int, categories: int) -> NullDistribution | None:
     r"""Distribution of :math:`\sum_i |c_i/n - 1/N|` for n images dealt to N categories with equal chances.
 
-    The categories are gone through one by one, carrying (images dealt so far, distance so far) with its probability.
-    Results are kept: an audit needs a few sizes hundreds of times.
-
-    Parameters
-    ----------
-    n : int
-        Images, at least 1.
-    categories : int
-        N, at least 2.
-
-    Returns
-    -------
-    NullDistribution or None
-        None where there are too many states to go through.
-
-    Examples
-    --------
-    Two images, two categories: both alike (distance 1) or one each (0).
-
-    >>> distance_from_uniform(2, 2).probability.round(12).tolist()
-    [0.5, 0.0, 0.5]
+    The categories are gone through one by one, carrying (images dealt so far, distance so far) with its probability;
+    None where there are too many states. Results are kept: an audit needs a few sizes hundreds of times.
     """
     share = np.full(categories, 1 / categories)
     rest = np.cumsum(share[::-1])[::-1]
@@ -173,25 +96,7 @@ def distance_from_uniform(n: int, categories: int) -> NullDistribution | None:
 
 
 def mean_of_independent(parts: Mapping[NullDistribution, int]) -> NullDistribution | None:
-    """Distribution of the mean of independent distances, by convolution.
-
-    Parameters
-    ----------
-    parts : mapping of NullDistribution to int
-        How many of the distances have each distribution.
-
-    Returns
-    -------
-    NullDistribution or None
-        None where the grid would be too fine.
-
-    Examples
-    --------
-    >>> coin = frequency_difference(2, 2, 2, null="pooled")
-    >>> both = mean_of_independent({coin: 2})
-    >>> round(both.mean, 12), both.denominator, both.probability.round(4).tolist()
-    (0.375, 4, [0.1406, 0.375, 0.3438, 0.125, 0.0156])
-    """
+    """Distribution of the mean of so many independent distances of each kind; None where the grid would be too fine."""
     denominator = math.lcm(*(null.denominator for null in parts))
     reach = sum(
         (len(null.probability) - 1) * (denominator // null.denominator) * m for null, m in parts.items()

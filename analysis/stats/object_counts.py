@@ -2,7 +2,7 @@
 
 A cell is one object at one prompt: in how many of the prompt's images it is present, and how often it was detected,
 for each indicator. Cells without any detection are not stored, so 51,000 prompts × 3,300 objects fit a laptop. Made
-from tidy rows (one a detection or one an image and object) or from a sparse image × object matrix.
+from an image × object matrix of counts.
 
 Everything downstream compares images of one prompt and seed, so a (prompt, seed) counts only if every indicator has
 an image there; what is left out is counted.
@@ -39,8 +39,6 @@ class ObjectTable:
         Images in which the object is present, 0 to ``seeds[prompt]``.
     detections : ndarray of int64, shape (n_cells, k)
         How often it was detected in them.
-    incomplete : int
-        (prompt, seed) left out because an indicator has no image there.
     """
 
     indicators: tuple[str, ...]
@@ -51,7 +49,6 @@ class ObjectTable:
     object: NDArray[np.int64]
     presence: NDArray[np.int64]
     detections: NDArray[np.int64]
-    incomplete: int
 
     @property
     def n_images(self) -> int:
@@ -59,25 +56,13 @@ class ObjectTable:
         return int(self.seeds.sum())
 
     def column(self, indicator: str) -> int:
-        """Place of an indicator on the last axis.
-
-        Raises
-        ------
-        ValueError
-            If there is none of this name.
-        """
+        """Place of an indicator on the last axis, or ValueError where there is none of this name."""
         if indicator not in self.indicators:
             raise ValueError(f"indicator: expected one of {', '.join(self.indicators)}, got {indicator!r}")
         return self.indicators.index(indicator)
 
     def values(self, of: str) -> NDArray[np.int64]:
-        """``presence`` or ``detections``, shape (n_cells, k).
-
-        Raises
-        ------
-        ValueError
-            `of` is none of these.
-        """
+        """``presence`` or ``detections``, shape (n_cells, k)."""
         if of not in ("presence", "detections"):
             raise ValueError(f"of: expected presence or detections, got {of!r}")
         return getattr(self, of)
@@ -94,22 +79,8 @@ class ObjectTable:
         result = np.array(sums).T.reshape(shape) if sums else np.zeros(shape)
         return result.astype(np.int64 if cells.dtype.kind in "iub" else np.float64)
 
-    def matrix(self, indicator: str, *, of: str = "presence") -> sparse.csr_array:
-        """Objects × prompts of one indicator, float32 (whole numbers below 2^24 are exact)."""
-        shape = (len(self.objects), len(self.prompts))
-        cells = self.values(of)[:, self.column(indicator)]
-        keep = cells != 0
-        where = (self.object[keep], self.prompt[keep])
-        return sparse.csr_array((cells[keep].astype(np.float32), where), shape=shape)
-
     def select(self, indicators: Sequence[str]) -> ObjectTable:
-        """The table of some of the indicators; objects that none of them has stay, with counts of 0.
-
-        Raises
-        ------
-        ValueError
-            They are fewer than two, or one stands twice.
-        """
+        """The table of two or more of the indicators; objects that none of them has stay, with counts of 0."""
         order = [self.column(name) for name in indicators]
         if len(set(order)) < len(order) or len(order) < 2:
             raise ValueError(f"indicators: expected two or more different ones, got {list(indicators)}")
@@ -117,15 +88,15 @@ class ObjectTable:
         keep = detections.any(axis=1)
         cells = (column[keep] for column in (self.prompt, self.object, presence, detections))
         names = tuple(str(name) for name in indicators)
-        return ObjectTable(names, self.objects, self.prompts, self.seeds, *cells, self.incomplete)
+        return ObjectTable(names, self.objects, self.prompts, self.seeds, *cells)
 
 
 def object_table(
     images: pd.DataFrame,
-    detections: pd.DataFrame | sparse.sparray | ArrayLike,
+    detections: sparse.sparray | ArrayLike,
     *,
     indicators: Sequence[str],
-    objects: Sequence[str] | None = None,
+    objects: Sequence[str],
 ) -> ObjectTable:
     """Make the table from images and what was detected in them.
 
@@ -133,21 +104,17 @@ def object_table(
     ----------
     images : DataFrame
         Columns prompt, seed, indicator: every image once, also those in which nothing was found.
-    detections : DataFrame, or sparse or dense matrix
-        A frame with the columns prompt, seed, indicator, object and, if wanted, count: one row per detection (or an
-        image and object with its count; repeated rows add up). A matrix has a row for each row of `images` and a
-        column for each of `objects`, and holds counts.
+    detections : sparse or dense matrix of int
+        How often each object was detected: a row for each of `images`, a column for each of `objects`.
     indicators : sequence of str
         In the order wanted; those of a table that is tested are two or more. Images of others are ignored.
-    objects : sequence of str, optional
-        Names; needed with a matrix. With a frame, also names objects that may not have been detected; by default
-        the names found, sorted.
+    objects : sequence of str
+        Names.
 
     Raises
     ------
     ValueError
-        If columns are missing, an image stands twice, a detection names no image or no known object, or a count is
-        no whole number of at least 0.
+        If an image stands twice, the shape is another, or a count is no whole number of at least 0.
 
     Examples
     --------
@@ -162,11 +129,14 @@ def object_table(
     names = tuple(str(name) for name in indicators)
     if len(set(names)) < max(len(names), 1):
         raise ValueError(f"indicators: expected different ones, got {list(indicators)}")
-    _require(images, IMAGE_KEYS, "images")
-    if isinstance(detections, pd.DataFrame):
-        counts, objects = _from_rows(images, detections, objects)
-    else:
-        counts, objects = _from_matrix(images, detections, objects)
+    counts = sparse.csr_array(detections)
+    if counts.shape != (len(images), len(objects)):
+        raise ValueError(f"detections: expected shape {(len(images), len(objects))}, got {counts.shape}")
+    if len(set(objects)) < len(objects):
+        raise ValueError("objects: expected different names, got one twice")
+    counts.sum_duplicates()
+    if not ((counts.data >= 0) & (np.mod(counts.data, 1) == 0)).all():
+        raise ValueError("detections: expected whole counts of at least 0, got another number")
     place = pd.Index(names).get_indexer(images["indicator"].astype(str))
     (prompt, prompts), (seed, seeds) = (pd.factorize(images[name]) for name in ("prompt", "seed"))
     pair, pairs = pd.factorize(prompt * len(seeds) + seed)
@@ -175,7 +145,6 @@ def object_table(
     if (seen > 1).any():
         number, at = divmod(int(pairs[seen.argmax() // len(names)]), len(seeds))
         raise ValueError(f"images: expected each once, got {_text((prompts[number], seeds[at]))} twice")
-    has_any = seen.reshape(-1, len(names)).any(axis=1)
     complete = seen.reshape(-1, len(names)).all(axis=1)
     used = known & complete[pair]
     per_prompt = np.bincount(prompt[used], minlength=len(prompts)) // len(names)
@@ -191,64 +160,16 @@ def object_table(
     flat = cell * len(names) + place[row]
     presence = np.bincount(flat, minlength=len(unique) * len(names)).reshape(shape)
     total = np.bincount(flat, weights=count, minlength=len(unique) * len(names)).reshape(shape)
+    kept = per_prompt > 0
     return ObjectTable(
-        *(
-            names,
-            np.asarray(objects, object),
-            np.asarray(prompts)[per_prompt > 0],
-            per_prompt[per_prompt > 0],
-        ),
+        *(names, np.asarray(objects, object), np.asarray(prompts)[kept], per_prompt[kept]),
         *(unique % max(n_prompts, 1), unique // max(n_prompts, 1)),
         *(presence.astype(np.int64), total.astype(np.int64)),
-        int((has_any & ~complete).sum()),
     )
 
 
-def _require(frame: pd.DataFrame, columns: Sequence[str], name: str) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise ValueError(f"{name}: expected the columns {', '.join(columns)}, {', '.join(missing)} missing")
-
-
-def _from_matrix(
-    images: pd.DataFrame, matrix: sparse.sparray | ArrayLike, objects: Sequence[str] | None
-) -> tuple[sparse.csr_array, Sequence[str]]:
-    counts = sparse.csr_array(matrix)
-    if objects is None:
-        raise ValueError("objects: expected names for the columns of the matrix, got none")
-    if counts.shape != (len(images), len(objects)):
-        raise ValueError(f"detections: expected shape {(len(images), len(objects))}, got {counts.shape}")
-    if len(set(objects)) < len(objects):
-        raise ValueError("objects: expected different names, got one twice")
-    counts.sum_duplicates()
-    _whole(counts.data)
-    return counts, objects
-
-
-def _from_rows(
-    images: pd.DataFrame, rows: pd.DataFrame, objects: Sequence[str] | None
-) -> tuple[sparse.csr_array, Sequence[str]]:
-    _require(rows, (*IMAGE_KEYS, "object"), "detections")
-    image = image_of_each(images, rows)
-    objects = sorted(rows["object"].unique()) if objects is None else list(objects)
-    what = pd.Index(objects).get_indexer(rows["object"])
-    if (what < 0).any():
-        name = rows["object"].iloc[int((what < 0).argmax())]
-        raise ValueError(f"detections: expected one of the {len(objects)} objects, got {name!r}")
-    count = rows["count"].to_numpy() if "count" in rows else np.ones(len(rows), np.int64)
-    _whole(count)
-    counts = sparse.coo_array((count.astype(np.float64), (image, what)), shape=(len(images), len(objects)))
-    return counts.tocsr(), objects
-
-
 def image_of_each(images: pd.DataFrame, rows: pd.DataFrame) -> NDArray[np.intp]:
-    """Return the place of each row's image among the images, both with the columns prompt, seed and indicator.
-
-    Raises
-    ------
-    ValueError
-        If an image stands twice, or a row names none.
-    """
+    """Return the place of each row's image among the images, both with the columns prompt, seed and indicator."""
     keys, own = (pd.MultiIndex.from_frame(table[list(IMAGE_KEYS)]) for table in (images, rows))
     if not keys.is_unique:
         raise ValueError(f"images: expected each once, got {_text(keys[keys.duplicated()][0])} twice")
@@ -262,8 +183,3 @@ def image_of_each(images: pd.DataFrame, rows: pd.DataFrame) -> NDArray[np.intp]:
 
 def _text(key: tuple) -> str:
     return "(" + ", ".join(str(value) for value in key) + ")"
-
-
-def _whole(count: NDArray) -> None:
-    if len(count) and not ((count >= 0) & (np.mod(count, 1) == 0)).all():
-        raise ValueError("detections: expected whole counts of at least 0, got another number")

@@ -35,17 +35,7 @@ SIMULATED_IMAGES = 4_000_000  # of both words, all drawn at once
 
 
 def gap_power(d_z: float, n_prompts: int, *, alpha: float = 0.05) -> float:
-    r"""Power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`.
-
-    Source
-    ------
-    `statsmodels.stats.power.TTestPower`.
-
-    Examples
-    --------
-    >>> round(gap_power(0.5, 34), 3)
-    0.808
-    """
+    r"""Power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`."""
     if n_prompts < 2:
         return nan
     edge, shift = stats.t.isf(alpha / 2, n_prompts - 1), abs(d_z) * np.sqrt(n_prompts)
@@ -105,15 +95,7 @@ def prompts_for_gap(
 
 
 def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> float:
-    """Standard deviation over prompts of the difference of two words' presence, averaged over seeds.
-
-    Examples
-    --------
-    Independent images, one seed: 0.3 * 0.7 + 0.5 * 0.5 = 0.46.
-
-    >>> round(presence_spread(0.3, 0.2, ObjectWorld("", n_seeds=1)) ** 2, 6)
-    0.46
-    """
+    """Standard deviation over prompts of the difference of two words' presence, averaged over seeds."""
     p = np.array([frequency, frequency + difference])
     edges = special.ndtri(p)
 

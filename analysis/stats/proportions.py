@@ -59,15 +59,7 @@ def square_and_add(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the interval of a difference of two independent estimates, first less second, from their own intervals.
 
-    Source
-    ------
     Zou and Donner 2008 (MOVER).
-
-    Examples
-    --------
-    >>> low, high = square_and_add(0.5, (0.2, 0.9), 0.0, (-0.4, 0.3))
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0757, 1.0657)
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     low = a - b - np.hypot(a - ends_first[0], ends_second[1] - b)
@@ -153,13 +145,7 @@ def squared_distance(
 
 
 def binomial_power(share: float, n: int, reference: float, alpha: float) -> float:
-    """Return the power of the exact two-sided binomial test.
-
-    Examples
-    --------
-    >>> round(binomial_power(0.9, 10, 0.5, 0.05), 4)
-    0.7361
-    """
+    """Return the power of the exact two-sided binomial test."""
     return float(stats.binom.pmf(_rejected(n, reference, alpha), n, share).sum())
 
 
@@ -176,28 +162,14 @@ def _rejected(n: int, reference: float, alpha: float) -> NDArray[np.int64]:
 def detectable_share(n: int, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return how far a share must be from the reference for `n` items to tell it, on the side that has more room.
 
-    Returns
-    -------
-    float
-        NaN where not even a share of 0 or 1 is told.
-
-    Examples
-    --------
-    >>> round(detectable_share(10, 0.5), 2), detectable_share(4, 0.5)
-    (0.42, nan)
+    NaN where not even a share of 0 or 1 is told.
     """
     end = 1.0 if reference <= 0.5 else 0.0
     return _least(lambda share: binomial_power(share, n, reference, alpha), reference, end, power)
 
 
 def items_for_share(share: float, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest number of items with which a share is told from the reference; NaN where none is.
-
-    Examples
-    --------
-    >>> items_for_share(0.7, 0.5), items_for_share(0.5, 0.5)
-    (51.0, nan)
-    """
+    """Return the smallest number of items with which a share is told from the reference; NaN where none is."""
     if share == reference:
         return nan
     found = smallest_number(lambda n: binomial_power(share, n, reference, alpha), power)
@@ -208,14 +180,7 @@ def items_for_share(share: float, reference: float, *, alpha: float = 0.05, powe
 def items_for_difference(first: float, second: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return how many items each of two groups takes for Fisher's exact test to tell their shares; NaN if equal.
 
-    Source
-    ------
     Casagrande, Pike and Smith 1978.
-
-    Examples
-    --------
-    >>> items_for_difference(0.5, 0.7)
-    103.0
     """
     if first == second:
         return nan
@@ -235,11 +200,6 @@ def detectable_difference(
     """Return the smallest difference from a share that two groups of these sizes tell, on the side with more room.
 
     Groups of different sizes count as two of their harmonic mean. NaN where none is told.
-
-    Examples
-    --------
-    >>> round(detectable_difference(0.5, 103, 103), 2), detectable_difference(0.5, 3, 3)
-    (0.2, nan)
     """
     n, end = 2 / (1 / n_first + 1 / n_second), 1.0 if first <= 0.5 else 0.0
 
@@ -261,25 +221,10 @@ def _least(told: Callable[[float], float], start: float, end: float, power: floa
 
 
 def ranks(better: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ranks that each of several may have, by which pairs were told apart at once; 1 is the best.
+    """Return the lowest and the highest rank that each of several may have, 1 the best, shape (n,) each.
 
-    Parameters
-    ----------
-    better : array_like of bool, shape (n, n)
-        Whether the row was told to be better than the column, all pairs adjusted together.
-
-    Returns
-    -------
-    low, high : ndarray of int64, shape (n,)
-
-    Source
-    ------
-    Mogstad, Romano, Shaikh and Wilhelm 2024: with the probability with which no pair is wrong, all ranks are held.
-
-    Examples
-    --------
-    >>> [ends.tolist() for ends in ranks([[0, 0, 1], [0, 0, 1], [0, 0, 0]])]
-    [[1, 1, 3], [2, 2, 3]]
+    `better`: whether the row was told to be better than the column, all pairs adjusted together: then all ranks hold at
+    once (Mogstad, Romano, Shaikh and Wilhelm 2024).
     """
     table = np.asarray(better, bool)
     return 1 + table.sum(axis=0), len(table) - table.sum(axis=1)

@@ -71,19 +71,7 @@ def effective_prompts(values: ArrayLike) -> NDArray[np.float64]:
 def few_carry(n_effective: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Say for each column whether too few prompts carry its variance for a standard error to be resampled.
 
-    Fewer than `FEWEST`, or than `SHARE` of the prompts where that is less.
-
-    Parameters
-    ----------
-    n_effective : ndarray of float64, shape (n_columns,)
-        As many prompts as would carry the variance evenly; NaN where there is none, which is not few.
-    n : ndarray of int64, shape (n_columns,)
-        Prompts with a value.
-
-    Examples
-    --------
-    >>> few_carry(np.array([3.9, 4.1, 2.5, np.nan]), np.array([24, 24, 8, 24])).tolist()
-    [True, False, False, False]
+    Fewer than `FEWEST`, or than `SHARE` of the prompts where that is less; NaN, of no variance, is not few.
     """
     return n_effective < np.minimum(FEWEST, SHARE * n)
 
@@ -110,10 +98,7 @@ def unseen_share(n: ArrayLike, *, alpha: float = 0.05) -> NDArray[np.float64]:
 def exponential_weights(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     """Return the weights of a Bayesian bootstrap over n prompts and one further, in units of 1 / `UNIT`.
 
-    Returns
-    -------
-    ndarray of uint16, shape (resamples, n + 1)
-        Exponential with mean `UNIT`, rounded; the last column is the further prompt's.
+    Shape (resamples, n + 1), the further prompt's last; exponential with mean `UNIT`, rounded.
     """
     rng, weights = np.random.default_rng([seed, RARE_STREAM]), np.empty((resamples, n + 1), np.uint16)
     for start in range(0, resamples, BLOCK):
@@ -130,18 +115,8 @@ def bounded_draws(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weighted means with one further prompt at the lower, and at the upper, end of the range.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_prompts, n_columns)
-        NaN is left out.
-    weights : ndarray of uint16, shape (resamples, n_prompts + 1)
-        See `exponential_weights`.
-    ends : (ndarray, ndarray) of float64, shape (n_columns,)
-        Between them lies every value that a prompt can have.
-
-    Returns
-    -------
-    (ndarray, ndarray) of float64, shape (resamples, n_columns)
+    Of values (n_prompts, n_columns), `exponential_weights` and both ends (n_columns,); shape (resamples, n_columns)
+    each.
     """
     present, further = ~np.isnan(values), weights[:, -1].astype(np.float64)
     if present.all():
@@ -206,19 +181,7 @@ def range_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of what a prompt can have: ±reach, or as far on both sides of the median as any value lies.
 
-    On both sides, since a change that was seen once one way may as well come the other way.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_prompts, n_columns)
-        NaN where there is none.
-    reach : ndarray of float64, shape (n_columns,), or None
-        How far from 0 a value can lie; None where that is not known.
-
-    Returns
-    -------
-    low, high : ndarray of float64, shape (n_columns,)
-        Never within what was seen; NaN of a column without values or `reach`.
+    On both sides, since a change that was seen once one way may as well come the other way; never within what was seen.
     """
     low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
     if reach is not None:
@@ -238,28 +201,12 @@ def rare_ends(
     resamples: int,
     seed: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_prompts, n_columns)
-        NaN where there is none.
-    ends : tuple of ndarray of float64, shape (n_columns,)
-        Least and greatest that a prompt can have, of `range_of`.
-    level : float
-        Of confidence, between 0 and 1.
-    resamples, seed : int
-        Of the Bayesian bootstrap.
-
-    Returns
-    -------
-    low, high : ndarray of float64, shape (n_columns,)
-    """
+    """Interval of columns whose variance few prompts carry, between the ends of their range (`range_of`)."""
     if not values.shape[1]:
         return np.empty(0), np.empty(0)
     low, high = (np.empty(values.shape[1]) for _ in range(2))
     weights = exponential_weights(len(values), resamples, seed)
-    for block in column_blocks(values.shape[1], None, rows=resamples):
+    for block in column_blocks(values.shape[1], rows=resamples):
         block_ends = ends[0][block], ends[1][block]
         low[block], high[block] = bounded_ends(values[:, block], weights, block_ends, level)
     return low, high

@@ -147,20 +147,7 @@ def ratio_sets(
 
 
 def mean_sets(values: ArrayLike, *, reach: ArrayLike | None = None, **options: Any) -> RatioSets:
-    """Return `ratio_sets` of means: every row that has a value counts once.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        NaN where a prompt has none.
-    reach, **options
-        Of `ratio_sets`.
-
-    Examples
-    --------
-    >>> mean_sets([[1.0], [2.0], [4.0], [3.0]]).ratio.tolist()
-    [2.5]
-    """
+    """Return `ratio_sets` of means, of values (n_prompts, n_columns): every row that has a value counts once."""
     values = matrix(values)
     ones = np.where(np.isnan(values), np.nan, 1.0)
     return ratio_sets(values, ones, reach=reach, **options)
@@ -203,14 +190,6 @@ def mean_p_values(
         far = None if reach is None else np.asarray(reach, np.float64)[rare]
         found[rare] = np.fmax(found[rare], _bounded(values[:, rare], far, 0.5, resamples, seed, 1)[0][2])
     return found
-
-
-def told_from_0(
-    totals: ArrayLike, level: float, *, resamples: int = 2000, seed: int = 0
-) -> NDArray[np.bool_]:
-    """Say of each column whether its mean is told from 0 at a level."""
-    with np.errstate(invalid="ignore"):
-        return mean_p_values(totals, resamples=resamples, seed=seed) < 1 - level
 
 
 def _sign(values: Floats) -> Floats:

@@ -54,21 +54,9 @@ def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
 def moments(
     values: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Number, mean and standard deviation (n − 1) of each column, NaN left out.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, n_columns)
-        NaN where there is none.
-
-    Returns
-    -------
-    n : ndarray of int64, shape (n_columns,)
-    mean, sd : ndarray of float64, shape (n_columns,)
-        The mean is NaN of no value, the standard deviation of fewer than two.
-    """
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out; NaN of too few values."""
     n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
-    for block in column_blocks(values.shape[1], None, rows=len(values)):
+    for block in column_blocks(values.shape[1], rows=len(values)):
         chosen = values[:, block]
         n[block] = count = sum(
             (~np.isnan(chosen[rows])).sum(axis=0) for rows in slabs(chosen)
@@ -83,13 +71,7 @@ def moments(
 
 @lru_cache(maxsize=1)
 def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """Return how often each of n rows is drawn in each resample.
-
-    Returns
-    -------
-    ndarray of uint16, shape (resamples, n)
-        Rows sum to n. It is kept, and not to be written to.
-    """
+    """Return how often each of n rows is drawn in each resample, shape (resamples, n); kept, not to be written to."""
     rng = np.random.default_rng([seed, BOOTSTRAP_STREAM])
     counts = np.empty((resamples, n), np.uint16)
     for start in range(0, resamples, BLOCK):
@@ -104,10 +86,7 @@ def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
 def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
     """Return which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
 
-    Returns
-    -------
-    list of ndarray of uint8, shape (at most ``BLOCK``, n / 8 rounded up)
-        A bit a row, as of `numpy.packbits`. They are kept, and not to be written to.
+    Blocks of at most `BLOCK` flips, a bit a row as of `numpy.packbits`; kept, and not to be written to.
     """
     rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
@@ -132,18 +111,7 @@ def flipped_sums(
 
 
 def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return counts @ columns without a float64 copy of all the counts.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (resamples, n)
-    columns : ndarray of float64, shape (n, n_columns)
-
-    Returns
-    -------
-    ndarray of float64, shape (resamples, n_columns)
-        A column's numbers lie side by side.
-    """
+    """Return counts @ columns, a column's numbers side by side, without a float64 copy of all the counts."""
     rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
     result = np.empty((columns.shape[1], len(counts)))
     buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
@@ -154,44 +122,28 @@ def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64
     return result.T
 
 
-def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slice]:
+def column_blocks(n_columns: int, rows: int) -> Iterator[slice]:
     """Cut columns into blocks so that a float64 matrix with so many rows stays within the working memory."""
-    chunk = chunk or max(1, min(CHUNK_COLUMNS, CHUNK_BYTES // (8 * max(rows, 1))))
+    chunk = max(1, min(CHUNK_COLUMNS, CHUNK_BYTES // (8 * max(rows, 1))))
     for start in range(0, n_columns, chunk):
         yield slice(start, min(start + chunk, n_columns))
-
-
-def rows_drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
-    """Return how many rows with a value each resample holds: (resamples, n_columns), or one number if none is
-    missing.
-    """
-    present = ~np.isnan(values)
-    return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
 
 
 def resampled_deviations(
     values: NDArray[np.float64], mean: NDArray[np.float64], counts: NDArray[np.uint16]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
-    """Sum and spread of the deviations from a mean in every resample.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, n_columns)
-        NaN where there is none.
-    mean : ndarray of float64, shape (n_columns,)
-    counts : ndarray of uint16, shape (resamples, n)
-        Of `resample_counts`.
+    """Sum and spread of the deviations from a mean in every resample, and how many rows with a value it holds.
 
     Returns
     -------
-    first : ndarray of float64, shape (resamples, n_columns)
-        Sum of the deviations from `mean`.
-    spread : ndarray of float64, shape (resamples, n_columns)
-        Sum of the squared deviations from the resample's own mean; NaN where it is 0 but for rounding.
+    first, spread : ndarray of float64, shape (resamples, n_columns)
+        Sum of the deviations from `mean`, and of the squared ones from the resample's own mean; NaN where that is 0 but
+        for rounding.
     drawn : ndarray or float
-        See `rows_drawn`.
+        One number where no value is missing.
     """
-    drawn = rows_drawn(values, counts)
+    present = ~np.isnan(values)
+    drawn = float(len(values)) if present.all() else product(counts, present.astype(np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, exponent = on_grid(values, mean)
         first = product(counts, whole * np.ldexp(1.0, exponent))  # a power of two leaves the sums exact
@@ -210,18 +162,7 @@ def resampled_deviations(
 def studentized(
     first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`.
-
-    Parameters
-    ----------
-    first, spread, drawn : ndarray, shape (resamples, n_columns)
-        Of `resampled_deviations`; `drawn` may be one number.
-
-    Returns
-    -------
-    ndarray of float64, shape (resamples, n_columns)
-        NaN where `spread` is.
-    """
+    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread * drawn
         variance /= drawn - 1
@@ -232,20 +173,7 @@ def studentized(
 def column_quantiles(
     sorted_values: NDArray[np.float64], probability: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Quantiles of sorted columns, each at a probability of its own, interpolated linearly.
-
-    Parameters
-    ----------
-    sorted_values : ndarray of float64, shape (n_draws, n_columns)
-        Ascending; NaN stand last and are left out.
-    probability : ndarray of float64, shape (n_columns,)
-        NaN gives NaN.
-
-    Examples
-    --------
-    >>> column_quantiles(np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([0.25, 0.25])).tolist()
-    [0.5, 1.0]
-    """
+    """Quantiles of sorted columns (NaN last), each at a probability of its own, interpolated linearly."""
     count = _numbers(sorted_values)
     place = np.nan_to_num(probability) * np.maximum(count - 1, 0)
     below = np.floor(place).astype(np.int64)
@@ -267,23 +195,7 @@ def _numbers(sorted_values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def quantiles(values: NDArray[np.float64], *probabilities: float) -> list[NDArray[np.float64]]:
-    """Quantiles of columns, at the same probabilities in all, interpolated linearly; NaN are left out.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_draws, n_columns)
-    *probabilities : float
-
-    Returns
-    -------
-    list of ndarray of float64, shape (n_columns,)
-        One for each probability.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in quantiles(np.array([[2.0, np.nan], [0.0, 1.0]]), 0.25, 0.5)]
-    [[0.5, 1.0], [1.0, 1.0]]
-    """
+    """Quantiles of columns at each probability, interpolated linearly; NaN are left out."""
     rows = values.T.copy()  # a column's numbers side by side: three times as fast to sort
     if len(probabilities) == 1 and rows.shape[1] and not np.isnan(rows).any():
         return [_selected(rows, *probabilities)]
@@ -308,23 +220,10 @@ def studentized_ends(
     error: NDArray[np.float64],
     n: NDArray[np.int64],
     *levels: float,
-    outer: bool,
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Ends of studentized intervals, low and high of each level; with `outer` the outer of it and Student's t.
-
-    Parameters
-    ----------
-    draws : ndarray of float64, shape (resamples, n_columns)
-        See `studentized`.
-    mean, error : ndarray of float64, shape (n_columns,)
-        Mean and standard error of the data.
-    n : ndarray of int64, shape (n_columns,)
-    *levels : float
-    outer : bool
-    """
+    """Ends of the envelope, low and high of each level: the outer of the studentized interval and Student's t."""
     tails = [tail for level in levels for tail in ((1 + level) / 2, (1 - level) / 2)]
     ends = []
-    for tail, side, quantile in zip(tails, cycle((np.fmin, np.fmax)), quantiles(draws, *tails)):
-        end = mean - error * quantile
-        ends.append(side(end, mean - error * special.stdtrit(n - 1, tail)) if outer else end)
+    for tail, outer, quantile in zip(tails, cycle((np.fmin, np.fmax)), quantiles(draws, *tails)):
+        ends.append(outer(mean - error * quantile, mean - error * special.stdtrit(n - 1, tail)))
     return list(zip(ends[::2], ends[1::2]))

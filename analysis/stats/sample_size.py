@@ -11,26 +11,9 @@ NO_GAP = "no difference: no number of prompts shows it"
 
 
 def smallest_number(power_at: Callable[[int], float], power: float, *, precision: float = 0.0) -> int | None:
-    """Return the smallest number of prompts, from `FEWEST_PROMPTS`, at which a power is reached.
+    """Return the smallest number of prompts, from `FEWEST_PROMPTS`, at which a power that rises with it is reached.
 
-    Parameters
-    ----------
-    power_at : callable
-        Power at a number of prompts, rising with it.
-    power : float
-        To be reached.
-    precision : float
-        The search ends when the number is known to this share of itself; 0: exactly.
-
-    Returns
-    -------
-    int or None
-        None where `LARGEST` prompts do not reach it.
-
-    Examples
-    --------
-    >>> smallest_number(lambda n: 1 - 1 / n, 0.9), smallest_number(lambda n: 0.1, 0.9)
-    (10, None)
+    None where `LARGEST` prompts do not reach it; with a precision, known to this share of itself.
     """
     low, high = FEWEST_PROMPTS - 1, FEWEST_PROMPTS
     while power_at(high) < power:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.stats.ratio_sets import RatioSets, ratio_sets, told_from_0
+from analysis.stats.ratio_sets import RatioSets, mean_p_values, ratio_sets
 from analysis.stats.resampling import CONSTANT, matrix, moments, undefined
 
 NO_TOTAL = "the total effect cannot be told from 0"
@@ -53,9 +53,6 @@ class Shares:
         How many of them carry the variance, see `analysis.stats.rare_changes`.
     reason : ndarray of object (str)
         Why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
-    level : float
-    resamples, seed : int
-        Of the bootstrap.
     """
 
     share: NDArray[np.float64]
@@ -68,9 +65,6 @@ class Shares:
     n: NDArray[np.int64]
     n_effective: NDArray[np.float64]
     reason: NDArray[np.object_]
-    level: float
-    resamples: int
-    seed: int
 
     def direct(self) -> Shares:
         """Return 1 − share with its intervals: of necessity, the direct effect past the patch."""
@@ -128,7 +122,7 @@ def shares(
     carried[told] = found.n_effective
     endless = np.isinf(found.low) | np.isinf(found.high)
     reason[told] = np.where(np.isnan(found.n_effective), ALIKE, np.where(endless, NO_END, ""))
-    return Shares(*numbers, moments(totals)[0], carried, reason, level, resamples, seed)
+    return Shares(*numbers, moments(totals)[0], carried, reason)
 
 
 def no_total(
@@ -140,7 +134,7 @@ def no_total(
     ----------
     totals : array_like of float, shape (n_prompts, n_columns)
     level : float
-        Of the test that has to tell its mean from 0 (`analysis.stats.ratio_sets.told_from_0`).
+        Of the test that has to tell its mean from 0 (`analysis.stats.ratio_sets.mean_p_values`).
     resamples, seed : int
         Of its bootstrap.
 
@@ -152,7 +146,8 @@ def no_total(
     totals = matrix(totals)
     reason = undefined(totals)
     reason[reason == CONSTANT] = ""
-    told = told_from_0(totals, level, resamples=resamples, seed=seed)
+    with np.errstate(invalid="ignore"):
+        told = mean_p_values(totals, resamples=resamples, seed=seed) < 1 - level
     reason[(reason == "") & ~told] = NO_TOTAL
     return reason
 
@@ -233,19 +228,7 @@ def beyond_floor(
 def largest_floor(floors: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return, column by column, the floor of the synonym whose mean effect is the largest either way, and which it is.
 
-    Parameters
-    ----------
-    floors : array_like of float, shape (n_synonyms, n_prompts, n_columns)
-
-    Returns
-    -------
-    (ndarray of float64, shape (n_prompts, n_columns), ndarray of int64, shape (n_columns,))
-
-    Examples
-    --------
-    >>> floor, which = largest_floor([[[1.0], [1.0]], [[-3.0], [0.0]]])
-    >>> floor.ravel().tolist(), which.tolist()
-    ([-3.0, 0.0], [1])
+    Of floors (n_synonyms, n_prompts, n_columns): shapes (n_prompts, n_columns) and (n_columns,).
     """
     floors = np.asarray(floors, np.float64)
     sizes = np.array([np.abs(moments(one)[1]) for one in floors])

@@ -18,14 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from analysis.stats.exact_sums import central_sums, on_grid
-from analysis.stats.resampling import (
-    BLOCK,
-    column_blocks,
-    flipped_sums,
-    matrix,
-    sign_blocks,
-    undefined,
-)
+from analysis.stats.resampling import BLOCK, column_blocks, flipped_sums, matrix, sign_blocks
 
 EXACT_SUM = 500  # largest sum of absolute differences whose distribution is counted; above, the normal one
 
@@ -73,36 +66,23 @@ def flip_p_values(differences: ArrayLike) -> NDArray[np.float64]:
     return p_value
 
 
-ALTERNATIVES = ("two-sided", "greater", "less")
-
-
 @dataclass(frozen=True)
 class SignFlips:
-    """Sign-flip tests of the means of a family of columns; arrays have shape (n_columns,).
+    """Sign-flip tests of the means of a family of columns; arrays have shape (n_columns,), NaN where undefined.
 
     Attributes
     ----------
     p_value : ndarray of float64
-        Of each column alone; NaN where undefined.
+        Of each column alone.
     p_adjusted : ndarray of float64
-        Adjusted over the family by max-T; never below `p_value`.
-    n : ndarray of int64
-        Prompts that have a value.
-    reason : ndarray of object (str)
-        Why the p-values are NaN; empty where they are not.
+        Adjusted over the family; never below `p_value`.
     exact : bool
         Whether every flip was counted rather than drawn.
-    permutations, seed : int
-        Number of flips (2^n_prompts if exact) and the seed they were drawn with.
     """
 
     p_value: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
-    n: NDArray[np.int64]
-    reason: NDArray[np.object_]
     exact: bool
-    permutations: int
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -111,7 +91,7 @@ class FlipColumns:
 
     Attributes
     ----------
-    p_value, n, reason, exact, permutations, seed
+    p_value, exact
         See `SignFlips`.
     observed : ndarray of float64
         The statistic that is adjusted, :math:`|\sum_i x_i| / \sqrt{\sum_i x_i^2}`; NaN where undefined.
@@ -122,21 +102,10 @@ class FlipColumns:
     p_value: NDArray[np.float64]
     observed: NDArray[np.float64]
     largest: NDArray[np.float64]
-    n: NDArray[np.int64]
-    reason: NDArray[np.object_]
     exact: bool
-    permutations: int
-    seed: int
 
 
-def sign_flip_test(
-    values: ArrayLike,
-    *,
-    alternative: str = "two-sided",
-    permutations: int = 10000,
-    seed: int = 0,
-    chunk: int | None = None,
-) -> SignFlips:
+def sign_flip_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> SignFlips:
     r"""Test for each column whether its mean over prompts is 0, and adjust over all columns.
 
     If the two members that are compared could have changed places, the sign of each prompt's difference is a
@@ -152,23 +121,18 @@ def sign_flip_test(
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         Paired differences, one row per prompt; NaN where there is none. The columns are one family.
-    alternative : {"two-sided", "greater", "less"}
-        One-sided tests take the mean itself, not its absolute value.
-    permutations : int
-    seed : int
-    chunk : int, optional
-        Columns worked on at a time. Sets the memory; no result depends on it.
+    permutations, seed : int
 
     Returns
     -------
     SignFlips
-        NaN, with the reason, with fewer than two prompts and where all values are 0. Such columns take no part in
+        NaN with fewer than two prompts and where all values are 0. Such columns take no part in
         the family.
 
     Raises
     ------
     ValueError
-        If the shape, the alternative or the number of permutations is out of range, or a value is infinite.
+        If the shape or the number of permutations is out of range, or a value is infinite.
 
     Source
     ------
@@ -181,8 +145,8 @@ def sign_flip_test(
     is reached by 4: its first two values cancel or add up, and the third is 0.
 
     >>> result = sign_flip_test([[1.0, 1.0], [2.0, 1.0], [3.0, 0.0]])
-    >>> result.p_value.tolist(), result.exact, result.permutations
-    ([0.25, 0.5], True, 8)
+    >>> result.p_value.tolist(), result.exact
+    ([0.25, 0.5], True)
 
     Statistics: 6 / sqrt(14) = 1.60 and 2 / sqrt(2) = 1.41, and 4 of 8 flips (first two signs alike) give the
     second column 1.41, two of them (all alike) the first 1.60 as well.
@@ -190,87 +154,53 @@ def sign_flip_test(
     >>> result.p_adjusted.tolist()
     [0.25, 0.5]
     """
-    options = {"alternative": alternative, "permutations": permutations, "seed": seed, "chunk": chunk}
-    return adjusted_together([flip_columns(values, **options)])
+    return adjusted_together([flip_columns(values, permutations=permutations, seed=seed)])
 
 
 def adjusted_together(shares: Sequence[FlipColumns]) -> SignFlips:
-    """Adjust the columns of a family, which may have been tested some at a time, over all of them by max-T.
-
-    Parameters
-    ----------
-    shares : sequence of FlipColumns
-        At least one, all of the same prompts, permutations and seed; the result has their columns one after another.
-    """
-    first = shares[0]
-    p_value, observed, n, reason = (
-        np.concatenate([getattr(share, name) for share in shares])
-        for name in ("p_value", "observed", "n", "reason")
+    """Adjust the columns of a family, tested some at a time under the same flips, over all of them by max-T."""
+    p_value, observed = (
+        np.concatenate([getattr(share, name) for share in shares]) for name in ("p_value", "observed")
     )
-    total, extra = len(first.largest), 0 if first.exact else 1
+    exact, total = shares[0].exact, len(shares[0].largest)
+    extra = 0 if exact else 1
     largest = np.sort(np.maximum.reduce([share.largest for share in shares]))
-    defined, p_adjusted = reason == "", np.full(len(reason), np.nan)
+    defined, p_adjusted = ~np.isnan(observed), np.full(len(observed), np.nan)
     exceeded = total - np.searchsorted(largest, observed[defined], side="left")
     p_adjusted[defined] = (exceeded + extra) / (total + extra)
-    return SignFlips(p_value, p_adjusted, n, reason, first.exact, first.permutations, first.seed)
+    return SignFlips(p_value, p_adjusted, exact)
 
 
-def flip_columns(
-    values: ArrayLike,
-    *,
-    alternative: str = "two-sided",
-    permutations: int = 10000,
-    seed: int = 0,
-    chunk: int | None = None,
-) -> FlipColumns:
-    """Test some columns of a family, see `sign_flip_test`; `adjusted_together` adjusts all of them.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        Some columns of the family, with all of its rows.
-    alternative, permutations, seed, chunk
-        As of `sign_flip_test`; all columns of a family take the same.
-
-    Returns
-    -------
-    FlipColumns
-        With the largest statistic under each flip, by which `adjusted_together` adjusts.
+def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> FlipColumns:
+    """Test some columns of a family, with all of its rows; `adjusted_together` adjusts them, see `sign_flip_test`.
 
     Raises
     ------
     ValueError
-        `alternative` is none of these, or `permutations` is below 1.
+        `permutations` is below 1.
     """
     values = matrix(values)
-    if alternative not in ALTERNATIVES:
-        raise ValueError(f"alternative: expected one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
     if permutations < 1:
         raise ValueError(f"permutations: expected at least 1, got {permutations}")
     rows, width = values.shape
-    n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     exact = rows < 63 and 2**rows <= permutations
-    total = 2**rows if exact else permutations
-    turn = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    total, extra = (2**rows, 0) if exact else (permutations, 1)
     p_value, observed = np.full((2, width), np.nan)
-    largest, extra = np.full(total, -np.inf), 0 if exact else 1
+    largest = np.full(total, -np.inf)
     signs = sign_blocks(rows, total, exact, seed)
-    for block in column_blocks(width, chunk, rows=max(rows, BLOCK)):
-        chosen = values[:, block]
-        n[block], reason[block] = (~np.isnan(chosen)).sum(axis=0), undefined(chosen)
-        reason[block][(n[block] > 1) & np.nan_to_num(chosen).any(axis=0)] = ""
-        columns = np.flatnonzero(reason[block] == "")
-        if not len(columns):
+    known = ((~np.isnan(values)).sum(axis=0) > 1) & np.nan_to_num(values).any(axis=0)
+    for block in column_blocks(width, rows=max(rows, BLOCK)):
+        place = np.flatnonzero(known[block]) + block.start
+        if not len(place):
             continue
-        whole = on_grid(chosen[:, columns])[0]
-        sums, norm = turn(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
-        reached, done = np.zeros(len(columns), np.int64), 0
+        whole = on_grid(values[:, place])[0]
+        sums, norm = np.abs(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
+        reached, done = np.zeros(len(place), np.int64), 0
         for flipped in flipped_sums(signs, whole):
-            flipped = turn(flipped)
+            flipped = np.abs(flipped)
             reached += (flipped >= sums).sum(axis=0)
             span = slice(done, done + len(flipped))
             largest[span] = np.maximum(largest[span], (flipped / norm).max(axis=1))
             done += len(flipped)
-        place = columns + block.start
         p_value[place], observed[place] = (reached + extra) / (total + extra), sums / norm
-    return FlipColumns(p_value, observed, largest, n, reason, exact, total, seed)
+    return FlipColumns(p_value, observed, largest, exact)

@@ -7,35 +7,17 @@ and a column that is the same in every prompt takes part: so are the leans of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from analysis.stats.exact_sums import central_sums, on_grid
 from analysis.stats.resampling import flipped_sums, matrix, sign_blocks
+from analysis.stats.sign_flips import SignFlips
 
 _ROUNDING = 1e-12  # relative, of sums of the same fractions and of columns of another scale
 
 
-@dataclass(frozen=True)
-class StepDown:
-    """Sign-flip tests of a family of columns; arrays have shape (n_columns,), NaN of a column without a value.
-
-    Attributes
-    ----------
-    p_value, p_adjusted : ndarray of float64
-        Of each column alone, and adjusted over the family; 1 where all values are 0.
-    exact : bool
-        Whether every flip was counted rather than drawn.
-    """
-
-    p_value: NDArray[np.float64]
-    p_adjusted: NDArray[np.float64]
-    exact: bool
-
-
-def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> StepDown:
+def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> SignFlips:
     r"""Test for each column whether its mean over prompts is 0, and adjust over all columns step by step.
 
     Parameters
@@ -46,6 +28,11 @@ def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
     permutations : int
         All :math:`2^n` flips where these are at most so many, else so many that are drawn.
     seed : int
+
+    Returns
+    -------
+    SignFlips
+        NaN of a column without a value, 1 where all values are 0.
 
     Raises
     ------
@@ -89,4 +76,4 @@ def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
         reached += (left >= (1 - _ROUNDING) * sums / norm).sum(axis=0)
     p_value[order] = (alone + extra) / (total + extra)
     p_adjusted[order] = np.maximum.accumulate((reached + extra) / (total + extra))
-    return StepDown(p_value, p_adjusted, exact)
+    return SignFlips(p_value, p_adjusted, exact)

@@ -42,23 +42,7 @@ def prompt_gaps(
 def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
 
-    Parameters
-    ----------
-    near : ndarray of float64, shape (n_words, n_words, ...)
-        Symmetric; two words or more. The diagonal is not read.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_words, ...)
-        Their mean is the mean over the pairs. With two words, of which leaving out one leaves no pair, both have it.
-
-    Examples
-    --------
-    Three words with the pairs .9, .7 and .5: without the first .5 is left, so its value is 3 (.7) - 2 (.5).
-
-    >>> near = np.array([[1, 0.9, 0.7], [0.9, 1, 0.5], [0.7, 0.5, 1]])
-    >>> pair_pseudo_values(near).round(3).tolist()
-    [1.1, 0.7, 0.3]
+    Of nearness (n_words, n_words, ...), symmetric, its diagonal not read; with two words both have their one pair.
     """
     words = len(near)
     of_word = np.array([mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
@@ -70,13 +54,7 @@ def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns).
-
-    Parameters
-    ----------
-    side : ndarray of float64, shape (n_references, n_words, n_prompts, n_columns)
-    near : ndarray, shape (n_words, n_words, n_prompts, n_columns)
-    """
+    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns); see `word_test`."""
     word = [mean_of(of_word) for of_word in side.swapaxes(0, 1)]
     pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
     return np.median(pairs, axis=0)

@@ -16,20 +16,9 @@ LARGEST = 200_000  # divisions that are counted; eleven words a side have more
 
 
 def permutation_floor(first: int, second: int) -> float:
-    """Return the smallest two-sided p-value that a permutation of words over two sides can reach.
+    """Return the smallest two-sided p-value that a permutation of so many words over two sides can reach.
 
-    Of the :math:`\\binom{k_1+k_2}{k_1}` divisions one is the observed one; where the sides are of one size another is
-    its reverse, which is as extreme.
-
-    Parameters
-    ----------
-    first, second : int
-        Words of each side; NaN where a side has none.
-
-    Examples
-    --------
-    >>> [round(permutation_floor(k, k), 4) for k in (1, 2, 3, 4)], permutation_floor(2, 3)
-    ([1.0, 0.3333, 0.1, 0.0286], 0.1)
+    Of the divisions one is the observed one; where the sides are of one size another is its reverse, as extreme.
     """
     if min(first, second) < 1:
         return float("nan")
@@ -39,26 +28,8 @@ def permutation_floor(first: int, second: int) -> float:
 def word_permutation_test(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Return the share of all divisions of the words whose sides lie at least as far apart as the observed ones.
 
-    Parameters
-    ----------
-    first, second : array_like of float, shape (n_words, n_columns)
-        The mean of each word of a side.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_columns,)
-        Two-sided and exact; NaN where a mean is NaN, and where there are more than `LARGEST` divisions.
-
-    Source
-    ------
-    `scipy.stats.permutation_test(permutation_type="independent")`, for one column.
-
-    Examples
-    --------
-    Of the six divisions of 1, 2, 3, 4 two, the observed one and its reverse, have sides 2 apart.
-
-    >>> word_permutation_test([[3.0], [4.0]], [[1.0], [2.0]]).round(4).tolist()
-    [0.3333]
+    Of each word's mean, shape (n_words, n_columns) a side; two-sided and exact, as `scipy.stats.permutation_test` of
+    one column. NaN where a mean is, and where there are more than `LARGEST` divisions.
     """
     sides = [np.asarray(side, np.float64) for side in (first, second)]
     size, words = len(sides[0]), np.concatenate(sides)

@@ -59,30 +59,11 @@ def word_gap_power(
     simulations: int = 20_000,
     seed: int = 0,
 ) -> float:
-    r"""Return the simulated power of the two-sided test against words for normal words, reference words and prompts.
+    """Return the simulated power of the two-sided test against words for normal words, reference words and prompts.
 
-    Parameters
-    ----------
-    gap : float
-        Mean gap over all words of their meaning.
-    n_prompts : float
-        At least 2; infinity gives the ceiling.
-    spread : float
-        Standard deviation of the gap between prompts, over the seeds of a prompt.
-    words, references : int
-        Words of each side, and of the reference. A single reference word is taken as it is.
-    sd_word : float
-        Standard deviation, between words of one side, of their nearness to the reference.
-    sd_reference : float
-        Standard deviation of the gap between reference words.
-    alpha, simulations, seed
-
-    Examples
-    --------
-    Words that do not differ leave Student's t of the prompts: 34 of them show half a standard deviation.
-
-    >>> round(word_gap_power(0.5, 34, spread=1.0, words=3, references=1, sd_word=0.0), 1)
-    0.8
+    Of a mean gap, with `spread` the standard deviation of the gap between prompts, `sd_word` that between words of one
+    side of their nearness to the reference, `sd_reference` that of the gap between reference words; `words` are those
+    of each side, and infinitely many prompts give the ceiling. A single reference word is taken as it is.
     """
     if words < 2:
         return nan
@@ -139,21 +120,10 @@ def gap_found(
     *,
     alpha: float = 0.05,
 ) -> NDArray[np.bool_]:
-    """Tell in which draws the test against words is significant at ``alpha``.
+    """Tell in which draws the test against words is significant at ``alpha``, shape (simulations,).
 
-    Parameters
-    ----------
-    gap : float
-        The true one.
-    variances : sequence of float
-        Of the mean gap, by the words of the first side and of the second, reference words and prompts.
-    freedom : sequence of float
-        Their degrees of freedom; infinity for endlessly many prompts, 0 for a single reference word.
-    draws : ErrorDraws
-
-    Returns
-    -------
-    ndarray of bool, shape (simulations,)
+    Variances and degrees of freedom are of the words of either side, reference words and prompts; infinity for
+    endlessly many prompts, 0 for a single reference word.
     """
     observed = gap + np.sqrt(np.asarray(variances)) @ draws.normal
     first, second, references, prompts = (
@@ -188,14 +158,7 @@ class GapDesign:
     def of(
         cls, error: float, shares: Sequence[float], *, words: tuple[int, int], references: int, prompts: int
     ) -> GapDesign:
-        """Return the errors of a gap with a standard error and its shares of variance, see `WordTest`.
-
-        Examples
-        --------
-        >>> run = GapDesign.of(0.2, (0.25, 0, 0.75), words=(3, 3), references=1, prompts=24)
-        >>> [round(variance, 3) for variance in run.variances]
-        [0.01, 0.0, 0.03]
-        """
+        """Return the errors of a gap with a standard error and its shares of variance, see `WordTest`."""
         return cls(tuple(float(share * error**2) for share in shares), words, references, prompts)
 
     @property
@@ -227,15 +190,7 @@ class GapDesign:
     def detectable(
         self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
     ) -> float:
-        """Return the smallest gap that is found with this power, in its units; NaN where there is no test.
-
-        Examples
-        --------
-        Prompts alone, 24 of them with a standard error of 0.1: as Student's t, by statsmodels' `TTestPower`.
-
-        >>> round(GapDesign((0.0, 0.0, 0.01), (3, 3), 1, 24).detectable(), 2)
-        0.29
-        """
+        """Return the smallest gap that is found with this power, in its units; NaN where there is no test."""
         return _detectable(self, power, alpha, simulations, seed)
 
     def prompts_for(

@@ -90,7 +90,6 @@ class WordTest:
         Prompts that have a value for every word used.
     reason : ndarray of object (str)
         Why interval and p-value are NaN; empty where they are not.
-    level : float
     """
 
     gap: NDArray[np.float64]
@@ -109,7 +108,6 @@ class WordTest:
     freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
-    level: float
 
 
 def word_test(
@@ -208,7 +206,7 @@ def word_test(
     shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
-    for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
+    for block in column_blocks(width, rows=4 * rows):  # many arrays at once, each small
         cells = [array[..., block].astype(np.float64) for array in (*sides, *spread)]
         takes = [0.5 * pair_pseudo_values(of_side[..., block].astype(np.float64)) for of_side in pairs or ()]
         missing = np.any(
@@ -269,7 +267,6 @@ def word_test(
         freedom=freedom,
         n=n,
         reason=reason,
-        level=level,
     )
 
 
@@ -333,16 +330,8 @@ def _variances(
 def error_parts(words: Parts, references: tuple, prompts: tuple, *, apart: bool = False) -> Parts:
     """Return the variances of a gap by degrees of freedom, as `analysis.stats.crossed.crossed_bound` takes them.
 
-    Parameters
-    ----------
-    words : sequence of (ndarray, int)
-        Variance of the gap by the words of each side, and its degrees of freedom.
-    references : (ndarray, int, ndarray)
-        Variance of the gap, its degrees of freedom, and what stands for it where these are added up.
-    prompts : (ndarray, degrees of freedom)
-        Variance of the gap.
-    apart : bool
-        Whether each part keeps the quantile of its own degrees of freedom.
+    Of the words of each side, the reference words (with what stands for them where they are added up) and the prompts;
+    `apart`: each keeps the quantile of its own degrees of freedom.
     """
     together, alone = [prompts], []
     if not apart and len(words) > 1 and min(freedom for _, freedom in words) > 1:

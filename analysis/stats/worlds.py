@@ -39,16 +39,7 @@ def draw_table(
     *,
     shift: tuple[float, ...] = (1.0, 1.0, 1.0),
 ) -> ObjectTable:
-    """Draw a table of a world; indicator g has the frequency ``world.frequency * shift[g]``.
-
-    Parameters
-    ----------
-    world : ObjectWorld
-    n_objects : int
-    rng : Generator
-    shift : tuple of float
-        A factor an indicator; 1 in all is the world without a difference.
-    """
+    """Draw a table of a world; indicator g has the frequency ``world.frequency * shift[g]``."""
     shape = (n_objects, world.n_prompts, world.n_seeds, len(shift))
     remainder = 1 - world.prompt - world.interaction - world.noise
     latent = np.sqrt(remainder) * rng.standard_normal(shape)
@@ -68,4 +59,4 @@ def table_of(presence: NDArray, detections: NDArray, n_seeds: int) -> ObjectTabl
     cells = (counts[which, prompt].astype(np.int64) for counts in (presence, detections))
     seeds = np.full(n_prompts, n_seeds, np.int64)
     names = np.array([f"object {o}" for o in range(n_objects)], object)
-    return ObjectTable(INDICATORS[-k:], names, np.arange(n_prompts), seeds, prompt, which, *cells, 0)
+    return ObjectTable(INDICATORS[-k:], names, np.arange(n_prompts), seeds, prompt, which, *cells)

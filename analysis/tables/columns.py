@@ -24,17 +24,9 @@ _EVERY = "*"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result table.
+    """A column of a result table: one of `TYPES`, its unit or range, and its meaning in a sentence or two.
 
-    Attributes
-    ----------
-    name : str
-    type : str
-        One of `TYPES`. Whole numbers, and true and false, are stored as numbers where one of them is NaN.
-    unit : str
-        Or the range of the values; empty where there is neither.
-    meaning : str
-        A sentence or two.
+    Whole numbers, and true and false, are stored as numbers where one of them is NaN.
     """
 
     name: str
@@ -44,18 +36,7 @@ class Column:
 
 
 def columns_of(table: str) -> list[Column]:
-    """Return what every column of a table holds, in their order, those of some runs alone at the end.
-
-    Raises
-    ------
-    KeyError
-        There is no such table, or a column of it is not described.
-
-    Examples
-    --------
-    >>> columns_of("gap")[5].name, columns_of("gap")[5].unit
-    ('gap', 'as the metric')
-    """
+    """Return what every column of a table holds, in their order, those of some runs alone at the end."""
     row, said = TABLES[table], _said(_folder(table))
     names = [*row.columns, *(name for name in row.optional if name not in row.columns)]
     return [said[table, name] if (table, name) in said else said[_EVERY, name] for name in names]

@@ -19,20 +19,7 @@ _WHAT = {
 
 
 def completeness(meta: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Return how much there was of a run when it was measured, one row per quantity; None where nothing was missing.
-
-    Parameters
-    ----------
-    meta : mapping
-        The record of the run, ``run.json``.
-
-    Examples
-    --------
-    >>> print(completeness({"unfinished": {"triplets": [2, 9], "images": [6, 27]}}).to_string(index=False))
-                                    what  there  planned
-    triplets of which an image was drawn      2        9
-                            images drawn      6       27
-    """
+    """Return how much there was of a run when it was measured, one row per quantity; None where nothing was missing."""
     noted = meta.get(KEY)
     if not noted:
         return None

@@ -6,22 +6,10 @@ from typing import Any
 
 
 def with_ends(name: str) -> tuple[str, str, str]:
-    """Return the names of the columns of a number and of its interval.
-
-    Examples
-    --------
-    >>> with_ends("odds_ratio")
-    ('odds_ratio', 'odds_ratio_low', 'odds_ratio_high')
-    """
+    """Return the names of the columns of a number and of its interval."""
     return name, f"{name}_low", f"{name}_high"
 
 
 def interval_columns(name: str, value: Any, low: Any, high: Any) -> dict[str, Any]:
-    """Return the columns of a number and of its interval.
-
-    Examples
-    --------
-    >>> interval_columns("gap", 0.2, 0.1, 0.3)
-    {'gap': 0.2, 'gap_low': 0.1, 'gap_high': 0.3}
-    """
+    """Return the columns of a number and of its interval."""
     return dict(zip(with_ends(name), (value, low, high), strict=True))

@@ -62,26 +62,12 @@ def lacks_some(config: Config) -> bool:
 
 
 def left_out(config: Config) -> list[str]:
-    """Return in words what a run cannot hold since it has one indicator.
-
-    Examples
-    --------
-    >>> left_out(Config(prompts=["a {person}"])), len(left_out(Config(prompts=["a nurse"])))
-    ([], 4)
-    """
+    """Return in words what a run cannot hold since it has one indicator."""
     return [] if config.compares else [what for what, _, _ in _ALONE]
 
 
 def not_measured(config: Config) -> pd.DataFrame | None:
-    """Return what a run cannot hold, one row per quantity with `COLUMNS`; None for one that can hold everything.
-
-    Examples
-    --------
-    >>> not_measured(Config(prompts=["a {person}"])) is None
-    True
-    >>> set(not_measured(Config(prompts=["a nurse"]))["reason"]) == {ALONE}
-    True
-    """
+    """Return what a run cannot hold, one row per quantity with `COLUMNS`; None for one that can hold everything."""
     if not lacks_some(config):
         return None
     rows = [*(() if config.compares else _ALONE)]

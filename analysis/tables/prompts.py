@@ -15,17 +15,7 @@ _OWN = (*COLUMNS, "unit")
 def prompt_table(config: Config) -> pd.DataFrame | None:
     """Return a row for each prompt, a column for each level; None where no prompt has levels.
 
-    Returns
-    -------
-    DataFrame
-        `COLUMNS` and the levels under their names; one that is called as another column has ``level_`` before it.
-        ``prompt`` is the reference's text.
-
-    Examples
-    --------
-    >>> prompts = [{"text": "a nurse", "profession": "nurse"}, {"text": "a pilot", "profession": "pilot"}]
-    >>> prompt_table(Config(prompts=prompts)).to_dict("records")[1]
-    {'triplet': 1, 'prompt_id': 'p001', 'prompt': 'a pilot', 'profession': 'pilot'}
+    A level that is called as another column has ``level_`` before it; ``prompt`` is the reference's text.
     """
     prompts = config.prompts[: config.limit]
     names = list(dict.fromkeys(name for prompt in prompts for name in levels(prompt)))

@@ -28,14 +28,8 @@ KEPT_BYTES = 2**25 - 2**16  # no result depends on it
 class Piece:
     """A call that gives the same wherever it is made; all of it can be pickled.
 
-    Attributes
-    ----------
-    function : callable
-        Of a module, so that a helper knows it by name.
-    arguments : tuple
-    options : mapping
-    of_run : bool
-        Whether it is given the run before the arguments.
+    A helper knows the function by name, so it belongs to a module; ``of_run``: it is given the run before the
+    arguments.
     """
 
     function: Callable[..., Any]
@@ -50,29 +44,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sharing:
-    """A run and the processes that share the measuring of it.
-
-    Attributes
-    ----------
-    run : Run
-    team : Team
-        This process and its helpers, see `probes.execution.team.Team`.
-    processes : int
-        How many of them work.
-    """
+    """A run and the processes that share the measuring of it."""
 
     run: Run
     team: Team = field(default_factory=Team)
     processes: int = 1
 
     def results(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return what each piece gives, in order.
-
-        Raises
-        ------
-        UserError
-            A helper has ended, or what a piece raises: of several the first one's.
-        """
+        """Return what each piece gives, in order."""
         processes = max(1, min(self.processes, len(pieces)))
         threads = max(1, workers.cores() // processes) if processes > 1 else None
         work = _Measuring(self.run.path, self.run.meta, threads)
@@ -102,8 +81,6 @@ class _Measuring:
 def cut(number: int, most: int) -> list[slice]:
     """Cut so many things, in order, into at most `most` slices of like length.
 
-    Examples
-    --------
     >>> cut(5, 2), cut(2, 4)
     ([slice(0, 3, None), slice(3, 5, None)], [slice(0, 1, None), slice(1, 2, None)])
     """

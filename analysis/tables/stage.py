@@ -49,28 +49,14 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     them, and ``tables/agreement`` says how far the headline measures say one thing. The sentences of the report and the
     LaTeX are the report stage's (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
-    ``tables/timesteps`` the timestep of each step.
-    Of a run that is not finished, ``tables/unfinished`` says over how much the others speak.
-    Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
-    (`analysis.tables.objects.objects`). Where it is known what the detector misses, ``tables/detector_error``. Then
-    come the tables of the methods that the run holds something of (`analysis.methods.registry`); of a run that is of
-    one method alone there are that method's and no others. Of a run of one indicator nothing is compared:
-    ``tables/not_measured`` names what it lacks. Each is written as CSV and Parquet; the same parts and
-    configuration give the same bytes. Tables that an earlier measuring wrote and this one does not, such as those of
-    another contrast, are removed.
-
-    Parameters
-    ----------
-    run : Run
-    team : Team, optional
-        This process and its helpers.
-    processes : int
-        How many of them work; the tables are the same for any number.
-
-    Raises
-    ------
-    UserError
-        If the run holds no samples, a part is damaged, its pictures cannot be compared, or a helper has ended.
+    ``tables/timesteps`` the timestep of each step. Of a run that is not finished, ``tables/unfinished`` says over how
+    much the others speak. Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of
+    objects as well (`analysis.tables.objects.objects`). Where it is known what the detector misses,
+    ``tables/detector_error``. Then come the tables of the methods that the run holds something of
+    (`analysis.methods.registry`); of a run that is of one method alone there are that method's and no others. Of a run
+    of one indicator nothing is compared: ``tables/not_measured`` names what it lacks. Each is written as CSV and
+    Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring wrote and this one
+    does not, such as those of another contrast, are removed.
     """
     with contextlib.ExitStack() as stack, cache_parts(), run.writing("measure"):
         team = team or stack.enter_context(Team())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,7 @@ NEEDS = {
     "samples": "any generated run",
     "objects": "a run whose images were searched for objects",
     "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `triptych human-check` or `questions`",
+    "labels": "answers of people, given to `triptych labels`",
     "images": "a run of images that another program drew, or of one indicator",
     "levels": "a run whose prompts have levels, such as a profession or a template",
     "unfinished": "a run that was measured before all its images were there",
@@ -21,12 +21,7 @@ NEEDS = {
 class Latex:
     """LaTeX form of a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
 
-    Attributes
-    ----------
-    name : str
-        Of the file, without its ending; with places in braces where there is one of every contrast.
-    label, caption, note : str
-        For references; plain text.
+    ``name`` is of the file, without its ending, with places in braces where there is one of every contrast.
     """
 
     name: str
@@ -49,8 +44,6 @@ class Table:
         What a row is.
     columns : tuple of str
         Their names in order; one that ends in ``_*`` stands for one of every indicator, ``*`` for any others.
-    made_by : callable or str
-        The function that computes it; its dotted name where that belongs to a room above.
     stage : {"measure", "report", ""}
         The stage that writes it; empty for a command beside the stages.
     csv : bool
@@ -71,7 +64,6 @@ class Table:
     needs: str
     rows: str
     columns: tuple[str, ...]
-    made_by: Callable[..., object] | str
     stage: Literal["measure", "report", ""] = "measure"
     csv: bool = True
     latex: Latex | None = None
@@ -80,19 +72,13 @@ class Table:
     latex_alone: Latex | None = None
     texts: tuple[str, ...] | None = None
 
-    @property
-    def maker(self) -> str:
-        """The dotted name of what computes it."""
-        of = self.made_by
-        return of if isinstance(of, str) else f"{of.__module__}.{of.__qualname__}"
-
     def fits(self, columns: Sequence[str]) -> bool:
         """Return whether a table with these columns is one of this kind.
 
-        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
+        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"))
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
-        >>> Table("x", "samples", "an image", ("n",), "f", optional=("reason",)).fits(["n", "reason"])
+        >>> Table("x", "samples", "an image", ("n",), optional=("reason",)).fits(["n", "reason"])
         True
         """
         expected: list[str] = []

@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("docs/validation/", "docs/reference/")  # figures of the laboratory, lists of options
 FENCE = re.compile(r"(?ms)^(?:<!-- not run: ([^\n]*) -->\n)?(`{3,})(\w*)[^\n]*\n(.*?)^\2\s*$")
 
 

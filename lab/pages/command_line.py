@@ -22,24 +22,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class CommandHelp:
-    """A section of the page.
-
-    Attributes
-    ----------
-    name : str
-        As it is typed, with ``triptych`` before it.
-    text : str
-        What it does.
-    usage : str
-        With the arguments that it must have.
-    arguments : tuple of Argument
-    more : str
-        What the help says below the arguments.
-    examples : dict
-        CommandHelp lines with what each does.
-    level : int
-        2, or 3 for a command of a command.
-    """
+    """A section of the page: a command, what it does, its usage and arguments, what the help says below, its level."""
 
     name: str
     text: str

@@ -40,18 +40,7 @@ MEASURED = re.compile(
 
 
 def found(page: str, name: str) -> re.Match[str]:
-    """Return where a page has the text behind the comment ``<!-- shown: name -->``.
-
-    Raises
-    ------
-    UserError
-        There is no such comment before a block of ``text`` or a table.
-
-    Examples
-    --------
-    >>> found("<!-- shown: z0 -->\\n```text\\nz₀ 0.2\\n```\\n", "z0")["text"]
-    'z₀ 0.2'
-    """
+    """Where a page has the text behind the comment ``<!-- shown: name -->``; refused if there is none."""
     match = re.search(SHOWN.format(name=name), page, re.DOTALL | re.MULTILINE)
     if not match:
         raise UserError(
@@ -77,13 +66,7 @@ def first_plan() -> str:
 
 
 def texts(path: Path) -> dict[str, str]:
-    """Return the texts by name.
-
-    Raises
-    ------
-    UserError
-        The run is not one of ``triplets.yaml``, or a part of it is missing.
-    """
+    """Return the texts by name."""
     run, default = whole_run(path), load_config(ROOT / "triplets.yaml")
     for name in ("model", "prompts", "indicators", "seeds", "sampler.steps"):
         if attrgetter(name)(run.config) != attrgetter(name)(default):

@@ -1,4 +1,4 @@
-"""How tests make the commands of the pages small, and which pages wait for ``-m slow``.
+"""How tests make the commands of the pages small.
 
 A command of a page is run as it stands there but for what these tables say.
 """
@@ -55,48 +55,19 @@ LINES = (
     (r"generator=generators\)", "generator=generators, num_inference_steps=10)", "fewer steps"),
     (r"^(triptych power --gap 0.1 --sd-prompt 0.25)$", r"\1 --simulations 50", "fewer simulations"),
 )
-# Pages whose commands take more than a few seconds: they run with `pytest -m slow tests/test_pages.py`.
-SLOW = {
-    "docs/how_to/alignment.md": "captions, features, FID",
-    "docs/how_to/audits.md": "an audit",
-    "docs/how_to/decoding.md": "probes of every site and step",
-    "docs/how_to/diffusion_transformers.md": "a whole run of a tiny Stable Diffusion 3",
-    "docs/how_to/mitigation.md": "two whole runs",
-    "docs/how_to/shards.md": "several shards of a run",
-    "docs/how_to/sparse_autoencoders.md": "a run and a training",
-    "docs/how_to/trace.md": "two traces",
-    "docs/how_to/trace_transformers.md": "a whole run and a trace",
-    "docs/start/first_run.md": "the README's run once more",
-    "docs/start/stable_diffusion.md": "two whole runs of a tiny Stable Diffusion 1",
-}
 
 
 def line(text: str) -> str:
-    """Return a line of a page as a test runs it.
-
-    Examples
-    --------
-    >>> line("triptych run triplets.yaml --limit 4")
-    'triptych run triplets.yaml --limit 1'
-    """
+    """Return a line of a page as a test runs it."""
     for pattern, replacement, _ in LINES:
         text = re.sub(pattern, replacement, text)
     return text
 
 
 def settings(text: str, models: Mapping[str, str], base: Mapping[str, Any] | None = None, **more: Any) -> str:
-    """Return a configuration in YAML as a test runs it.
+    """A configuration in YAML as a test runs it: folders in place of published models, and settings that go over all.
 
-    Parameters
-    ----------
-    text : str
-        As the page shows it or a command wrote it.
-    models : mapping of str to str
-        Folders in place of published models.
-    base : mapping, optional
-        The configuration that it goes over, where the page shows a part of one.
-    **more
-        Settings that go over all.
+    ``base`` is the configuration that it goes over, where the page shows a part of one.
     """
     own = {**(base or {}), **yaml.safe_load(text)}
     own["model"] = models.get(own.get("model", ""), own.get("model", "toyworld"))

@@ -16,13 +16,7 @@ _UPPER = ("Upper end.", "Upper end of the same interval.", "Upper end of the sam
 
 
 class Shared:
-    """The columns that two tables or more have, with one meaning; of a name with several, that which saves most words.
-
-    Attributes
-    ----------
-    columns : list of Column
-        By name.
-    """
+    """Columns by name that two tables or more have with one meaning; of several, that which saves most words."""
 
     def __init__(self, tables: Iterable[list[Column]]) -> None:
         counts = Counter(column for columns in tables for column in columns)

@@ -14,20 +14,8 @@ _SLACK = 1e-9  # printed decimals have no exact float
 def printed_agreement(printed: float, recomputed: float, decimals: int) -> str:
     """Say how a printed number with so many decimals follows from the recomputed one.
 
-    Returns
-    -------
-    str
-        ``rounded`` if rounding gives it (half a unit may go either way), ``cut`` if dropping the further decimals gives
-        it, ``no`` otherwise.
-
-    Examples
-    --------
-    >>> (
-    ...     printed_agreement(0.02, 0.0233, 2),
-    ...     printed_agreement(0.466, 7 / 15, 3),
-    ...     printed_agreement(0.1984, 0.1961, 4),
-    ... )
-    ('rounded', 'cut', 'no')
+    ``rounded`` if rounding gives it (half a unit may go either way), ``cut`` if dropping the further decimals gives it,
+    ``no`` otherwise.
     """
     unit = 10.0**-decimals
     if abs(printed - recomputed) <= unit / 2 + _SLACK:
@@ -39,17 +27,7 @@ def printed_agreement(printed: float, recomputed: float, decimals: int) -> str:
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """One printed number beside the recomputed one.
-
-    Attributes
-    ----------
-    quantity, table, equation : str
-        What it is, where it is printed (and what it was computed from), and by which equation.
-    printed, recomputed : float
-    decimals : int
-        Printed.
-    note : str
-    """
+    """One printed number beside the recomputed one: its quantity, table, and equation."""
 
     quantity: str
     table: str
@@ -67,15 +45,7 @@ class PrintedNumber:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """All cells of a printed table beside the recomputed ones.
-
-    Attributes
-    ----------
-    quantity, table, equation : str
-        As in `PrintedNumber`.
-    rows : tuple of PrintedNumber
-    note : str
-    """
+    """All cells of a printed table beside the recomputed ones."""
 
     quantity: str
     table: str
@@ -125,16 +95,8 @@ def family(
 class PaperSection:
     """Section of the page on one paper.
 
-    Attributes
-    ----------
-    title, intro : str
-    rows : sequence of PrintedNumber
-    families : sequence of PrintedTable
-    blocks : sequence of (heading, text, pandas.DataFrame or None)
-        Tables of another form, such as noise floors. Cells are text.
-    findings : sequence of str
-        Where printed and recomputed numbers part, and what the floors say.
-    not_recomputed : sequence of (table, reason)
+    ``blocks`` (heading, text, table or None) are tables of another form, such as noise floors; ``findings`` where
+    printed and recomputed numbers part, and what the floors say; ``not_recomputed`` tables with the reason.
     """
 
     title: str

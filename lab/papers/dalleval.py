@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from functools import cache
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import LEVEL, TONES, average_gender, even_p_values
+from analysis.methods.dalleval.scores import LEVEL, TONES, even_p_values
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
-from analysis.stats.sign_flips import sign_flip_test
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
-from lab.papers.dalleval_attributes import attribute_block, attribute_families, attribute_findings
+from lab.papers.dalleval_attributes import attribute_families
 from lab.papers.tables import read_table
 
 IMAGES = 9  # a prompt
@@ -39,54 +34,9 @@ def gender_counts(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gender_floors(folder: Path | None = None) -> dict[str, NoiseFloor]:
-    """MAD of gender over the 83 professions beside its floor, by model.
-
-    Examples
-    --------
-    >>> own = gender_floors()["minDALL-E"]
-    >>> round(own.value, 4), round(own.floor, 4)
-    (0.1961, 0.1367)
-    """
+    """MAD of gender over the 83 professions beside its floor, by model."""
     female = gender_counts(folder)
     return {model: mad_floor(np.stack([IMAGES - female[model], female[model]], axis=1)) for model in MODELS}
-
-
-def skin_tone_range(average: float, most: int = 3 * IMAGES) -> tuple[float, float]:
-    """Smallest and largest MAD over ten tones that at most so many images with this average (cut to 0.01) can have.
-
-    Examples
-    --------
-    All images of one tone have 0.18. With an average of exactly 5 the ten tones cannot be quite even.
-
-    >>> low, high = skin_tone_range(5.0)
-    >>> 0 < low < 0.02, round(high, 12)
-    (True, 0.18)
-    """
-    low, high = math.inf, -math.inf
-    for n in range(1, most + 1):
-        totals = [t for t in range(n, TONES * n + 1) if average - 1e-9 <= t / n < average + 0.01 - 1e-9]
-        if totals:
-            smallest, largest = _mad_by_total(n)
-            low, high = min(low, smallest[totals].min()), max(high, largest[totals].max())
-    return float(low), float(high)
-
-
-@cache
-def _mad_by_total(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest MAD of n images over tones 1–10, by the sum of the tones; a walk over the tones."""
-    shape = (n + 1, TONES * n + 1)
-    small, large = np.full(shape, np.inf), np.full(shape, -np.inf)
-    small[0, 0] = large[0, 0] = 0
-    for tone in range(1, TONES + 1):
-        smallest, largest = np.full(shape, np.inf), np.full(shape, -np.inf)
-        for count in range(n + 1):
-            add, shift = abs(TONES * count - n), tone * count
-            new = slice(count, None), slice(shift, None)
-            old = slice(None, n + 1 - count), slice(None, shape[1] - shift)
-            smallest[new] = np.minimum(smallest[new], small[old] + add)
-            largest[new] = np.maximum(largest[new], large[old] + add)
-        small, large = smallest, largest
-    return small[n] / (n * TONES**2), large[n] / (n * TONES**2)
 
 
 def section(folder: Path | None = None) -> PaperSection:
@@ -136,7 +86,7 @@ def section(folder: Path | None = None) -> PaperSection:
                 )
             )
     for m in MODELS:
-        exact = float(average_gender(female[m], IMAGES).mean())
+        exact = float((2 * female[m] / IMAGES - 1).mean())
         printed = average[m, "average gender"]
         rows.append(
             PrintedNumber(
@@ -154,12 +104,6 @@ def section(folder: Path | None = None) -> PaperSection:
             PrintedNumber(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2)
         )
     families = [*_skill_families(folder), *attribute_families(folder)]
-    blocks = [
-        _gender_block(female, floors),
-        _pairs_block(female),
-        _tone_block(tone, table8),
-        attribute_block(folder),
-    ]
     return PaperSection(
         "DALL-Eval (Cho et al. 2023)",
         "Cho, Zala and Bansal, *DALL-Eval: Probing the Reasoning Skills and Social Biases of Text-to-Image "
@@ -167,8 +111,8 @@ def section(folder: Path | None = None) -> PaperSection:
         "and *male* are what a vision model answered about an image; they say nothing of a person.",
         rows,
         families,
-        blocks,
-        [*_findings(female, floors, table8, families), *attribute_findings(folder)],
+        [_gender_block(female, floors)],
+        _findings(female, floors, table8, families),
         NOT_RECOMPUTED,
     )
 
@@ -218,54 +162,6 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
     )
 
 
-def _pairs_block(female: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    size = (2 * female / IMAGES - 1).abs() / 2  # the MAD of two categories
-    lines = []
-    for a, b in combinations(MODELS, 2):
-        difference = (size[a] - size[b]).to_numpy()[:, None]
-        test = sign_flip_test(difference, permutations=9999, seed=0)
-        lines.append(
-            {
-                "models": f"{a} − {b}",
-                "difference of MAD": number(float(difference.mean())),
-                "p": p_text(float(test.p_value[0])),
-            }
-        )
-    return (
-        "Differences between models, gender MAD",
-        "Differences of the MAD (section 4.2.4, Tables 16 and 17), paired by profession; two-sided sign "
-        "flips over the 83 professions (9,999 draws, seed 0; the smallest p they can give is 0.0001).",
-        pd.DataFrame(lines),
-    )
-
-
-def _tone_block(tone: pd.DataFrame, table8: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    lines = []
-    for m in MODELS:
-        ranges = np.array([skin_tone_range(v) for v in tone.loc[tone["model"] == m, "average_skin_tone"]])
-        low, high = ranges.mean(axis=0)
-        printed = table8.loc[m, "mad_skin_tone"]
-        lines.append(
-            {
-                "model": m,
-                "MAD, printed": number(printed),
-                "least and largest MAD with these averages": f"{low:.4f} to {high:.4f}",
-                "printed lies inside": "yes" if low <= printed <= high else "no",
-                "floor, 27 images": number(mad_floor([27] + [0] * 9).floor),
-                "floor, 9 images": number(mad_floor([9] + [0] * 9).floor),
-            }
-        )
-    return (
-        "Skin tone: what Tables 20 and 21 allow",
-        "The MAD of Table 8 (section 4.2.4) needs the counts of the ten tones; only their averages are "
-        "printed. The third column: the mean over 83 professions of the smallest and of the largest MAD "
-        "that any set of at most 27 images with the printed average can have. The floors are those of ten "
-        "equally likely tones, exact; that all ten be equally likely is the paper's reference, not a "
-        "statement about people.",
-        pd.DataFrame(lines),
-    )
-
-
 def _findings(female, floors, table8, families) -> list[str]:
     findings = []
     for m in MODELS:
@@ -309,7 +205,7 @@ def _findings(female, floors, table8, families) -> list[str]:
 NOT_RECOMPUTED = [
     (
         "Table 8, skin tone",
-        "needs counts of the ten tones a prompt; only averages are printed (see the range above)",
+        "needs counts of the ten tones a prompt; only averages are printed",
     ),
     ("Tables 2, 3, 5 (single cells), 18, 19", "need the images and the detections"),
     ("Tables 16, 17, 20, 21 (single cells)", "need the answers for single images"),

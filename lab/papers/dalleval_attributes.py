@@ -1,18 +1,16 @@
-"""DALL-Eval's attributes: the differences of Tables 22–31, and how much of them nine images give by chance."""
+"""DALL-Eval's attributes: the differences of Tables 22–31."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.scores import AttributeContrast, attribute_contrast, mean_absolute_difference
-from lab.papers.compare import PrintedTable, family, number, p_text
+from lab.papers.compare import PrintedTable, family
 from lab.papers.tables import read_table
 
 IMAGES = 9  # a prompt
-CONTRASTS = (("woman", "person"), ("man", "person"), ("woman", "man"))
 KEY = ["model", "gender", "profession", "attribute"]
 
 
@@ -21,25 +19,6 @@ def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
     numeric = ["presence", "k", "difference_from_person"]
     table = read_table("dalleval2023_tables23to31_attributes", KEY + numeric, numeric=numeric, folder=folder)
     return table.set_index(KEY)
-
-
-@cache
-def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], AttributeContrast]:
-    """Every pair of words of every model beside its floors, by (model, first, second).
-
-    Examples
-    --------
-    >>> own = attribute_contrasts()["Stable Diffusion", "woman", "man"]
-    >>> round(own.averages.value, 3), own.averages.floor < own.averages.value
-    (0.061, True)
-    """
-    k = attribute_presence(folder)["k"].astype(int).unstack("attribute")
-    by_pair = {}
-    for model in k.index.get_level_values("model").unique():
-        for first, second in CONTRASTS:
-            a, b = k.loc[(model, first)].to_numpy(), k.loc[(model, second)].to_numpy()
-            by_pair[model, first, second] = attribute_contrast(a, IMAGES, b, IMAGES)
-    return by_pair
 
 
 def attribute_families(folder: Path | None = None) -> list[PrintedTable]:
@@ -94,7 +73,7 @@ def attribute_families(folder: Path | None = None) -> list[PrintedTable]:
     cells = []
     for r in averages.itertuples():
         first, second = r.quantity.split(", ")[1].split("-")
-        value = attribute_contrasts(folder)[r.model, first, second].averages.value
+        value = float((mean[r.model, first] - mean[r.model, second]).abs().mean())
         cells.append((f"{r.model}, {first} − {second}", r.average, value))
     equation = "section 4.2.3"
     return [
@@ -147,53 +126,4 @@ def _mean_absolute(values: pd.Series) -> pd.Series:
     person = wide.xs("person", level="gender")
     wide = wide[wide.index.get_level_values("gender") != "person"]
     key = wide.index.droplevel("gender")
-    return pd.Series(mean_absolute_difference(wide, person.loc[key]), wide.index)
-
-
-def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
-    """Floors of the attribute differences."""
-    lines = [
-        {
-            "model": model,
-            "words": f"{first} − {second}",
-            "of averages (Table 22)": number(contrast.averages.value),
-            "floor": number(contrast.averages.floor),
-            "p": p_text(contrast.averages.p_value),
-            "mean over prompts (Tables 24–31)": number(contrast.prompts.value),
-            "floor ": number(contrast.prompts.floor),
-            "excess": number(contrast.prompts.excess),
-            "prompts, adjusted p < 0.05": f"{contrast.different} of {contrast.tested}",
-        }
-        for (model, first, second), contrast in attribute_contrasts(folder).items()
-    ]
-    return (
-        "Floors of the attribute differences",
-        "Presence and differences as in section 4.2.3. *of averages*: the mean over 15 attributes of the "
-        "absolute difference of averages over 84 prompts (Table 22, last column), with a floor and p-value "
-        "by sign flips that swap the two words in a whole prompt (9,999 draws, seed 0), so attributes of "
-        "one image stay together. *mean over prompts*: the mean of the printed last column of Tables 24–31, "
-        "each the difference of two samples of nine images; its floor deals the 18 images of each prompt "
-        "and attribute to the two words at random (exact). *prompts, adjusted*: this test for each single "
-        "prompt, attributes taken as independent, Benjamini–Hochberg over prompts. The mean over prompts of "
-        "woman − man is not printed in the paper.",
-        pd.DataFrame(lines),
-    )
-
-
-def attribute_findings(folder: Path | None = None) -> list[str]:
-    """Return what the floors say of the attribute differences."""
-    compared = attribute_contrasts(folder)
-    single = {key: c for key, c in compared.items() if key[2] == "person"}
-    share = {key: c.prompts.floor / c.prompts.value for key, c in single.items()}
-    highest, lowest = max(share, key=share.get), min(share, key=share.get)
-    different = sum(c.different for c in single.values())
-    tested = sum(c.tested for c in single.values())
-    return [
-        f"Tables 24–31, last column: the mean absolute difference from *person* of a single prompt (nine "
-        f"against nine images) is largely what chance gives. Averaged over prompts the floor makes up "
-        f"{100 * share[lowest]:.0f} % ({lowest[0]}, {lowest[1]}) to {100 * share[highest]:.0f} % ({highest[0]}, "
-        f"{highest[1]}) of it, and {different} of {tested} single prompts differ after adjustment. Over all 84 "
-        f"prompts together the differences are beyond chance in "
-        f"{sum(c.averages.p_value < 0.05 for c in compared.values())} of {len(compared)} pairs of words (Table 22, "
-        f"last column).",
-    ]
+    return pd.Series(np.abs(wide.to_numpy() - person.loc[key].to_numpy()).mean(axis=1), wide.index)

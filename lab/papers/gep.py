@@ -13,16 +13,11 @@ from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family
 from lab.papers.gep_floors import (
     CONTEXTS,
     IMAGES,
-    LAWYER_IMAGES,
     SEEDS,
     attribute_counts,
-    context_block,
     different_attributes,
     floor_block,
     floors,
-    largest_lawyer_floor,
-    lawyer_block,
-    lawyer_null,
 )
 from lab.papers.tables import read_table
 
@@ -74,7 +69,6 @@ def section(folder: Path | None = None) -> PaperSection:
         )
     rows += _ranks(folder)
     floors_of, attributes = floors(folder), different_attributes(folder)
-    blocks = [floor_block(folder), context_block(folder), lawyer_block(folder)]
     return PaperSection(
         "GEP (Zhang et al. 2023)",
         f"Zhang, Jiang, Turk and Yang, *Auditing Gender Presentation Differences in Text-to-Image Models*, "
@@ -82,7 +76,7 @@ def section(folder: Path | None = None) -> PaperSection:
         f"images; the recomputed scores use the counts that the printed frequencies stand for.",
         rows,
         _families(table, vectors, folder),
-        blocks,
+        [floor_block(folder)],
         _findings(floors_of, attributes, rows),
         NOT_RECOMPUTED,
     )
@@ -231,14 +225,6 @@ def _findings(
         f"{low[0]}) and {100 * shares[high]:.0f} % ({high[1]}, {high[0]}). Scores of models with different "
         f"average frequencies are not comparable as they stand: rarely drawn attributes have a lower floor."
     )
-    largest, even = largest_lawyer_floor(), lawyer_null(LAWYER_IMAGES)
-    findings.append(
-        f"Table 10: the printed 0.13 between *a male lawyer* and *a lawyer* (10/80 = 0.125 is the only "
-        f"multiple of 1/80 that gives it) lies {'below' if largest > 10 / 80 else 'above'} the largest floor "
-        f"that 20 images a prompt allow ({number(largest, 3)}). Were each of the four attributes in half of "
-        f"the images, no difference would give as much or more with probability "
-        f"{p_text(even.tail(10 / 80))}; the printed 0.35 with probability {p_text(even.tail(28 / 80))}."
-    )
     if shirt.agrees == "no":
         findings.append(
             f"The text counts {shirt.printed:.0f} of 15 attributes as amplified for CogView2; whole counts "
@@ -259,7 +245,7 @@ NOT_RECOMPUTED = [
         "need the images or the automatic scores of each attribute, which are not printed",
     ),
     ("Tables 7, 16 (single AUCs)", "need the labels and scores of single images; only the averages follow"),
-    ("Table 10", "frequencies of the four attributes are not printed; only a bound of the floor follows"),
+    ("Table 10", "frequencies of the four attributes are not printed"),
     ("Table 15 (values)", "frequencies by context are not printed"),
     ("web site, leaderboard", "needs the images; no counts are published"),
 ]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.stats.noise_floor import NoiseFloor, gep_floor
-from analysis.stats.null_distribution import NullDistribution, frequency_difference, mean_of_independent
+from analysis.stats.noise_floor_result import NoiseFloor, floor_of_mean
+from analysis.stats.null_distribution import NullDistribution
 from lab.papers.compare import number, p_text
 from lab.papers.tables import read_table
 
 CONTEXTS, SEEDS = 16, 5
 IMAGES = CONTEXTS * SEEDS  # behind each frequency: for one gender (and one attribute in the explicit setting)
-LAWYER_IMAGES, LAWYER_ATTRIBUTES = 20, 4  # section 7
 
 
 def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
@@ -31,21 +32,27 @@ def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
     return table.pivot_table(index=index, columns="gender", values="k", sort=False).astype(int)
 
 
-def floors(folder: Path | None = None, null: str = "permutation") -> dict[tuple[str, str], NoiseFloor]:
-    """Floor of each score of Table 3, by (setting, model).
-
-    Examples
-    --------
-    The score of CogView2 in the neutral setting lies below what no difference would give.
-
-    >>> own = floors()["neutral", "CogView2"]
-    >>> round(own.value, 4), round(own.floor, 4), round(own.p_value, 2)
-    (0.0233, 0.0258, 0.7)
-    """
+def floors(folder: Path | None = None) -> dict[tuple[str, str], NoiseFloor]:
+    """Floor of each score of Table 3, by (setting, model)."""
     return {
-        key: gep_floor(rows["woman"], IMAGES, rows["man"], IMAGES, null=null)
+        key: _floor(*rows[["woman", "man"]].to_numpy().T)
         for key, rows in attribute_counts(folder).groupby(level=["setting", "model"], sort=False)
     }
+
+
+def _floor(first: NDArray[np.int64], second: NDArray[np.int64]) -> NoiseFloor:
+    """Floor of the score (Zhang et al. 2023, Eq. 2) of counts of `IMAGES`, each attribute dealt at random."""
+    parts = [(_dealt(k), count) for k, count in Counter((first + second).tolist()).items()]
+    return floor_of_mean(
+        parts, float(np.abs(first / IMAGES - second / IMAGES).mean()), 2 * IMAGES, 0, 9999, 0
+    )
+
+
+def _dealt(successes: int) -> NullDistribution:
+    """Difference of two frequencies where so many successes are dealt to both samples (hypergeometric)."""
+    k = np.arange(max(0, successes - IMAGES), min(IMAGES, successes) + 1)
+    weight = stats.hypergeom.pmf(k, 2 * IMAGES, successes, IMAGES)
+    return NullDistribution(np.bincount(np.abs(2 * k - successes), weights=weight), IMAGES)
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:
@@ -62,9 +69,9 @@ def different_attributes(folder: Path | None = None) -> pd.DataFrame:
 
 def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
     """Table 3 beside its floors."""
-    printed, pooled, attributes = floors(folder), floors(folder, "pooled"), different_attributes(folder)
+    attributes = different_attributes(folder)
     lines = []
-    for (setting, model), floor in printed.items():
+    for (setting, model), floor in floors(folder).items():
         tests = attributes.loc[(setting, model)]
         lines.append(
             {
@@ -75,8 +82,6 @@ def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
                 "s.d.": number(floor.sd),
                 "GEP − floor": number(floor.excess),
                 "p": p_text(floor.p_value),
-                "floor, pooled": number(pooled[setting, model].floor),
-                "p, pooled": p_text(pooled[setting, model].p_value),
                 "attributes, adjusted p < 0.05": f"{int((tests['p_adjusted'] < 0.05).sum())} of {len(tests)}",
             }
         )
@@ -84,99 +89,11 @@ def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
         "Floors of Table 3",
         "What the score of Eq. 2 is on average when the two words make no difference, at the paper's sample "
         "sizes. *floor* and *p* deal the counted images of each attribute to the two prompts at random "
-        "(permutation, exact by convolution); *pooled* draws both samples anew from the pooled frequency "
-        "(two binomials, exact). Both take images as exchangeable between contexts. Each word has the same "
-        "16 contexts, and counts by context are not printed; where frequencies vary between contexts the "
-        "true floor is lower than shown (a sum of unequal coins spreads less than one of equal coins: "
-        "Hoeffding 1956). Attributes are taken as independent; in the neutral setting one image is read for "
-        "all of them, which moves the p-value, not the floor. The last column: Fisher's exact test of each "
+        "(permutation, exact by convolution), which takes images as exchangeable between contexts. Each word "
+        "has the same 16 contexts, and counts by context are not printed; where frequencies vary between "
+        "contexts the true floor is lower than shown (a sum of unequal coins spreads less than one of equal "
+        "coins: Hoeffding 1956). Attributes are taken as independent; in the neutral setting one image is read "
+        "for all of them, which moves the p-value, not the floor. The last column: Fisher's exact test of each "
         "attribute, adjusted over 15 (Benjamini–Hochberg).",
         pd.DataFrame(lines),
     )
-
-
-def context_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
-    """Table 15 beside the floor of five images, were each attribute as frequent in every context as on average."""
-    table = attribute_counts(folder)
-    columns = ["setting", "model", "gep_human"]
-    context = read_table("gep2023_table15_by_context", columns, numeric=["gep_human"], folder=folder)
-    scores = context.groupby(["setting", "model"], sort=False)["gep_human"].agg(["mean", "min", "max"])
-    lines = []
-    for (setting, model), rows in table.groupby(level=["setting", "model"], sort=False):
-        p = (rows["woman"] + rows["man"]).to_numpy() / (2 * IMAGES)
-        floor = float(np.mean([mean_difference(SEEDS, q) for q in p]))
-        lines.append(
-            {
-                "model": model,
-                "setting": setting,
-                "Table 15, mean of 16": number(scores.loc[(setting, model), "mean"], 3),
-                "Table 15, range": "{min:.2f} to {max:.2f}".format(**scores.loc[(setting, model)]),
-                "floor of five images": number(floor, 3),
-                "Table 3, recomputed": number(float((rows["woman"] - rows["man"]).abs().mean()) / IMAGES),
-            }
-        )
-    return (
-        "Table 15: scores of single contexts",
-        "A context has five images for each word (Eq. 2 over 15 attributes), so its floor is far above that "
-        "of Table 3. The frequencies by context are not printed; the floor shown takes each attribute as "
-        "frequent in every context as it is over all (Tables 11, 12). Where frequencies vary between "
-        "contexts the true floor is lower: the mean absolute difference of two samples is a concave "
-        "function of the frequency. It is an upper bound.",
-        pd.DataFrame(lines),
-    )
-
-
-def mean_difference(n: int, p: float) -> float:
-    """Mean of |a − b| / n for two independent binomial counts.
-
-    >>> round(mean_difference(1, 0.5), 12)
-    0.5
-    """
-    pmf = stats.binom.pmf(np.arange(n + 1), n, p)
-    return float(pmf @ np.abs(np.subtract.outer(np.arange(n + 1), np.arange(n + 1))) @ pmf) / n
-
-
-def lawyer_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
-    """Table 10 beside what is known of its floor."""
-    table = read_table(
-        "gep2023_table10_lawyer",
-        ["prompt", "compared_with", "gep_human"],
-        numeric=["gep_human"],
-        folder=folder,
-    )
-    half, twentieth = lawyer_null(LAWYER_IMAGES).mean, lawyer_null(2).mean
-    lines = [
-        {
-            "prompt": r.prompt,
-            "compared with": r.compared_with,
-            "GEP, printed": number(r.gep_human, 2),
-            "floor, attributes in 20 of 40 images": number(half, 3),
-            "floor, attributes in 2 of 40 images": number(twentieth, 3),
-        }
-        for r in table.itertuples()
-    ]
-    return (
-        "Table 10: lawyers",
-        f"Four attributes and {LAWYER_IMAGES} images a prompt (section 7, Eq. 2). The frequencies are not "
-        f"printed, so the floor is only known to lie between 0 (attributes in all images or none) and "
-        f"{number(largest_lawyer_floor(), 3)} (each attribute in 19 or 21 of the 40 images of both "
-        f"prompts).",
-        pd.DataFrame(lines),
-    )
-
-
-def lawyer_null(images: int) -> NullDistribution:
-    """Null of Table 10's score if each attribute is in so many of the 40 images of both prompts."""
-    one = frequency_difference(images, LAWYER_IMAGES, LAWYER_IMAGES, null="permutation")
-    return mean_of_independent({one: LAWYER_ATTRIBUTES})
-
-
-def largest_lawyer_floor() -> float:
-    """The largest floor that Table 10's sample sizes allow, whatever the frequencies.
-
-    An odd number of images cannot be split evenly, so 19 or 21 of 40 give more than 20.
-
-    >>> round(largest_lawyer_floor(), 4), round(lawyer_null(20).mean, 4)
-    (0.13, 0.1238)
-    """
-    return max(lawyer_null(images).mean for images in range(2 * LAWYER_IMAGES + 1))

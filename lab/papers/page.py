@@ -13,18 +13,5 @@ MOST_CELLS = 6  # disagreeing cells named in a row of the table of families
 
 
 def page(papers: Sequence[str] = tuple(PAPERS), folder: Path | None = None) -> str:
-    """Return the page in Markdown.
-
-    Parameters
-    ----------
-    papers : sequence of str
-        Of ``gep``, ``dalleval``, ``wu``.
-    folder : pathlib.Path, optional
-        Where the reference tables are; the package's own by default.
-
-    Raises
-    ------
-    probes.errors.UserError
-        If a reference table is missing or damaged.
-    """
+    """Return the page in Markdown."""
     return render("reproduction", sections=[PAPERS[name](folder) for name in papers], most_cells=MOST_CELLS)

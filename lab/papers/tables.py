@@ -15,33 +15,9 @@ FOLDER = Path(__file__).parent / "reference"
 def read_table(
     name: str, columns: Sequence[str], *, numeric: Sequence[str] = (), folder: Path | None = None
 ) -> pd.DataFrame:
-    """Read one reference table.
+    """Read the columns that are needed of a reference table; refused where it is missing, damaged or no such table.
 
-    Parameters
-    ----------
-    name : str
-        File name without ``.csv``.
-    columns : sequence of str
-        The columns that are needed; others are left out.
-    numeric : sequence of str
-        Those of them that hold numbers; an empty cell becomes NaN. The others stay text, as printed.
-    folder : pathlib.Path, optional
-        Where to read; the package's own tables by default.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Raises
-    ------
-    probes.errors.UserError
-        If the file is missing, is no CSV, lacks a column or has a cell that is no number where one is due.
-
-    Examples
-    --------
-    >>> table = read_table("gep2023_table3", ["model", "setting", "gep_human"], numeric=["gep_human"])
-    >>> table["gep_human"].tolist()[:3]
-    [0.02, 0.05, 0.07]
+    Empty cells of ``numeric`` columns become NaN; the others stay text, as printed.
     """
     path = (folder or FOLDER) / f"{name}.csv"
     remedy = "copy it from lab/papers/reference or leave out --data"

@@ -10,37 +10,17 @@ import pandas as pd
 from analysis.studies.human_check.nouns import published
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, printed_agreement
 from lab.papers.tables import read_table
-from lab.papers.wu_chi_square import chi_square_blocks, chi_square_findings
+from lab.papers.wu_chi_square import chi_square_block, chi_square_findings
 
 MODELS = ("SD v1.4", "SD v2.0", "SD v2.1")
 METRICS = ("t", "z0", "SSIM", "diff_pix", "ResNet", "CLIP", "DINO", "split_product")
-GROUPS = (
-    "explicitly guided",
-    "implicitly guided",
-    "explicitly independent",
-    "implicitly independent",
-    "hidden",
-)
 # Cells of Table 13 where the reference table holds a repaired value: what the page prints.
 PRINTED_TABLE13 = {("GCC", "implicitly guided", "explicitly independent"): 0.63}
 ONE_DECIMAL = {("TextCaps", "hidden", "explicitly guided"), ("TextCaps", "hidden", "implicitly guided")}
 
 
 def directions(folder: Path | None = None) -> pd.DataFrame:
-    """Each pair of cells of Tables 5, 6 and 10: is the neutral prompt nearer to the masculine one?
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns table, model, dataset, metric, feminine, masculine, nearer (``masculine``, ``feminine``, ``same`` or
-        ``not readable``).
-
-    Examples
-    --------
-    >>> own = directions()
-    >>> int((own[own["table"] == "Table 5"]["nearer"] == "feminine").sum())
-    9
-    """
+    """Each pair of cells of Tables 5, 6 and 10: is the neutral prompt nearer to the masculine one?"""
     parts = []
     for name, label, columns in (
         ("wu2025_table5_representational_disparity", "Table 5", ["model", "dataset", "pair", "metric"]),
@@ -63,15 +43,10 @@ def directions(folder: Path | None = None) -> pd.DataFrame:
 
 
 def intersections(folder: Path | None = None) -> pd.DataFrame:
-    """Table 13 from whole numbers of objects: printed and recomputed percentages.
+    """Table 13 from whole numbers of objects: printed and recomputed percentages by dataset and group.
 
     The number of objects in both groups is read from the ratio over the smaller group, where a percentage of two
     decimals pins it; Table 12 gives the amounts.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index (dataset, over_group, group); columns printed, recomputed, objects.
     """
     amounts = read_table(
         "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
@@ -115,12 +90,7 @@ def section(folder: Path | None = None) -> PaperSection:
             f"{seen['both']:.0f} of {seen['nouns']:.0f}",
         )
     ]
-    blocks = [
-        _direction_block(nearer),
-        _other_way_block(nearer),
-        _union_block(shared, folder),
-        *chi_square_blocks(folder),
-    ]
+    blocks = [_direction_block(nearer), chi_square_block(folder)]
     families = _families(data, shared, folder)
     return PaperSection(
         "Wu et al. 2025",
@@ -203,77 +173,6 @@ def _direction_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
         "feminine one (Table 5 with Eq. 1, 2 and the metrics of section 4.1.3; Table 6 with Eq. 4; Table "
         "10). For diff_pix a smaller value is nearer. The cells are no independent trials: the models share "
         "the prompts and the metrics the images.",
-        pd.DataFrame(lines),
-    )
-
-
-def _other_way_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    other = nearer[nearer["nearer"].isin(["feminine", "same"])]
-    lines = [
-        {
-            "table": r.table,
-            "model": r.model,
-            "dataset": r.dataset,
-            "metric": r.metric,
-            "neutral, feminine": f"{r.feminine:g}",
-            "neutral, masculine": f"{r.masculine:g}",
-            "masculine − feminine": f"{r.masculine - r.feminine:+.5f}".rstrip("0"),
-        }
-        for r in other.itertuples()
-    ]
-    return (
-        "Cells that go the other way",
-        "The text of section 4.2 says that the trend is seen in all datasets and all models. In these cells "
-        "of Table 5 (Eq. 1, 2; section 4.1.3) the neutral prompt is nearer to the feminine one. No interval "
-        "is printed, so how large the gaps are against sampling error is not known, for these cells as for "
-        "the others.",
-        pd.DataFrame(lines),
-    )
-
-
-def _union_block(shared: pd.DataFrame, folder: Path | None) -> tuple[str, str, pd.DataFrame]:
-    """Nouns are explicitly guided, explicitly independent or hidden: what that says of objects in all three."""
-    amounts = read_table(
-        "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
-    )
-    amount = amounts.set_index(["dataset", "group"])["amount"]
-    lines = []
-    guided, independent, hidden = GROUPS[0], GROUPS[2], GROUPS[4]
-    for dataset in amount.index.get_level_values("dataset").unique():
-        pairs = [
-            int(shared.loc[(dataset, a, b), "objects"])
-            for a, b in ((guided, independent), (guided, hidden), (independent, hidden))
-        ]
-        total = sum(int(amount[dataset, g]) for g in (guided, independent, hidden))
-        triple = int(amount[dataset, "nouns"]) - total + sum(pairs)
-        low = max(
-            0,
-            *(
-                x + y - z
-                for x, y, z in (
-                    (pairs[0], pairs[1], int(amount[dataset, guided])),
-                    (pairs[0], pairs[2], int(amount[dataset, independent])),
-                    (pairs[1], pairs[2], int(amount[dataset, hidden])),
-                )
-            ),
-        )
-        possible = "yes" if low <= triple <= min(pairs) else "no"
-        lines.append(
-            {
-                "dataset": dataset,
-                "nouns": str(int(amount[dataset, "nouns"])),
-                "guided + independent + hidden": str(total),
-                "in two of them": " + ".join(map(str, pairs)),
-                "in all three": str(triple),
-                "possible range": f"{low} to {min(pairs)}",
-                "possible": possible,
-            }
-        )
-    return (
-        "Nouns of Table 12 by inclusion and exclusion",
-        "By Definitions 1 and 2 every noun is explicitly guided, explicitly independent or hidden, so the "
-        "nouns of Table 12 and the overlaps of Table 13 give the number of nouns that are all three, which "
-        "must lie within what the overlaps allow.",
         pd.DataFrame(lines),
     )
 

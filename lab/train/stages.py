@@ -39,24 +39,11 @@ def _unconditional(_: Options) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a training.
+    """A part of a training, as ``--stage`` names it.
 
-    Attributes
-    ----------
-    name : str
-        As ``--stage`` names it.
-    run : callable
-        Does it, given the options of the command line.
-    reads : callable
-        The files that must be there before; a tuple stands for any one of its files.
-    makes : callable
-        The files that are there after it.
-    check : callable
-        Raises a `UserError` where the options or other folders do not let it start.
-    exports : bool
-        Whether it writes to the folders of weights (`Trainer.outputs`).
-    alone : bool
-        Whether one process of several does it.
+    ``reads`` gives the files that must be there before (a tuple stands for any one of its files), ``makes`` those that
+    are there after it; ``check`` refuses options or folders that do not let it start; ``exports`` writes to the folders
+    of weights; ``alone``: one process of several does it.
     """
 
     name: str
@@ -72,31 +59,9 @@ class Stage:
 class Trainer:
     """A training: its stages in the order in which they run, and its command line.
 
-    Attributes
-    ----------
-    module : str
-        As ``python -m`` takes it.
-    about : str
-        The module's docstring, whose first paragraph ``--help`` shows.
-    stages : tuple of Stage
-    add_options : callable
-        Adds the options that no other training has.
-    work : str
-        Default of ``--work``.
-    weights : pathlib.Path or None
-        Default of ``--weights``.
-    weights_help, epilog : str
-        What ``--help`` says.
-    usual : tuple of str
-        The stages that run where none is named; all of them if it is empty.
-    outputs : callable
-        The folders of weights that stages write to.
-    check : callable
-        As `Stage.check`, of all stages.
-    remedy : str
-        What else helps where a file is missing, besides running the stage that makes it.
-    after : callable
-        Given a stage, the options and its minutes, when one has ended, in the first process.
+    ``work`` and ``weights`` are defaults of the options of that name; ``usual`` the stages that run where none is
+    named; ``outputs`` the folders of weights that stages write to; ``remedy`` what else helps where a file is missing;
+    ``after`` is called with a stage, the options and its minutes when one has ended, in the first process.
     """
 
     module: str
@@ -133,13 +98,7 @@ class Trainer:
         return main
 
     def run(self, options: Options) -> None:
-        """Check that the stages that were asked for can start, and run them in their order.
-
-        Raises
-        ------
-        UserError
-            If something is missing that no stage before makes, or a folder cannot be written.
-        """
+        """Check that the stages that were asked for can start, and run them in their order."""
         chosen = [stage for stage in self.stages if stage.name in options.stage]
         self.check_stages(options)
         command_line.writable(options.work, folder=True)
@@ -158,13 +117,7 @@ class Trainer:
                 wait_for_all()
 
     def check_stages(self, options: Options) -> None:
-        """Check that every stage that was asked for will find what it reads.
-
-        Raises
-        ------
-        UserError
-            If something is missing that no stage before makes.
-        """
+        """Check that every stage that was asked for will find what it reads."""
         self.check(options)
         made: set[Path] = set()
         for stage in self.stages:

@@ -71,11 +71,7 @@ def _check_words(words: Mapping[str, str]) -> None:
 
 
 def normal(text: str) -> str:
-    """Return `text` as it is compared: case folded, single spaces, none at the edges.
-
-    >>> normal(" Woman  doctor")
-    'woman doctor'
-    """
+    """Return `text` as it is compared: case folded, single spaces, none at the edges."""
     return " ".join(text.casefold().split())
 
 
@@ -182,24 +178,12 @@ def caption(prompt: str | Mapping[str, Any], indicator: str) -> str:
 
 
 def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
-    """Return where in a grid a prompt stands, a level an axis; nothing where it is of none.
-
-    Examples
-    --------
-    >>> levels({"text": "a {person} in a hat", "levels": {"attribute": "hat"}}), levels("a {person}")
-    ({'attribute': 'hat'}, {})
-    """
+    """Return where in a grid a prompt stands, a level an axis; nothing where it is of none."""
     return {} if isinstance(prompt, str) else prompt.get("levels", {})
 
 
 def system_prompt(prompt: str | Mapping[str, Any]) -> str | None:
-    """Return the system prompt that a prompt is drawn with; None: the model's own.
-
-    Examples
-    --------
-    >>> system_prompt({"text": "a {person}", "system_prompt": "Draw this."}), system_prompt("a {person}")
-    ('Draw this.', None)
-    """
+    """Return the system prompt that a prompt is drawn with; None: the model's own."""
     return None if isinstance(prompt, str) else prompt.get(SYSTEM_PROMPT)
 
 
@@ -208,12 +192,7 @@ def asks_for_skills(config: HasPrompts) -> bool:
 
     Such a run may have one indicator, and compares no words.
     """
-    return all_ask_for_skills(config.prompts)
-
-
-def all_ask_for_skills(prompts: Sequence[Any]) -> bool:
-    """Return whether there are prompts, each of which asks for a skill."""
-    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
 
 
 def check_size(prompts: int, seeds: int, indicators: int) -> None:

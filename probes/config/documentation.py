@@ -29,33 +29,15 @@ FIELDS = "those of its fields"
 
 @dataclass(frozen=True)
 class OptionText:
-    """An option as the schema describes it.
+    """An option as the schema describes it."""
 
-    Attributes
-    ----------
-    place : str
-        Where it stands, ``sampler.steps``.
-    text : str
-        What it does, and when to change it.
-    values : str
-        Which values it takes.
-    unit : str
-        Of its numbers; empty where it takes none.
-    default : str
-        As YAML; where it is nothing (null), what that stands for.
-    written : bool
-        Whether the default is YAML.
-    example : str
-        As YAML.
-    """
-
-    place: str
+    place: str  # sampler.steps
     text: str
     values: str
-    unit: str
-    default: str
-    written: bool
-    example: str
+    unit: str  # of its numbers
+    default: str  # as YAML; where it is null, what that stands for
+    written: bool  # the default is YAML
+    example: str  # as YAML
 
     @property
     def summary(self) -> str:
@@ -85,13 +67,7 @@ def shipped_schema() -> Mapping[str, Any]:
 
 @cache
 def option_at(place: str) -> OptionText:
-    """Return what the shipped schema says of the option at a place, ``sampler.steps``.
-
-    Raises
-    ------
-    KeyError
-        There is no such option.
-    """
+    """Return what the shipped schema says of the option at a place, ``sampler.steps``."""
     return {option.place: option for section in sections(shipped_schema()) for option in section.options}[
         place
     ]
@@ -100,8 +76,6 @@ def option_at(place: str) -> OptionText:
 def flag_help(place: str) -> str:
     """Return a line for ``--help`` on the flag that overrides an option.
 
-    Examples
-    --------
     >>> flag_help("sampler.steps")
     'Denoising steps of an image (steps; default: 30; for example 50)'
     """
@@ -198,13 +172,7 @@ def _values(node: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def _several(values: str) -> str:
-    """Values as the entries of a list.
-
-    Examples
-    --------
-    >>> _several("a text"), _several("an integer of at least 0"), _several("`key`, `value`")
-    ('texts', 'integers of at least 0', '`key`, `value`')
-    """
+    """Values as the entries of a list: *texts* for *a text*."""
     return re.sub(r"^an? (text|integer|number|list)\b", r"\1s", values)
 
 
@@ -218,8 +186,6 @@ def _range(node: Mapping[str, Any]) -> str:
 def flow_text(value: Any) -> str:
     """Return a value as a line of YAML.
 
-    Examples
-    --------
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', '["a {person}", 0.5]', 'null', 'true')
     """

@@ -163,10 +163,6 @@ class Edit(Section):
     def summary(self) -> str:
         """The edit in a few words.
 
-        Examples
-        --------
-        >>> Edit(words={"person": {"woman": 0.25}}, keep=["woman"], sites=["unet.mid*"]).summary
-        'keys_and_values at unet.mid*: person → 0.25 woman; kept: woman'
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'
         """

@@ -32,19 +32,9 @@ def load_config(
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 
-    Parameters
-    ----------
-    path
-        The YAML file.
-    options
-        What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
-    loaded
-        Takes what became of the captions where prompts come from some.
-
-    Raises
-    ------
-    UserError
-        The first fault found: place, rule, what was found, remedy.
+    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
+    the captions where prompts come from some. The first fault found is a `UserError`: place, rule, what was found,
+    remedy.
     """
     source = read_yaml(path)
     if not isinstance(source.data, dict):
@@ -61,13 +51,7 @@ def load_data(
     options: Options | None = None,
     loaded: list[LoadedPrompts] | None = None,
 ) -> Config:
-    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder.
-
-    Raises
-    ------
-    UserError
-        As of `load_config`.
-    """
+    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder."""
     context = {"folder": folder, "loaded": [] if loaded is None else loaded}
     data, options = dict(source.data), dict(options or {})
     if ("images",) in options:  # they say what other fields are

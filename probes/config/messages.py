@@ -41,6 +41,8 @@ _EXPECTED = {  # by the type of a fault: what was expected, and a remedy
 
 # Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
 _REMOVED = {
+    "edit.kind=steer": "`keys_and_values` edits the words in closed form",
+    "edit.kind=steer_choice": "`keys_and_values` edits the words in closed form",
     "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
     "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
     "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
@@ -76,13 +78,7 @@ def message(
 
 @contextlib.contextmanager
 def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
-    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands.
-
-    Raises
-    ------
-    UserError
-        The one that was raised inside, ``sampler.height: ...`` as ``triplets.yaml: sampler.height: ...``.
-    """
+    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands."""
     try:
         yield
     except UserError as error:
@@ -183,6 +179,8 @@ def _text(fault: _Fault, root: Node) -> str:
                 remedy = as_text(value)
         case "too_short" | "too_long":
             return _entries(context)
+        case "literal_error" if removed := _REMOVED.get(f"{'.'.join(map(str, fault.loc))}={value}"):
+            return f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
         case "literal_error":
             expected, remedy = context["expected"], "choose one of them"
         case "string_type":

@@ -32,7 +32,7 @@ BLIP2_WEIGHTS = "Salesforce/blip2-flan-t5-xxl"
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
 Reader = Annotated[
     Literal[*READERS],  # type: ignore[valid-type]
-    takes(f"one of {', '.join(READERS)} (people answer in a file, see `triptych questions`)"),
+    takes(f"one of {', '.join(READERS)} (people answer in a file, see `triptych labels`)"),
 ]
 Key = Annotated[str, Field(pattern=KEY)]
 

@@ -40,19 +40,7 @@ _NO_ANSWER = re.compile(
 
 @dataclass(frozen=True)
 class ResolvedQuestion:
-    """A question as it is asked.
-
-    Attributes
-    ----------
-    key : str
-        ``gender``, the name of an attribute, or that of ``observe.questions.ask``.
-    text : str
-        The sentence.
-    readings : mapping of str to tuple of str
-        What an answer can say, with the words that say so.
-    sentences : mapping of str to str
-        What CLIP holds an image against, by reading; empty where there are none.
-    """
+    """A question as it is asked."""
 
     key: str
     text: str
@@ -69,18 +57,6 @@ def read_answer(answer: str, readings: Mapping[str, tuple[str, ...]]) -> str | N
 
     Words count as wholes, in capitals or not, in the plural too; one that is taken back (*not a male*, *non-male*) does
     not count, nor does the *no* of *no idea*.
-
-    Parameters
-    ----------
-    answer : str
-    readings : mapping of str to tuple of str
-
-    Examples
-    --------
-    >>> [read_answer(text, GENDERS) for text in ("A female.", "male or female", "a person", "not a male")]
-    ['female', None, None, None]
-    >>> read_answer("No, he is not wearing a tie", YES_NO), read_answer("No idea.", YES_NO)
-    ('no', None)
     """
     text = _NO_ANSWER.sub(" ", " ".join(answer.casefold().replace("\u2019", "'").split()))
     there = [name for name, words in readings.items() if any(_says(text, word) for word in words)]
@@ -95,14 +71,7 @@ def _says(text: str, word: str) -> bool:
 
 
 def paper_questions() -> dict[str, ResolvedQuestion]:
-    """Return the questions of Cho et al. 2023 by their keys: ``gender`` and the 15 attributes of GEP.
-
-    Examples
-    --------
-    >>> paper = paper_questions()
-    >>> len(paper), paper["suit"].text, paper["jeans"].text
-    (16, 'Is the person wearing a suit?', 'Is the person wearing jeans?')
-    """
+    """Return the questions of Cho et al. 2023 by their keys: ``gender`` and the 15 attributes of GEP."""
     phrases: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
     worn = {
         name: ResolvedQuestion(
@@ -117,21 +86,7 @@ def paper_questions() -> dict[str, ResolvedQuestion]:
 
 
 def questions(config: Config) -> tuple[ResolvedQuestion, ...]:
-    """Return what a configuration asks of an image: the paper's questions, then those of ``observe.questions.ask``.
-
-    Raises
-    ------
-    UserError
-        A question has no text and is none of the paper's, or CLIP's sentences do not go with its readings; or nothing
-        is asked.
-
-    Examples
-    --------
-    >>> ask = {"gender": {"text": "Is it a man or a woman?"}, "hair": {"text": "Is the hair long?"}}
-    >>> config = Config(prompts=["a {person}"], observe={"questions": {"ask": ask}})
-    >>> [(one.key, one.text, *one.readings) for one in (questions(config)[0], questions(config)[-1])]
-    [('gender', 'Is it a man or a woman?', 'female', 'male'), ('hair', 'Is the hair long?', 'yes', 'no')]
-    """
+    """Return what a configuration asks of an image: the paper's questions, then those of ``observe.questions.ask``."""
     settings, known = config.observe.questions, paper_questions()
     resolved = dict(known) if settings.paper else {}
     for key, question in settings.ask.items():
@@ -148,11 +103,6 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
 
     Where prompts ask for skills (`probes.prompts.paintskills`) it is each skill's question and nothing of a person: see
     `asked_of`.
-
-    Raises
-    ------
-    UserError
-        As of `questions`.
     """
     if asks_for_skills(config):
         return _skill_questions(config)
@@ -164,20 +114,7 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
 
 
 def asked_of(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
-    """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill.
-
-    Parameters
-    ----------
-    config : Config
-    triplets : iterable of int
-        Numbers of prompts.
-
-    Examples
-    --------
-    >>> config = Config(prompts={"from": "paintskills", "skill": ["count"], "object": ["dog"]}, limit=1)
-    >>> [(one.key, one.text) for one in asked_of(config, [0])[0]]
-    [('count', 'How many dogs are there?')]
-    """
+    """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill."""
     known = people_questions(config)
     if not asks_for_skills(config):
         return dict.fromkeys(triplets, known)

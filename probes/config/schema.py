@@ -311,13 +311,7 @@ class Config(Section):
     if not TYPE_CHECKING:  # who checks types reads the fields
 
         def __init__(self, /, **data: Any) -> None:
-            """Validate fields, in Python as in a file.
-
-            Raises
-            ------
-            UserError
-                In one line the first that is wrong: place, rule, what was found, remedy.
-            """
+            """Validate fields, in Python as in a file; a `UserError` says the first that is wrong."""
             try:
                 super().__init__(**data)
             except ValidationError as error:
@@ -362,22 +356,6 @@ class Config(Section):
         It was checked when it was written, and what it names (a model, a checkpoint) may be gone since. Fields that are
         missing or null, as in runs of earlier versions, have the schema's default; what such a run drew and compared is
         not guessed: where the record does not say, there is no model, indicator, contrast, prompt or seed.
-
-        Parameters
-        ----------
-        resolved
-            Plain data, as of :meth:`resolved`.
-
-        Raises
-        ------
-        ValueError
-            Something that has fields is no mapping.
-
-        Examples
-        --------
-        >>> config = Config.stored({"indicators": {"n": {"word": "person"}}, "measure": {"level": 0.9}})
-        >>> config.indicators["n"].word, config.measure.level, config.measure.theta, config.contrasts
-        ('person', 0.9, 0.35, [])
         """
         values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
         values |= stored_sections.present("config", resolved, cls)

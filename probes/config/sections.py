@@ -57,13 +57,7 @@ class Indicator(Section):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The word and its plural: the one that is given, or the dictionary's.
-
-        Examples
-        --------
-        >>> Indicator(word="woman").forms, Indicator(word="ze", plural="zem").forms
-        (('woman', 'women'), ('ze', 'zem'))
-        """
+        """The word and its plural: the one that is given, or the dictionary's."""
         return self.word, self.plural or plural(self.word)
 
 
@@ -288,6 +282,14 @@ class Report(Section):
             example=True,
         ),
     ] = "auto"
+    figures: Annotated[
+        bool,
+        option(
+            "Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of the"
+            " time; its sentences and tables are the same.",
+            example=False,
+        ),
+    ] = True
 
     def shows_all(self, triplets: int) -> bool:
         """Return whether `gallery/` is written of a run of so many triplets, each seed counted."""

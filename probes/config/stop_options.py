@@ -17,7 +17,7 @@ _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
 class Stop(Section):
-    """A question that ends the run: it draws part after part, and looks after each whether the question is answered.
+    """A question that ends the run: growing prefixes of the plan are generated until a look at them answers it.
 
     Intervals of a run that stops hold wherever it stopped (`analysis.stats.confidence_sequences`). The question is
     recorded before the first image, and no other can be asked of the same run.
@@ -77,8 +77,6 @@ class Stop(Section):
 def of_text(text: str) -> dict[str, Any] | None:
     """Return the section that ``--until`` says in short; None where it says nothing of the kind.
 
-    Examples
-    --------
     >>> of_text("±0.05"), of_text("direction"), of_text("soon")
     ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
     """
@@ -92,13 +90,6 @@ def in_order(prompts: list[Any], options: Stop) -> list[Any]:
     """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
 
     Each level (`probes.config.checks.levels`) has its proportion of any beginning, as far as whole prompts go.
-
-    Examples
-    --------
-    >>> prompts = ["a {person}", "a tall {person}", "a {person} in a hat", "a {person} on a bike"]
-    >>> drawn = in_order(prompts, Stop(seed=3))
-    >>> sorted(drawn) == sorted(prompts), in_order(drawn, Stop(seed=3)) == drawn
-    (True, True)
     """
     if options.order == "listed":
         return prompts

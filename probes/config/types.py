@@ -97,18 +97,8 @@ class _Shortened:
 def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
     """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
 
-    From it come ``--help``, what editors show, and ``docs/reference/configuration.md``.
-
-    Parameters
-    ----------
-    text
-        What the option does, and when to change it. The first sentence stands alone in ``--help``.
-    example
-        A value, as ``triplets.yaml`` holds it.
-    unit
-        Of a number.
-    null
-        What nothing (null) stands for, where that is the default.
+    From it come ``--help``, what editors show, and ``docs/reference/configuration.md``. The first sentence of `text`
+    stands alone in ``--help``; `null` is what nothing stands for, where that is the default.
     """
     more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
     return Field(description=text, examples=[example], json_schema_extra=more)
@@ -132,13 +122,7 @@ def shown(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return the remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not.
-
-    Examples
-    --------
-    >>> as_text(False), as_text(["woman"])
-    ('quote it', 'write a text')
-    """
+    """Return the remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not."""
     return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
@@ -217,8 +201,6 @@ def one(place: str, noun: str) -> Callable[..., str]:
 def nearest(place: str, text: str) -> str:
     """Return what of a text looks like a place in braces that is written otherwise; empty where nothing does.
 
-    Examples
-    --------
     >>> [nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
     ['{Person}', '{{ persn }}', '[person]', '']
     """

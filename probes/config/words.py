@@ -12,30 +12,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
 def expanded(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """Return plain data of a configuration in which each list of words is written out.
+    """Return plain data of a configuration in which each list of words is written out; `reference` is its default name.
 
     The first word is the indicator's; the others follow all indicators that are written, as synonym controls of theirs,
     each under the name that its word makes.
-
-    Parameters
-    ----------
-    data
-        As ``triplets.yaml`` says it.
-    reference
-        The name of the reference where `data` says none.
-
-    Raises
-    ------
-    PydanticCustomError
-        A list holds no word, something else than words, or one whose name is another indicator's.
-
-    Examples
-    --------
-    >>> words = {"neutral": ["person", "human"], "feminine": ["woman", "old lady"], "masculine": "man"}
-    >>> written = expanded({"indicators": words}, "neutral")["indicators"]
-    >>> list(written), written["human"], written["old_lady"]
-    (['neutral', 'feminine', 'masculine', 'human', 'old_lady'], {'word': 'human', 'control': True}, {'word': 'old lady', 'control': 'feminine'})
-    """  # noqa: E501
+    """
     words = data.get("indicators")
     if not isinstance(words, Mapping) or not any(isinstance(entry, list) for entry in words.values()):
         return dict(data)

@@ -72,29 +72,12 @@ def show(loc: Loc) -> str:
 
 
 def yaml_text(data: Any) -> str:
-    """Return plain data as YAML, keys in their order.
-
-    Examples
-    --------
-    >>> print(yaml_text({"prompts": ["a {person}"], "sampler": {"steps": 4}}), end="")
-    prompts:
-    - a {person}
-    sampler:
-      steps: 4
-    """
+    """Return plain data as YAML, keys in their order."""
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def read_yaml(path: str | Path) -> YamlSource:
-    """Read a YAML file, refusing what a reader of the file would not expect.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read or parsed, holds a key twice, a key that is no text, a number in octal or
-        sexagesimal notation or beyond 64 bits, a tag, control characters, or values nested or repeated by aliases
-        beyond measure.
-    """
+    """Read a YAML file, refusing what a reader of the file would not expect."""
     path = require_regular(Path(path))
     try:
         with open(path, "rb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from probes.config.schema import Config
 from probes.execution.cluster.driver import ClusterWorkers
@@ -17,49 +17,22 @@ from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
 
 
-class StoppingRule(Protocol):
-    """A question that ends a run: asked after each part, from the first on."""
-
-    def record(self) -> dict[str, Any]:
-        """Return what the record keeps of it before the first image."""
-
-    def is_answered(self, parts: int) -> bool:
-        """Return whether the first so many parts answer it."""
-
-    def parts_needed(self) -> int | None:
-        """Return how many of the parts that are there, whoever made them, answer it; None while none do."""
-
-
 @dataclass(frozen=True)
 class StageCall:
-    """Arguments of a stage that stores images, beside what it stores.
+    """Arguments of a stage that stores images, beside what it stores."""
 
-    Attributes
-    ----------
-    passed, text
-        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
-    overwrite : bool
-        Remove what the directory holds, once the work can begin.
-    progress : bool
-        Show a progress bar with the time left.
-    captions : mapping, optional
-        What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
-    team : Team, optional
-        Processes that are there already and may help; else those that are needed are started and ended by the stage.
-    cluster : ClusterWorkers, optional
-        Workers on other machines that make the parts in the place of the processes of this one.
-    stopping : StoppingRule, optional
-        What ends the run before all parts are made.
-    """
-
-    passed: Mapping[str, Any] | None = None
-    text: str | None = None
-    overwrite: bool = False
-    progress: bool = True
+    passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
+    text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
+    overwrite: bool = False  # remove what the directory holds, once the work can begin
+    progress: bool = True  # show a progress bar with the time left
+    # what the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`
     captions: Mapping[str, Any] | None = None
+    # processes that are there already and may help; else the stage starts and ends those that are needed
     team: Team | None = None
+    # workers on other machines that make the parts in the place of the processes of this one
     cluster: ClusterWorkers | None = None
-    stopping: StoppingRule | None = None
+    # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
+    question: Mapping[str, Any] | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -76,8 +49,8 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.stopping:
-            fields[REGISTERED] = self.stopping.record()
+        if self.question:
+            fields[REGISTERED] = self.question
         directory.record(
             run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
         )

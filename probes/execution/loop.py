@@ -9,7 +9,7 @@ alters no byte.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -32,26 +32,13 @@ _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapse
 
 Refused = Callable[[Path, str, Any, Any], UserError]
 Damaged = Callable[[files.DamagedPartError], None]
-IsLast = Callable[[int], bool]
 
 
 def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
     """The parts of which a file is missing or damaged; what is there is read, and compared with what it should be.
 
-    Parameters
-    ----------
-    parts
-        All parts of a stage.
-    refused
-        Gives the error for a file that was made from something else: its path, the first field that differs, what
-        that is there and what was expected.
-    damaged
-        Told of each file that is not as it was written: a part is a function of its identity, so it is made again.
-
-    Raises
-    ------
-    UserError
-        A file was made from something else.
+    `refused` gives the error for a file that was made from something else: its path, the first field that differs, the
+    value there and the one expected. `damaged` is told of each file that is not as it was written.
     """
     there = locations.present(path for part in parts for path in part.paths.values())
     return [part for part in parts if not _finished(part, there, refused, damaged)]
@@ -111,45 +98,13 @@ def make(
     *,
     processes: int = 1,
     progress: bool = True,
-    is_last: IsLast | None = None,
-) -> int:
-    """Make the parts that are due; return how many parts of the stage there are then.
-
-    With ``is_last`` parts are written in their order, and it is told after each how many there are, from the first on:
-    also of those that were there before. Once it says yes the stage ends, and what was made ahead is dropped. So what
-    there is then depends on no process, and on no interruption.
-
-    Parameters
-    ----------
-    stage
-        Its name, for the progress bar.
-    parts
-        All of the stage.
-    todo
-        Those of them that are due, see `pending`.
-    work
-        What is done with a piece.
-    team
-        This process and its helpers.
-    processes
-        How many of them work.
-    progress
-        Show a progress bar with the time left.
-    is_last
-        Whether the stage ends after the first so many parts.
-
-    Raises
-    ------
-    UserError
-        The disk is full, a worker has ended, or what the work raises.
-    """
-    there = Prefix(parts, todo, is_last)
-    if there.advanced() or not todo:
-        return there.count
+) -> None:
+    """Make those of a stage's parts that are due (`todo`, see `pending`), each written once its last piece is there."""
+    if not todo:
+        return
     total, left = (sum(part.images for part in some) for some in (parts, todo))
     places = [(part, place) for part in todo for place in range(len(part.pieces))]
     made: dict[int, dict[int, Piece]] = {}
-    finished: dict[int, list[Piece]] = {}
     several = f" ({processes} workers)" if processes > 1 else ""
     with bar_of(f"{stage}{several}", total, left, progress=progress) as bar:
         pieces = list(chain.from_iterable(part.pieces for part in todo))
@@ -163,48 +118,8 @@ def make(
                 pieces_made = made.setdefault(id(part), {})
                 pieces_made[place] = piece
                 if len(pieces_made) == len(part.pieces):
-                    finished[id(part)] = [pieces_made[i] for i in range(len(part.pieces))]
+                    write(part, [pieces_made[i] for i in range(len(part.pieces))])
                     del made[id(part)]
-                for ready in there.to_write(finished):
-                    write(ready, finished.pop(id(ready)))
-                    if there.advanced():
-                        team.dismiss(at_once=True)  # they are at what is not wanted
-                        return there.count
-    return there.count
-
-
-class Prefix:
-    """How many parts there are from the first on, and which may be written: where somebody asks, the next alone."""
-
-    def __init__(self, parts: Sequence[Part], todo: Sequence[Part], is_last: IsLast | None) -> None:
-        self._parts, self._is_last = list(parts), is_last
-        self._due = {id(part): part for part in todo}
-        self._ended = False
-        self.count = 0
-
-    def written(self, number: int) -> None:
-        """Note that the part of a number is there, which somebody else has written."""
-        self._due = {key: part for key, part in self._due.items() if part.identity["part"] != number}
-
-    def to_write(self, finished: Collection[int]) -> Iterator[Part]:
-        """Yield the parts that are finished and may be written, until none is."""
-        while self._due:
-            part = self._due[next(iter(self._due))]
-            if self._is_last is None:
-                part = next((self._due[key] for key in finished), part)
-            if id(part) not in finished:
-                return
-            del self._due[id(part)]
-            yield part
-
-    def advanced(self) -> bool:
-        """Go on to the first part that is missing; return whether no more are wanted."""
-        while (
-            not self._ended and self.count < len(self._parts) and id(self._parts[self.count]) not in self._due
-        ):
-            self.count += 1
-            self._ended = self._is_last is not None and self._is_last(self.count)
-        return self._ended
 
 
 def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:

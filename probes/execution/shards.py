@@ -16,7 +16,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,10 @@ from probes.json_text import parse_json
 from probes.runs import completeness, recorded_files
 from probes.runs.directory import now
 from probes.runs.folders import SHARDS
-from probes.runs.parts import create_bytes, disk_error, is_leftover, part_files, write_bytes
+from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
-from probes.runs.selection import KEY, KINDS, STOPPED, number
+from probes.runs.selection import KEY, KINDS, number
 from probes.runs.store import Run
-from probes.storage import locations
 from probes.storage.lease import hold_of
 from probes.storage.locks import Hold
 
@@ -49,32 +48,14 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several shares of a run's parts.
+    """One of several shares of a run's parts."""
 
-    Attributes
-    ----------
-    index : int
-        From 0 to ``count - 1``.
-    count : int
-    """
-
-    index: int
+    index: int  # from 0 to `count - 1`
     count: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read ``I/N``.
-
-        Raises
-        ------
-        UserError
-            It is none.
-
-        Examples
-        --------
-        >>> Shard.parse("3/16")
-        Shard(index=3, count=16)
-        """
+        """The shard that a text such as ``3/16`` names."""
         found = _SHARD.fullmatch(text)
         shard = cls(*map(int, found.groups())) if found else None
         if shard is None or shard.index >= shard.count:
@@ -88,23 +69,12 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def holds(self, part: int) -> bool:
-        """Return whether a part is its.
-
-        >>> [part for part in range(10) if Shard(1, 4).holds(part)]
-        [1, 5, 9]
-        """
+        """Return whether a part, by its number, is of this shard."""
         return part % self.count == self.index
 
 
 class SharedRun(Run):
-    """A run directory that is shared with others: of its parts those of a shard, and a record of its own.
-
-    Parameters
-    ----------
-    run : Run
-        Held by `probes.storage.claim.claim` as a shard.
-    shard : Shard
-    """
+    """A run directory that is shared with others: of its parts those of a shard, and a record of its own."""
 
     def __init__(self, run: Run, shard: Shard):
         super().__init__(run.path, {})
@@ -186,13 +156,7 @@ def startup_lock(run: Run) -> Iterator[None]:
 
 
 def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shard | None:
-    """The shard that a command line asks for.
-
-    Raises
-    ------
-    UserError
-        It is none, or what else is asked for cannot be done by a share of a run.
-    """
+    """The shard that a command line asks for."""
     if text is None:
         return None
     shard = Shard.parse(text)
@@ -208,14 +172,7 @@ def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shar
 
 
 def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tuple[str, ...]:
-    """Return the stages of a command for a shard, or for the command that finishes after all shards.
-
-    Examples
-    --------
-    >>> every = ("plan", "generate", "observe", "measure", "report")
-    >>> shard_stages(every, Shard(0, 2), finishing=False), shard_stages(every, None, finishing=True)
-    (('generate', 'observe'), ('observe', 'measure', 'report'))
-    """
+    """Return the stages of a command for a shard, or for the command that finishes after all shards."""
     if finishing:
         return tuple(name for name in names if name in ("observe", "measure", "report"))
     return tuple(name for name in names if shard is None or name in STAGES)
@@ -229,32 +186,6 @@ def holds(run: Run, part: int) -> bool:
 def share(run: Run, parts: Sequence[Part]) -> list[Part]:
     """Those of the parts of a stage that are this process's to make."""
     return [part for part in parts if holds(run, part.identity["part"])]
-
-
-def record_stop(run: Run, parts: int, images: int) -> None:
-    """Record that the first so many parts are all that a run is to have; others of this process are removed."""
-    found = {STOPPED: {"parts": parts, "images": images}}
-    run.write_meta(**found, **_within({**run.meta, **found}))
-    for kind in run.meta.get(KINDS) or ():
-        own = (file for file in part_files(run.path / kind) if holds(run, number(file)))
-        _remove(file for file in own if number(file) >= parts)
-
-
-def _within(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of the parts of a run that stopped: no more than there are to be."""
-    if not isinstance(stop := meta.get(STOPPED), Mapping):
-        return {}
-    most = stop["parts"]
-    kinds = {kind: min(count, most) for kind, count in (meta.get(KINDS) or {}).items()}
-    return {"parts": most, "images": stop["images"], KINDS: kinds}
-
-
-def _remove(files: Iterable[Path]) -> None:
-    for file in files:
-        try:
-            locations.remove([file])
-        except OSError as error:
-            raise disk_error(file, error) from None
 
 
 def is_complete(path: Path, shard: Shard | None = None) -> bool:
@@ -309,10 +240,6 @@ def merge_records(run: Run, *, alone: bool) -> None:
     meta = merged_record(run.meta, records)
     if meta != run.meta:
         run.write_meta(**meta)
-    if STOPPED in meta:  # what others drew beyond it before they knew
-        most = meta[STOPPED]["parts"]
-        for kind in meta.get(KINDS) or ():
-            _remove(file for file in part_files(run.path / kind) if number(file) >= most)
     for record in records if alone else ():
         run.remove_file(f"{SHARDS}/{record['id']}.json")
     if alone:
@@ -353,7 +280,7 @@ def merged_record(meta: Mapping[str, Any], records: Sequence[Mapping[str, Any]])
         meta["times"] = _times(meta.get("times") or {}, meta[SHARDS])
     if records and any(entry["traced"] for entry in meta[SHARDS]):
         meta["trace"] = {**meta["trace"], "seconds": round(sum(entry["traced"] for entry in meta[SHARDS]), 1)}
-    return meta | (_within(meta) if records else {})
+    return meta
 
 
 def _observing(config: Mapping[str, Any], observe: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from hooks.autoencoder import SparseAutoencoder
@@ -23,14 +20,9 @@ from hooks.errors import HookError
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.models.pretrained import readable, tensors
-from probes.runs.parts import write_bytes
 
 WEIGHTS, CONFIG = "sae_weights.safetensors", "cfg.json"
 _SURKOV_WEIGHTS, _SURKOV_CONFIG = "state_dict.pth", "config.json"
-_LAYOUT = (
-    "6.0.0"  # version of SAELens whose layout is written; without one it takes a file for an earlier one's
-)
-_ROWS = 8192  # encoded at a time
 _ARCHITECTURES = ("standard", "topk", "jumprelu")
 
 
@@ -72,55 +64,6 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
         subtracts_bias=bool(config.get("apply_b_dec_to_input", True)),
         site=str(metadata.get("hook_name") or config.get("hook_name") or ""),
     )
-
-
-def save_autoencoder(coder: SparseAutoencoder, folder: str | Path, metadata: Mapping[str, Any]) -> None:
-    """Write a sparse autoencoder in the layout of SAELens.
-
-    Parameters
-    ----------
-    coder : SparseAutoencoder
-    folder : str or Path
-    metadata : mapping of str to JSON values
-        Written beside the site.
-    """
-    from safetensors.torch import save
-
-    weights = {
-        "W_enc": coder.encoder,
-        "b_enc": coder.encoder_bias,
-        "W_dec": coder.decoder,
-        "b_dec": coder.bias,
-        **({} if coder.threshold is None else {"threshold": coder.threshold}),
-    }
-    kind = "topk" if coder.k else "standard" if coder.threshold is None else "jumprelu"
-    config = {
-        "architecture": kind,
-        "d_in": coder.width,
-        "d_sae": coder.latents,
-        **({"k": coder.k} if coder.k else {}),
-        "dtype": "float32",
-        "device": "cpu",
-        "apply_b_dec_to_input": coder.subtracts_bias,
-        "normalize_activations": "none",
-        "reshape_activations": "none",
-        **({"rescale_acts_by_decoder_norm": False} if coder.k else {}),
-        "metadata": {"sae_lens_version": _LAYOUT, "hook_name": coder.site, **metadata},
-    }
-    write_bytes(
-        Path(folder) / WEIGHTS, save({name: one.float().contiguous() for name, one in weights.items()})
-    )
-    write_bytes(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
-
-
-def coded(
-    coder: SparseAutoencoder, vectors: NDArray[np.float32]
-) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
-    """Yield rows of vectors, some thousand at a time, with their latents and what is decoded of these."""
-    for start in range(0, len(vectors), _ROWS):
-        rows = slice(start, start + _ROWS)
-        latents = coder.encode(torch.from_numpy(vectors[rows]))
-        yield rows, latents.numpy(), coder.decode(latents).numpy()
 
 
 def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:

@@ -41,6 +41,8 @@ _LAYERS = ("num_hidden_layers", "num_layers", "num_single_layers", "layers_per_b
 _LAYERS += ("transformer_layers_per_block", "num_attention_heads")
 _DESCRIBING = (".json", ".txt", ".model")
 
+# the remedy for a model that cannot be drawn with
+SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
 UNQUANTIZED = "give the folder or hub id of the model that it was quantized from"
 
 _REHEARSED: set[str] = set()  # descriptions that have run in this process
@@ -53,11 +55,6 @@ class Description:
     architecture: Architecture
     layout: Layout
     components: Mapping[str, Any]
-
-
-def supported() -> str:
-    """The remedy for a model that cannot be drawn with."""
-    return "choose a text-to-image model of a pipeline that `triptych models` lists"
 
 
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
@@ -77,13 +74,7 @@ def readable(
 
 
 def read_object(source: Source, file: str) -> dict[str, Any]:
-    """A JSON file of the description that must hold an object.
-
-    Raises
-    ------
-    UserError
-        There is no such file, or it holds something else.
-    """
+    """A JSON file of the description that must hold an object."""
     try:
         data = parse_json(source.described(file).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -113,19 +104,13 @@ def read_card(source: Source) -> dict[str, Any]:
 
 
 def read_index(source: Source) -> dict[str, Any]:
-    """``model_index.json``, of a pipeline that can be probed, with components of classes that are known.
-
-    Raises
-    ------
-    UserError
-        It is damaged, of another pipeline, or names a class that is none of the pipeline's.
-    """
+    """``model_index.json``, of a pipeline that can be probed, with components of classes that are known."""
     index = read_object(source, INDEX)
     kind, pipelines = index.get("_class_name"), drawing_pipelines()
     if kind not in pipelines:
         got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
         missing = why_unread(str(kind))
-        remedy = f"{missing}; {supported()}" if missing else supported()
+        remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
         raise fault(source, INDEX, "a pipeline that can be read", got, remedy)
     for name, entry in index.items():
         if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
@@ -183,20 +168,7 @@ def files(source: Source) -> dict[str, str]:
 
 
 def check(source: Source, tokenizers: list[Any]) -> Description:
-    """Check that a model's descriptions fit one another, without its weights.
-
-    Parameters
-    ----------
-    source
-        From :func:`probes.models.loading.resolve`.
-    tokenizers
-        From :func:`probes.models.loading.tokenizers`.
-
-    Raises
-    ------
-    UserError
-        A file is damaged, a size does not fit, or the tokenizer has tokens that the text encoder does not know.
-    """
+    """Check that a model's descriptions fit one another, without its weights."""
     import torch
 
     described = build(source)
@@ -219,13 +191,7 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
 
 
 def build(source: Source) -> Description:
-    """Build the components of a model from their configurations, without weights.
-
-    Raises
-    ------
-    UserError
-        A file is damaged.
-    """
+    """Build the components of a model from their configurations, without weights."""
     index, (architecture, layout) = read_index(source), read_kind(source)
     built = {one.name: _build(source, one, index[one.name][1]) for one in layout.networks}
     return Description(architecture, layout, built)
@@ -340,20 +306,14 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
 
 
 def check_weights(source: Source, description: Description) -> None:
-    """Refuse weights that are fewer than the description asks for, before memory is taken for them.
-
-    Raises
-    ------
-    UserError
-        A safetensors file is damaged or too small for its configuration.
-    """
+    """Refuse weights that are fewer than the description asks for, before memory is taken for them."""
     for name, module in description.components.items():
         folder = source.component(name)
         files = weight_files.names(folder, weight_files.choose(folder, source.variant))
         if not files or not all(file.endswith(".safetensors") for file in files):
             continue
         shapes = [shape for file in files for shape in stored_shapes(source, f"{name}/{file}").values()]
-        have = sum(_product(shape) for shape in shapes)
+        have = sum(map(math.prod, shapes))
         need = sum(parameter.numel() for parameter in module.parameters())
         if have < need:
             got, remedy = f"{have:,}", "mend config.json or download the weights again"
@@ -369,10 +329,3 @@ def stored_shapes(source: Source, file: str) -> dict[str, tuple[int, ...]]:
     path = source.component(folder) / name if file else source.path
     with readable(source, file or path.name, "weights as safetensors"), safe_open(path, "pt") as weights:
         return {key: tuple(weights.get_slice(key).get_shape()) for key in weights.keys()}  # noqa: SIM118
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

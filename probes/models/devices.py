@@ -11,25 +11,10 @@ EXPECTED = "auto, cpu, cuda, cuda:1 or mps"
 
 
 def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
-    """The number format to draw in.
+    """The number format to generate in: `name`, or what ``auto`` means.
 
-    Parameters
-    ----------
-    name
-        ``auto``: float16 on a CUDA device, which takes half the memory and a fraction of the time; float32 elsewhere,
-        and for the bundled benchmark models everywhere, as they are small and their pages were measured in it. Any
-        other name is itself.
-    device
-        Of torch, from `pick_device`.
-    bundled
-        Whether the model comes with the package.
-
-    Examples
-    --------
-    >>> pick_dtype("auto", "cuda:1", bundled=False), pick_dtype("auto", "cpu", bundled=False)
-    ('float16', 'float32')
-    >>> pick_dtype("auto", "cuda", bundled=True), pick_dtype("bfloat16", "cpu", bundled=True)
-    ('float32', 'bfloat16')
+    float16 on a CUDA device, which takes half the memory and a fraction of the time, else float32; for bundled models
+    always float32, in which they were measured.
     """
     if name != "auto":
         return name
@@ -37,21 +22,9 @@ def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
 
 
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """The torch device of this name.
+    """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
 
-    Parameters
-    ----------
-    name
-        ``auto`` takes `prefer`; if that is ``auto`` too, a GPU where there is one.
-    field
-        Where the name stands, for the error; default the option ``--device``.
-    prefer
-        What ``auto`` takes where this machine has it, and else the CPU.
-
-    Raises
-    ------
-    UserError
-        There is no device of this name, or not on this machine.
+    If `prefer` is ``auto``, too, it is a GPU where there is one. `field` is the place for the error, else ``--device``.
     """
     import torch
 

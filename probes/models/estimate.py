@@ -82,13 +82,7 @@ class Setup:
 
 
 def setup(config: Config, source: Source) -> Setup:
-    """Return how a run will use a model.
-
-    Raises
-    ------
-    UserError
-        The description of the model is damaged, or the model cannot draw images of that size.
-    """
+    """Return how a run will use a model."""
     device = pick_device(config.generate.device)
     dtype = loading.pick_model_dtype(source, config.generate.dtype, device)
     config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
@@ -105,13 +99,7 @@ def setup(config: Config, source: Source) -> Setup:
 
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
-    """Estimate the generation of a run's images.
-
-    Raises
-    ------
-    UserError
-        The description of the model is damaged, or the model cannot draw images of that size.
-    """
+    """Estimate the generation of a run's images."""
     chosen = setup(config, source)
     config, pipe = chosen.config, chosen.pipe
     count = chosen.processes(len(samples))
@@ -151,12 +139,7 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
 
 
 def require_room_for_kept(config: Config, source: Source, images: int) -> None:
-    """Refuse a run that would keep more than ``capture.keep_limit``.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a run that would keep more than ``capture.keep_limit``."""
     if not config.capture.keep:
         return
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)

@@ -22,7 +22,7 @@ import yaml
 
 from probes.errors import UserError, first_line
 from probes.models import description, published, weight_files
-from probes.models.description import IMAGE_READERS, INDEX, Source, supported
+from probes.models.description import IMAGE_READERS, INDEX, SUPPORTED, Source
 from probes.models.pretrained import download_pipeline, quiet
 
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
@@ -36,13 +36,7 @@ def known() -> Mapping[str, Mapping[str, Any]]:
 
 
 def gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Size of what is read of a known model, in 10^9 bytes; None for others.
-
-    Examples
-    --------
-    >>> round(gigabytes("CompVis/stable-diffusion-v1-4"), 1), gigabytes("nobody/nothing")
-    (4.3, None)
-    """
+    """Size of what is read of a known model, in 10^9 bytes; None for others."""
     parameters = known().get(identifier, {}).get("parameters")
     if not parameters:
         return published.gigabytes(identifier)
@@ -50,13 +44,7 @@ def gigabytes(identifier: str, variant: str | None = None) -> float | None:
 
 
 def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
-    """The command that puts into the hub's cache what is read of a pipeline, and no more.
-
-    Examples
-    --------
-    >>> print(command("a/b", "main", "fp16"))
-    hf download a/b --revision main --include "*.json" --include "*.txt" --include "*/*model.fp16*.safetensors"
-    """
+    """The command that puts into the hub's cache what is read of a pipeline, and no more."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
     if identifier in published.published():  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
@@ -82,24 +70,9 @@ def cached(identifier: str) -> bool:
 
 
 def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -> Source:
-    """A model of the hub: from the cache where it is whole, else fetched.
+    """A model of the hub (``owner/name`` or ``owner/name@revision``): from the cache where it is whole, else fetched.
 
-    Parameters
-    ----------
-    name
-        ``owner/name`` or ``owner/name@revision``.
-    revision
-        Branch, tag or commit; None: the one in `name`, or the hub's default branch.
-    variant
-        The weights called so (``fp16``); None: those in full precision where there are any.
-    weights
-        Weights too; False is enough to plan.
-
-    Raises
-    ------
-    UserError
-        The hub has no such model or revision, or cannot be reached and the cache does not hold the whole of it; two
-        revisions are named.
+    Without `weights` it is enough to plan. `variant`: the weights called so (``fp16``); None: full precision if any.
     """
     from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
 
@@ -131,14 +104,9 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
 
 
 def _require_network() -> None:
-    """Refuse a hub that no connection can be made to, at once: its client would try for half a minute.
+    """Refuse at once a hub that takes no connection within `_PATIENCE` seconds: its client would try for half a minute.
 
     Behind a proxy the client's own attempts decide.
-
-    Raises
-    ------
-    OfflineModeIsEnabled
-        It cannot be reached within `_PATIENCE` seconds.
     """
     from huggingface_hub import constants, errors
 
@@ -170,7 +138,7 @@ def _answering(name: str, identifier: str, revision: str | None, variant: str | 
         raise _absent(name, identifier, revision, variant, _UNREACHED) from error
     except errors.EntryNotFoundError as error:
         raise UserError(
-            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {supported()}"
+            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise UserError(

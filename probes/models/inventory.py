@@ -17,17 +17,7 @@ from probes.toyworld import REGISTRY, bundled_folder
 
 @dataclass(frozen=True)
 class Entry:
-    """What can be named as a model, or a layout that can be loaded.
-
-    Attributes
-    ----------
-    name : str
-        As in ``model:``, or of the class of the pipeline.
-    about : str
-        What it is.
-    tested : str
-        How far it was tested.
-    """
+    """A model or a class of pipeline: its name in ``model:``, what it is, how far it was tested."""
 
     name: str
     about: str

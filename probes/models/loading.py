@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -60,26 +61,10 @@ class LoadedModel:
 def resolve(
     name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None
 ) -> Source:
-    """Find a model by the name given in ``triplets.yaml``.
+    """Find a model by its name: ``toyworld…``, a hub id, a folder, a ``.safetensors`` or ``.ckpt`` file.
 
-    Parameters
-    ----------
-    name
-        ``toyworld…``, a hub id (``owner/name`` or ``owner/name@revision``), a folder or a ``.safetensors`` or
-        ``.ckpt`` file.
-    weights
-        Fetch the weights of a hub model too; False is enough to plan.
-    revision
-        Branch, tag or commit of a hub model.
-    variant
-        The weights of a folder or a hub model that are called so, such as ``fp16``; None: those in full precision, or
-        the one variant that is there.
-
-    Raises
-    ------
-    UserError
-        There is no such model, or the hub cannot be reached and the model is not in its cache; or it has no revisions
-        or variants.
+    Without `weights` those of a hub model are not fetched, which is enough to plan. `variant`: the weights of a folder
+    or a hub model that are called so, such as ``fp16``; None: full precision, or the one variant that is there.
     """
     source = _find(name, weights, revision, variant)
     for place, value, kinds in (("revision", revision, ("hub",)), ("variant", variant, ("hub", "folder"))):
@@ -127,7 +112,10 @@ def _bundled(name: str) -> Source:
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
     bases = tuple(map(bundled_folder, REGISTRY[name].bases))
-    return Source(name, "bundled", path, path, metadata_version(), bases=bases)
+    revision = "unknown"
+    with contextlib.suppress(metadata.PackageNotFoundError):  # the package's, of what it bundles
+        revision = metadata.version("triptych")
+    return Source(name, "bundled", path, path, revision, bases=bases)
 
 
 def _inside(path: Path) -> str:
@@ -138,24 +126,8 @@ def _inside(path: Path) -> str:
     return ""
 
 
-def metadata_version() -> str:
-    """The version of this package: the revision of what it bundles."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("triptych")
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
 def tokenizers(source: Source) -> tuple[list[Any], int]:
-    """The model's tokenizers and the most tokens its text encoders take, without loading weights.
-
-    Raises
-    ------
-    UserError
-        A tokenizer or the description of a text encoder is not there or damaged.
-    """
+    """The model's tokenizers and the most tokens its text encoders take, without loading weights."""
     _, layout = description.read_kind(source)
     result, limits = [], []
     for number, (named, encoder) in enumerate(zip(layout.tokenizers, layout.text_encoders, strict=True)):
@@ -178,13 +150,7 @@ def tokenizers(source: Source) -> tuple[list[Any], int]:
 
 
 def as_prompted(source: Source, layout: Layout, loaded: list[Any]) -> list[Any]:
-    """Tokenizers as the pipeline uses them: with its template around prompts, and its length.
-
-    Raises
-    ------
-    UserError
-        A template is missing.
-    """
+    """Tokenizers as the pipeline uses them: with its template around prompts, and its length."""
     try:
         return prompt_tokenizers(layout, loaded)
     except HookError as error:
@@ -192,26 +158,9 @@ def as_prompted(source: Source, layout: Layout, loaded: list[Any]) -> list[Any]:
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
-    """The pipeline that a model's description makes, checked, on torch's meta device; it holds no weights.
+    """The pipeline that a model's description makes, checked as :func:`load` does, on torch's meta device.
 
-    :func:`load` makes the same checks.
-
-    Parameters
-    ----------
-    source
-        From :func:`resolve`.
-    scheduler, steps
-        The scheduler in place of the model's own, and the steps it is to make.
-
-    Returns
-    -------
-    A pipeline of diffusers without tokenizers.
-
-    Raises
-    ------
-    UserError
-        A file of the description is damaged, two of them do not fit one another, or the scheduler cannot drive
-        the model.
+    It has neither weights nor tokenizers. `scheduler` takes the place of the model's own, and is to make `steps`.
     """
     described, chosen, _ = _checked(source, scheduler, steps)
     kind = described.layout.pipeline_class()
@@ -265,29 +214,10 @@ def load(
     steps: int | None = None,
     edit: Edit | None = None,
 ) -> LoadedModel:
-    """Load a pipeline, ready to draw.
+    """Load a pipeline, ready to generate.
 
-    Parameters
-    ----------
-    source
-        From :func:`resolve`.
-    dtype
-        ``float32``, ``float16``, ``bfloat16`` or ``auto`` (see :func:`probes.models.devices.pick_dtype`).
-    device
-        ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-    scheduler
-        A name such as ``ddim``, or the name of a class of diffusers; None: the model's own.
-    steps
-        Denoising steps that the scheduler is to make.
-    edit
-        Made in what was loaded (:func:`probes.models.edits.apply`); the record then has ``edit``, with the hash of
-        the weights as they were, and its ``weight_hash`` is that of the edited model.
-
-    Raises
-    ------
-    UserError
-        The files are damaged, of another kind or do not fit one another, the device or the scheduler is unknown,
-        the scheduler cannot drive the model, or the edit does not fit the model.
+    `scheduler` is a name such as ``ddim`` or a class of diffusers; None: the model's own. Where there is an `edit`, the
+    record has it with the hash of the weights as they were, and its ``weight_hash`` is that of the edited model.
     """
     import torch
 
@@ -320,7 +250,9 @@ def load(
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
         "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
-        "variant": _variant(source, layout.denoiser.name),
+        "variant": None
+        if source.kind == "file"
+        else weight_files.choose(source.component(layout.denoiser.name), source.variant),
         "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
         "ships_safety_checker": (index.get("safety_checker") or [None])[0] is not None,
         "prediction_type": architecture.prediction_type(pipe.scheduler),
@@ -357,13 +289,7 @@ def default_guidance(source: Source) -> float:
 
 
 def pick_model_dtype(source: Source, name: str, device: Any) -> str:
-    """The number format to generate in: :func:`probes.models.devices.pick_dtype`, of what the model can bear.
-
-    Raises
-    ------
-    UserError
-        float16 is asked for, and a text encoder overflows in it.
-    """
+    """The number format to generate in: `pick_dtype`'s, but bfloat16 where a text encoder overflows in float16."""
     _, layout = description.read_kind(source)
     large = next(
         (kind for one in layout.text_encoders for kind in one.classes if kind.startswith(_OVERFLOWING)), None
@@ -375,11 +301,6 @@ def pick_model_dtype(source: Source, name: str, device: Any) -> str:
         )
     picked = pick_dtype(name, device, bundled=source.kind == "bundled")
     return "bfloat16" if large is not None and picked == "float16" else picked
-
-
-def _variant(source: Source, denoiser: str) -> str | None:
-    """The variant of the denoiser's weights that was read; None for full precision and for single files."""
-    return None if source.kind == "file" else weight_files.choose(source.component(denoiser), source.variant)
 
 
 @contextlib.contextmanager

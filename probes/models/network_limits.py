@@ -22,19 +22,7 @@ def built(
 ) -> Any:
     """Build a network: once on torch's meta device, which takes no memory, and if its weights fill it, here.
 
-    Parameters
-    ----------
-    build
-        Gives the network on a device of that name.
-    size
-        Of the file of weights, in bytes.
-    check
-        Says what is wrong with the network on the meta device, by an error.
-
-    Raises
-    ------
-    ValueError
-        It has more tensors than any network, or more numbers than its weights fill.
+    `size` is that of the file of weights in bytes; `check` raises what is wrong with the network on the meta device.
     """
     import torch
 
@@ -72,13 +60,7 @@ def limited(most: int) -> Iterator[None]:
 
 
 def moderate_json(path: Path) -> dict[str, Any]:
-    """A JSON file that holds an object within the bounds of `require_moderate`.
-
-    Raises
-    ------
-    ValueError, OSError, RecursionError
-        It is none.
-    """
+    """The object in a JSON file, within the bounds of `require_moderate`."""
     data = parse_json(path.read_text(encoding="utf-8"))
     if not isinstance(data, dict):
         raise ValueError(f"{path.name} holds {data!r:.40}, no object")
@@ -87,13 +69,7 @@ def moderate_json(path: Path) -> dict[str, Any]:
 
 
 def require_moderate(data: Any, key: str = "", depth: int = 0) -> None:
-    """Refuse a description with numbers, lists or depths that no model has: they would take hours or all memory.
-
-    Raises
-    ------
-    ValueError
-        Names the first.
-    """
+    """Refuse a description with numbers, lists or depths that no model has: they would take hours or all memory."""
     if depth > _MOST_DEPTH:
         raise ValueError(f"its description is nested deeper than {_MOST_DEPTH}")
     if isinstance(data, (dict, list)) and len(data) > _MOST_ENTRIES:

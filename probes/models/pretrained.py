@@ -38,10 +38,7 @@ class ForeignCodeError(RuntimeError):
 def sealed(*, fetch: bool = False) -> Iterator[None]:
     """Keep the libraries from running code that comes with a model, from asking whether they may, and off the network.
 
-    Parameters
-    ----------
-    fetch
-        The user named a model of the hub, which may be fetched.
+    `fetch`: the user named a model of the hub, which may be fetched.
     """
     from transformers import dynamic_module_utils
 
@@ -83,19 +80,8 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
 def readable(place: str, expected: str, remedy: str = "download it again") -> Iterator[None]:
     """Say in one line what the libraries say of damaged files: on such they raise errors of every kind.
 
-    Only calls into the libraries stand inside; a fault of our own would be taken for one of the file.
-
-    Parameters
-    ----------
-    place
-        The field of the configuration and the file.
-    expected
-        What the file should hold.
-
-    Raises
-    ------
-    UserError
-        In place of any other error.
+    Only calls into the libraries stand inside; a fault of our own would be taken for one of the file. `place` is the
+    field of the configuration and the file.
     """
     try:
         with warnings.catch_warnings():
@@ -114,13 +100,7 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
 
 @contextlib.contextmanager
 def quiet(*libraries: str) -> Iterator[None]:
-    """Keep progress bars and messages of libraries off the terminal while a model loads.
-
-    Parameters
-    ----------
-    libraries
-        ``transformers`` or ``diffusers``; both by default.
-    """
+    """Keep progress bars and messages of transformers, diffusers or both off the terminal while a model loads."""
     names = libraries or ("transformers", "diffusers")
     switches = [importlib.import_module(f"{name}.utils.logging") for name in names]
     levels = [switch.get_verbosity() for switch in switches]
@@ -138,19 +118,9 @@ def quiet(*libraries: str) -> Iterator[None]:
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """An object of a class of transformers or diffusers, from a folder.
+    """An object of a class of transformers or diffusers, from a folder or, if `fetch`, from the hub.
 
-    Parameters
-    ----------
-    cls
-        A model, tokenizer, processor, configuration, scheduler or pipeline.
-    folder
-        Where its files are.
-    fetch
-        `folder` may be the name of a model of the hub, which is fetched; what is a local folder is never completed
-        from there.
-    options
-        As its ``from_pretrained`` takes them.
+    What is a local folder is never completed from the hub.
     """
     fetch = fetch and not Path(folder).is_dir()
     for name in _DESCRIBED:
@@ -185,13 +155,7 @@ def download_pipeline(identifier: str, **options: Any) -> None:
 
 
 def tensors(path: Path, **options: Any) -> Any:
-    """Return what a file of weights holds: safetensors, or a pickle of plain tensors, read without running it.
-
-    Parameters
-    ----------
-    options
-        Of a pickle, as ``torch.load`` takes them.
-    """
+    """Return what a file of weights holds: safetensors, or a pickle of plain tensors, read without running it."""
     import torch
 
     if path.suffix == ".safetensors":
@@ -217,22 +181,9 @@ def timm_model(
     size: float = math.inf,
     check: Callable[[Any], None] | None = None,
 ) -> Any:
-    """A network of timm, with random weights.
+    """A network of timm with random weights, by a name that timm knows and the arguments of a ``config.json``.
 
-    Parameters
-    ----------
-    architecture
-        A name that timm knows: no address, no folder.
-    arguments
-        Of the network, as a model's ``config.json`` states them.
-    size, check
-        The size of its weights in bytes, and what is wrong with the network before it takes memory
-        (:func:`probes.models.network_limits.built`).
-
-    Raises
-    ------
-    ValueError
-        There is no such architecture, or an argument names other weights or is out of bounds.
+    A `ValueError` where there is no such architecture, or an argument names other weights or is out of bounds.
     """
     import timm
 
@@ -254,19 +205,9 @@ def timm_model(
 
 
 def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
-    """A CLIP of open_clip with its weights, and its transform of images.
+    """A CLIP of open_clip with the weights in this file, and its transform of images.
 
-    Parameters
-    ----------
-    folder
-        With ``open_clip_config.json``; its networks are described there, not named on the hub.
-    weights
-        The file in it that is read.
-
-    Raises
-    ------
-    ValueError
-        The description is none, or asks for another model.
+    Its networks are described in the folder's ``open_clip_config.json``, not named on the hub; else a `ValueError`.
     """
     import open_clip
 
@@ -290,13 +231,7 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
 
 
 def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False) -> tuple[Any, Any]:
-    """A CLIP that open_clip knows by name, and its transform.
-
-    Parameters
-    ----------
-    pretrained
-        A file of weights; with `fetch` also a name that open_clip knows, which it fetches.
-    """
+    """A CLIP that open_clip knows by name, and its transform; with `fetch`, `pretrained` may be a name, too."""
     import open_clip
 
     with sealed(fetch=fetch), _silent():
@@ -306,12 +241,7 @@ def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False
 def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
     """The tokenizer of a CLIP: that in its folder, where there is one, else CLIP's own, which open_clip carries.
 
-    Of the arguments that the folder states those are taken that say how a text is cleaned.
-
-    Raises
-    ------
-    ValueError
-        It states others.
+    Of the arguments that the folder states only those on how a text is cleaned are taken; others are a `ValueError`.
     """
     from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
 

@@ -29,24 +29,8 @@ def published() -> Mapping[str, Mapping[str, Any]]:
     return yaml.safe_load(text)["models"]
 
 
-def counted(entry: Mapping[str, Any]) -> int:
-    """Parameters of a transformer, counted on its configuration: it is built without weights."""
-    import diffusers
-
-    from hooks.architectures.base import build_blank
-
-    blank = build_blank(getattr(diffusers, entry["class"]), entry["config"])
-    return sum(parameter.numel() for parameter in blank.parameters())
-
-
 def gigabytes(identifier: str) -> float | None:
-    """Memory of a known model's transformer and text encoders in bfloat16, in 10^9 bytes; None for others.
-
-    Examples
-    --------
-    >>> round(gigabytes("Efficient-Large-Model/Sana_1600M_1024px_diffusers"), 1), gigabytes("nobody/nothing")
-    (8.4, None)
-    """
+    """Memory of a known model's transformer and text encoders in bfloat16, in 10^9 bytes; None for others."""
     entry = published().get(identifier)
     if entry is None:
         return None

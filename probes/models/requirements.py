@@ -30,18 +30,7 @@ def guided(config: Config, source: loading.Source) -> bool:
 
 
 def check_negative_prompt(config: Config, source: loading.Source, place: str) -> None:
-    """Refuse a negative prompt that would change nothing.
-
-    Parameters
-    ----------
-    place
-        Where the negative prompt was written, for the error.
-
-    Raises
-    ------
-    UserError
-        There is a negative prompt and no guidance.
-    """
+    """Refuse a negative prompt that changes nothing since there is no guidance; `place` is where it was written."""
     if not config.sampler.negative_prompt or guided(config, source):
         return
     architecture, layout = description.read_kind(source)
@@ -62,10 +51,6 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
     """Refuse what a model's description tells alone, before its weights are fetched.
 
     That is its number format, its guidance, its edits, and what is captured.
-
-    Raises
-    ------
-    UserError
     """
     loading.pick_model_dtype(source, config.generate.dtype, "cuda")
     architecture, layout = description.read_kind(source)
@@ -96,13 +81,7 @@ def check_before_weights(config: Config, source: loading.Source) -> None:
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:
-    """Return height and width in pixels of the images that a configuration asks of a pipeline, which needs no weights.
-
-    Raises
-    ------
-    UserError
-        The model cannot draw images of this size.
-    """
+    """Return height and width in pixels of the images that a configuration asks of a pipeline without weights."""
     architecture = architecture_of(pipe)
     multiple = architecture.image_multiple(pipe)
     wanted = config.sampler.height, config.sampler.width
@@ -116,13 +95,7 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
 
 
 def check(config: Config, source: loading.Source) -> None:
-    """Refuse what the model cannot do: its class, scheduler, steps, size, sites, what is kept.
-
-    Raises
-    ------
-    UserError
-        Names the field, or what the description lacks.
-    """
+    """Refuse what the model cannot do: its class, scheduler, steps, size, sites, what is kept."""
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     check_edit(pipe, config, source)
     check_pipeline(pipe, config, loading.default_guidance(source))
@@ -135,13 +108,7 @@ def check_edit(pipe: Any, config: Config, source: loading.Source) -> None:
 
 
 def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
-    """Refuse what a pipeline cannot do; it needs no weights.
-
-    Parameters
-    ----------
-    default_guidance
-        The guidance scale where the configuration leaves it to the model.
-    """
+    """Refuse what a pipeline cannot do; it needs no weights."""
     image_size(pipe, config)  # raises
     try:
         architecture_of(pipe).require_readable(pipe)

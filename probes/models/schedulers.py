@@ -41,13 +41,10 @@ _TRAINED = (
 
 
 def scheduler_record(scheduler: Any) -> dict[str, Any]:
-    """A scheduler's class and settings as plain data; settings left at a library's default are apart.
+    """A scheduler as ``{"class": ..., "set": {...}, "default": {...}}``.
 
-    Returns
-    -------
-    dict
-        ``{"class": ..., "set": {...}, "default": {...}}``. Only class and ``set`` identify a run: a new
-        version of diffusers may add settings without altering what an old one did.
+    Only class and ``set`` identify a run: a new version of diffusers may add settings without altering what an old one
+    did.
     """
     config = {key: value for key, value in dict(scheduler.config).items() if not key.startswith("_")}
     plain = json.loads(json.dumps(config, default=str, sort_keys=True))
@@ -77,24 +74,7 @@ def _placeholder(cls: type) -> bool:
 
 
 def pick_scheduler(name: str, current: Any, architecture: Architecture, steps: int | None = None) -> Any:
-    """A scheduler by name, with the settings of the model's own.
-
-    Parameters
-    ----------
-    name
-        A key of ``SCHEDULERS`` or the name of a class of diffusers.
-    current
-        The model's scheduler.
-    architecture
-        The model's.
-    steps
-        Denoising steps it must be able to make.
-
-    Raises
-    ------
-    UserError
-        There is no scheduler of that name, or it cannot drive the model.
-    """
+    """A scheduler by a key of ``SCHEDULERS`` or a class of diffusers, with the settings of the model's own."""
     import diffusers
 
     cls = scheduler_class(name)
@@ -133,25 +113,9 @@ def require_usable(
     like: Any = None,
     place: str = _FIELD,
 ) -> None:
-    """Refuse a scheduler that cannot drive a model, by what its class can do and by a trial.
+    """Refuse a scheduler that cannot drive a model or make so many steps, by what its class can do and by a trial.
 
-    Parameters
-    ----------
-    scheduler
-        With its settings.
-    architecture
-        The model's.
-    steps
-        Denoising steps it must be able to make.
-    like
-        The scheduler in whose place it stands: noise and prediction type must be the same.
-    place
-        Where it was chosen, for the error.
-
-    Raises
-    ------
-    UserError
-        Says why not, and which can be used; or that it cannot make so many steps.
+    `like` is the scheduler in whose place it stands: noise and prediction type must be the same.
     """
     name = type(scheduler).__name__
     # some need more than two steps for their first order
@@ -251,13 +215,7 @@ def _trial(scheduler: Any, steps: int) -> str | None:
 
 
 def build_scheduler(kind: str, config: dict[str, Any]) -> Any:
-    """A scheduler of a class of diffusers from its settings.
-
-    Raises
-    ------
-    ValueError
-        There is no such class, or it does not take the settings.
-    """
+    """A scheduler of a class of diffusers from its settings."""
     cls = scheduler_class(kind)
     if cls is None:
         raise ValueError(f"diffusers has no scheduler {kind!r:.60}")
@@ -273,23 +231,8 @@ def build_scheduler(kind: str, config: dict[str, Any]) -> Any:
 def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
     """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
 
-    Parameters
-    ----------
-    scheduler : mapping
-        ``class`` and ``set`` as ``run.json`` has them.
-    timesteps : sequence of float
-
-    Returns
-    -------
-    numpy.ndarray, shape (len(timesteps),)
-        From 0 to 1; σ itself of a flow-matching scheduler, whose a is 1 − σ. NaN where the scheduler keeps neither.
-
-    Examples
-    --------
-    >>> noise_share(
-    ...     {"class": "FlowMatchEulerDiscreteScheduler", "set": {"num_train_timesteps": 1000}}, [1000, 250]
-    ... )
-    array([1.  , 0.25])
+    σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
+    ``class`` and ``set`` as in ``run.json``.
     """
     given = np.asarray(timesteps, float)
     if "class" not in scheduler:

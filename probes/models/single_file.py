@@ -34,18 +34,7 @@ _CALLBACKS = ("pytorch_lightning.", "lightning.")  # what training left in .ckpt
 def source(name: str, path: Path) -> Source:
     """The model that a single file is, with the description beside it or the shipped one.
 
-    Parameters
-    ----------
-    name
-        As ``triplets.yaml`` has it.
-    path
-        The file. A description is a diffusers folder without weights: the file's name without its ending, or the folder
-        that it lies in.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, no whole Stable Diffusion, or of an architecture without a shipped description.
+    A description is a diffusers folder without weights: the file's name without its ending, or the file's folder.
     """
     bare = Source(name, "file", path, path.parent)
     expand_model(path.with_suffix(""), "model")
@@ -80,13 +69,7 @@ def published() -> list[Source]:
 
 
 def _recognised(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-    """Return what a file is to the first architecture that knows it.
-
-    Raises
-    ------
-    UserError
-        It is a whole model of none.
-    """
+    """Return what a file is to the first architecture that knows it."""
     refusals: list[MisfitError] = []
     for architecture in ARCHITECTURES:
         try:
@@ -159,13 +142,7 @@ def _inert(name: str) -> type:
 
 
 def read(model: Source) -> Any:
-    """The pipeline of a single file, in the precision it is stored in.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, or does not hold all of the weights that its description asks for.
-    """
+    """The pipeline of a single file, in the precision it is stored in."""
     index, (_, layout) = description.read_index(model), description.read_kind(model)
     options = {"config": str(model.config), **pipeline_options(index)}
     options |= {one.name: tokenizer(model, one) for one in layout.tokenizers}

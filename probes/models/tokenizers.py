@@ -23,13 +23,7 @@ _MERGES = 49_152 - 256 - 2  # of the file's lines, those that CLIP uses
 
 
 def tokenizer(model: Source, component: Component) -> Any:
-    """A tokenizer from its folder in the description of a model.
-
-    Raises
-    ------
-    UserError
-        It is not there or damaged.
-    """
+    """A tokenizer from its folder in the description of a model."""
     import transformers
 
     folder, index = component.name, description.read_index(model)
@@ -48,12 +42,7 @@ def tokenizer(model: Source, component: Component) -> Any:
 
 
 def _require_vocabulary(model: Source, folder: str, kind: str, settings: Mapping[str, Any]) -> None:
-    """Refuse a folder without a vocabulary, in whose place transformers would put one of a few signs.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a folder without a vocabulary, in whose place transformers would put one of a few signs."""
     whole, parts = "tokenizer.json", _PARTS.get(_of(kind), ())
     there = {path.name for path in model.described(folder).glob("*")}
     if settings.get("vocabulary") == VOCABULARY or whole in there:

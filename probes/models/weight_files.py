@@ -17,18 +17,7 @@ _VOCABULARIES = ("vocab.json", "tokenizer.json", "spiece.model", "tokenizer.mode
 
 
 def names(folder: Path, variant: str | None = None) -> list[str]:
-    """The files in a component's folder that hold all of its weights; none where some are missing.
-
-    Parameters
-    ----------
-    variant
-        As in ``model.fp16.safetensors``; None: in full precision.
-
-    Returns
-    -------
-    list of str
-        One file, or every shard that an index names.
-    """
+    """The files in a component's folder that hold all of its weights (one, or shards); none where some are missing."""
     called = f".{variant}" if variant else ""
     for ending in _ENDINGS:
         for stem in _STEMS:
@@ -50,11 +39,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def variants(folder: Path) -> list[str]:
-    """The variants that a component's folder holds beside full precision, by name.
-
-    >>> variants(Path("no such folder"))
-    []
-    """
+    """The variants that a component's folder holds beside full precision, by name."""
     if not folder.is_dir():
         return []
     pattern = re.compile(rf"({'|'.join(_STEMS)})\.([a-z0-9_]+)(-\d+-of-\d+)?\.(safetensors|bin)")
@@ -76,17 +61,9 @@ def choose(folder: Path, wanted: str | None) -> str | None:
 def missing_files(
     folder: Path, index: Mapping[str, Any], layout: Layout, variant: str | None, weights: bool
 ) -> list[str]:
-    """Return what a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
+    """Return the folders of components that a pipeline lacks of what its index names, or of which it lacks files.
 
-    Parameters
-    ----------
-    layout
-        Of the pipeline.
-
-    Returns
-    -------
-    list of str
-        Folders of components, at most one entry each.
+    These are descriptions, tokenizers and, if asked, weights.
     """
     networks = [component.name for component in layout.networks]
     lacks = []

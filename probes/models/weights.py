@@ -53,18 +53,7 @@ def pipeline_options(index: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_pipeline(source: Source, dtype: str | None = None) -> Any:
-    """The pipeline of a folder.
-
-    Parameters
-    ----------
-    dtype
-        The number format to read it in; None: float32 or, of what is stored in less, that.
-
-    Raises
-    ------
-    UserError
-        A file is damaged, or weights are missing.
-    """
+    """The pipeline of a folder, read in `dtype`; None: float32 or, of what is stored in less, that."""
     index, (_, layout) = description.read_index(source), description.read_kind(source)
     options = pipeline_options(index)
     for one in layout.networks:

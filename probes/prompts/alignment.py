@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 from probes.config.types import PERSON
 from probes.prompts.grammar.articles import mended
 
-Made = TypeVar("Made", bound=Callable)
-
 
 def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
-    """Put `word` for ``{person}``, mending an article right before it where the word does not take it.
+    """Put `word` for ``{person}``, mending an article right before it; also the word's half-open span of characters.
 
-    Returns
-    -------
-    text, span
-        The prompt, and the half-open span of characters at which the word stands.
-
-    Examples
-    --------
     >>> fill("A {person} with a dog", "adult")
     ('An adult with a dog', (3, 8))
-    >>> fill("an old {person}", "woman")
-    ('an old woman', (7, 12))
-    >>> fill("an {person} speaks", "historian")
-    ('an historian speaks', (3, 12))
     """
     before, after = template.split(PERSON)
     before = mended(before, word)
@@ -38,8 +22,6 @@ def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
 def forms(word: str, plural: str) -> set[tuple[str, ...]]:
     """Return how a word for a person can stand in a caption, as tuples of lower-case words: possessives, plurals.
 
-    Examples
-    --------
     >>> sorted(forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
     """
@@ -77,12 +59,8 @@ def same_rest(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> 
     blocks of `difflib.SequenceMatcher` are those runs, each with its like: of the longest the first in one text can
     match the first in the other alone, and so on to its left and right. So this is its result, in a tenth of the time.
 
-    Examples
-    --------
     >>> same_rest([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
     [(0, 2), (0, 3)]
-    >>> same_rest([["an", "adult", "runs"], ["a", "woman", "runs"]], [{1}, {1}]) is None
-    True
     """
     first, *others = (_without(words, apart) for words, apart in zip(members, blocked))
     if any(other != first for other in others):  # word by word; if not that, run by run
@@ -111,23 +89,3 @@ def _runs(words: Sequence[str], blocked: set[int]) -> list[list[str]]:
         elif runs[-1]:
             runs.append([])
     return runs if runs[-1] else runs[:-1]
-
-
-def uncollected(make: Made) -> Made:
-    """Return a function that runs with garbage collection turned off.
-
-    A plan is millions of tuples, none of them in a circle: to go through all of them again and again takes a sixth of
-    the time.
-    """
-
-    @wraps(make)
-    def made(*arguments, **options):
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return make(*arguments, **options)
-        finally:
-            if collecting:
-                gc.enable()
-
-    return made  # type: ignore[return-value]

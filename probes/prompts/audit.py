@@ -39,23 +39,12 @@ class AttributeCell:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences that are embedded for an audit.
+    """Sentences that are embedded for an audit."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of each attribute, without preposition (*a dress*), in the order of the attributes.
-    reference : str
-    positive : tuple of tuples of str
-        Sentences with each attribute; empty where there are too few to train by.
-    negative : tuple of str
-        Sentences without any.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of each attribute, without preposition (a dress)
     reference: str
-    positive: tuple[tuple[str, ...], ...]
-    negative: tuple[str, ...]
+    positive: tuple[tuple[str, ...], ...]  # with each attribute; empty where there are too few to train by
+    negative: tuple[str, ...]  # without any
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -92,13 +81,6 @@ def clip_name(config: Config) -> str:
 
     Where the configuration names none it is the paper's, ViT-L/14, if its weights are given, or it is among the
     features. What happens to lie on a machine alters nothing.
-
-    Examples
-    --------
-    >>> clip_name(Config(prompts=["a {person}"]))
-    'clip'
-    >>> clip_name(Config(prompts=["a {person}"], observe={"feature_weights": {"clip_vit_l_14": "weights"}}))
-    'clip_vit_l_14'
     """
     features = config.observe.features
     among = isinstance(features, list) and PAPER_CLIP in features
@@ -109,22 +91,8 @@ def clip_name(config: Config) -> str:
 def sentences(config: Config, variant: str = "") -> Sentences | None:
     """Return the sentences of an audit, or of one of its ``gep.variants``; None where a configuration is no audit.
 
-    Raises
-    ------
-    UserError
-        There are too few to train a classifier by, of those that the configuration says. Where only the run's contexts
-        are too few, there are none to train by.
-
-    Examples
-    --------
-    >>> prompts = {
-    ...     "grid": "a {person} {attribute} {context}",
-    ...     "attribute": {"tie": "with a tie"},
-    ...     "context": ["at sea", "at work"],
-    ... }
-    >>> asked = sentences(Config(prompts=prompts))
-    >>> asked.names, asked.positive[0][0], asked.negative[0]
-    (('a tie',), 'A man with a tie at sea', 'A man at sea')
+    Too few to train a classifier by are refused where the configuration says them; where only the run's contexts are
+    too few, there are none to train by.
     """
     there = places(config)
     if not there:
@@ -195,25 +163,11 @@ def bare(phrase: str) -> str:
 def training_sentences(
     phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str], template: str = TEMPLATE
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Return for each attribute's phrase the sentences that name it, and the sentences that name none.
+    """Return for each attribute's phrase (*in a dress*) the sentences that name it, and the sentences that name none.
 
-    Parameters
-    ----------
-    phrases : sequence of str
-        How an attribute is said (*in a dress*).
-    contexts : sequence of str
-        *riding a bike*; the paper takes those that images were drawn from, and others in an ablation.
-    subjects : sequence of str
-        The paper's three are *A man*, *A woman*, *A person*; an ablation is without the last.
-    template : str
-        Where ``{subject}``, ``{attribute}`` and ``{context}`` stand; the last may be missing.
+    Zhang et al. 2023, section 4.2: the contexts (*riding a bike*) are those that images were drawn from, and others in
+    an ablation; the subjects are *A man*, *A woman*, *A person*, in an ablation without the last.
 
-    Source
-    ------
-    Zhang et al. 2023, section 4.2.
-
-    Examples
-    --------
     >>> with_it, without = training_sentences(["in a dress"], ["riding a bike"], ["A man"])
     >>> with_it["in a dress"], without
     (['A man in a dress riding a bike'], ['A man riding a bike'])

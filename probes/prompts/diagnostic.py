@@ -30,14 +30,7 @@ class ProfessionCell:
 
 
 def is_diagnostic(config: HasPrompts) -> bool:
-    """Return whether a run is an audit of professions: some prompt of it has the level ``profession``.
-
-    Examples
-    --------
-    >>> from probes.config.schema import Config
-    >>> is_diagnostic(Config(prompts={"from": "dalleval"})), is_diagnostic(Config(prompts=["a {person}"]))
-    (True, False)
-    """
+    """Return whether a run is an audit of professions: some prompt of it has the level ``profession``."""
     return bool(places(config))
 
 
@@ -46,16 +39,6 @@ def places(config: HasPrompts) -> list[ProfessionCell]:
 
     Prompts of one profession are of one place whatever their template; where they differ in another level, a setting or
     a model, the place is called by it, too: *nurse, diversity*.
-
-    Examples
-    --------
-    >>> from probes.config.schema import Config
-    >>> prompts = [
-    ...     {"text": f"{said} nurse", "profession": "nurse", "setting": said, "topic": "health"}
-    ...     for said in ("plain", "diverse")
-    ... ]
-    >>> [place.profession for place in places(Config(prompts=prompts))]
-    ['nurse, plain', 'nurse, diverse']
     """
     there = {
         triplet: levels(prompt)
@@ -81,20 +64,8 @@ def professions(config: HasPrompts) -> tuple[str, ...]:
 def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return the prompt without a profession and one for each profession: ``id``, ``text`` and ``levels``.
 
-    Parameters
-    ----------
-    content : mapping
-        What the file of a set says: ``bare``, ``axes: {profession: [...]}`` and one of ``grids``.
-    chosen : sequence of str, optional
-        Professions; those of the set by default.
-
-    Examples
-    --------
-    >>> content = {"bare": "a {person}", "grids": {"dalleval": "a {person} who works as a {profession}"}}
-    >>> [
-    ...     prompt["text"] for prompt in prompts(content, ["actor", "TV presenter", "baker"])
-    ... ]  # doctest: +ELLIPSIS
-    ['a {person}', 'a {person} who works as an actor', 'a {person} who works as a TV presenter', ... as a baker']
+    `content` is the file of a set: ``bare``, ``axes: {profession: [...]}`` and one of ``grids``. `chosen` takes the
+    place of its professions.
     """
     ((setting, text),) = content["grids"].items()
     names = content["axes"][AXIS] if chosen is None else chosen
@@ -106,7 +77,7 @@ def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> 
     return [bare, *cells(text, {AXIS: {name: name for name in names}}, {"setting": setting})]
 
 
-def check_professions(names: Sequence[str]) -> None:
+def check_professions(names: list[str]) -> list[str]:
     """Refuse names that no prompt could say as they are, and those that two prompts would have."""
     before: dict[str, int] = {}
     for index, name in enumerate(names):
@@ -132,3 +103,4 @@ def check_professions(names: Sequence[str]) -> None:
                 at=(index,),
             )
         before[key] = index
+    return names

@@ -37,19 +37,7 @@ _ADDRESS = re.compile(r"[^\t]+\thttps?://\S+\s*$")
 
 
 def recognise(path: Path, column: str | None = None) -> str:
-    """Return the format of a file of captions, one of `FORMATS`.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    column : str, optional
-        The column that was named, which speaks for a table.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it is empty, or it is no text.
-    """
+    """Return the format of a file of captions, one of `FORMATS`; that a column was named speaks for a table."""
     head = _head(path)
     if head[:4] == b"PAR1":
         return "parquet"
@@ -102,7 +90,7 @@ def _one_object(path: Path, first: bytes, rest: bytes) -> str:
     if not rest.strip() and _is_object(first):
         return "jsonl"
     raise UserError(
-        f"{path}: expected captions, got JSON that is none of coco, textcaps, karpathy: name its --format"
+        f"{path}: expected captions, got JSON that is none of coco, textcaps, karpathy: name its `format`"
     )
 
 
@@ -131,13 +119,7 @@ def _kind_of_text(path: Path, lines: list[str], column: str | None) -> str:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers from 1, without their ends.
-
-    Raises
-    ------
-    UserError
-        A line is not UTF-8, or the file cannot be read.
-    """
+    """Yield the lines of a UTF-8 file with their numbers from 1, without their ends."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):

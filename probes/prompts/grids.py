@@ -37,18 +37,7 @@ class Grid(BaseModel):
 
 
 def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the prompts of a grid as ``triplets.yaml`` writes it, with one line of what is wrong with it.
-
-    Examples
-    --------
-    >>> grid = {
-    ...     "grid": "a {person} {attribute} {context}",
-    ...     "attribute": {"tie": "with a tie"},
-    ...     "context": ["at sea"],
-    ... }
-    >>> resolve(grid)[0]["text"], resolve(grid)[0]["levels"]
-    ('a {person} with a tie at sea', {'attribute': 'tie', 'context': 'at sea'})
-    """
+    """Return the prompts of a grid as ``triplets.yaml`` writes it, with one line of what is wrong with it."""
     text = value["grid"]
     if not isinstance(text, str):
         raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=("grid",))
@@ -73,23 +62,10 @@ def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 def cells(
     text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return a prompt for every combination of levels, the last axis of the text running fastest.
+    """Return ``id``, ``text`` and ``levels`` of every combination of levels, the last axis of the text running fastest.
 
-    An article right before a place becomes the one that the level takes: *an accountant*.
-
-    Parameters
-    ----------
-    text : str
-        With ``{person}`` and a place for each axis that is taken.
-    axes : mapping
-        For each axis its levels, and their phrases.
-    fixed : mapping of str to str, optional
-        Levels that all prompts share, before the others.
-
-    Returns
-    -------
-    list of dict
-        ``id``, ``text`` and ``levels`` of each prompt.
+    An article right before a place becomes the one that the level takes: *an accountant*. `axes` has for each axis its
+    levels and their phrases; the levels in `fixed` are shared by all prompts, before the others.
     """
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
     made = []

@@ -75,16 +75,8 @@ _NEUTRAL, _WITHOUT = CaptionVerdict(), CaptionVerdict(NO_PERSON)
 
 
 def judge(caption: str, forms: Forms = "inflected") -> CaptionVerdict:
-    """Return whether a caption is neutral, and why not.
+    """Return whether a caption is neutral, and why not; `forms` of the words of Table 2 count (see the module).
 
-    Parameters
-    ----------
-    caption : str
-    forms : {"inflected", "printed"}
-        Which forms of the words of Table 2 count (see the module).
-
-    Examples
-    --------
     >>> bool(judge("A person holds an umbrella")), judge("The person and a boy play badminton").word
     (True, 'boy')
     >>> judge("A band seen in person").reason
@@ -116,22 +108,10 @@ def swap(
 ) -> str:
     """Return a neutral caption with `word` for every *person* and its plural for *people*.
 
-    Case and possessives are those of the word that was there. With *person* itself the caption stays as it is.
+    Case and possessives are those of the word that was there. With *person* itself the caption stays as it is. Articles
+    before the word are mended (``fitting``: *an individual*) or ``kept``, as in the paper (section 3.1 prints *an
+    female*). *persons* is swapped with the forms ``inflected`` alone.
 
-    Parameters
-    ----------
-    caption : str
-        A caption that is neutral by `judge`.
-    word, plural : str
-        What to put; the plural is derived where it is left out.
-    articles : {"fitting", "kept"}
-        ``fitting`` mends an article right before the word (*an individual*); ``kept`` leaves it, as the paper does
-        (section 3.1 prints *an female*).
-    forms : {"inflected", "printed"}
-        As for `judge`: *persons* is swapped with ``inflected`` alone.
-
-    Examples
-    --------
     >>> swap("A person's dog looks at two people.", "woman")
     "A woman's dog looks at two women."
     >>> swap("A person waves", "individual"), swap("A person waves", "individual", articles="kept")

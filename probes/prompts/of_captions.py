@@ -7,7 +7,6 @@ the model's, so it is known once there is a model, and the record of the run say
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from typing import Any
 from probes.config.checks import caption, prompt_id
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.chunks import splits_at_spaces
 from probes.prompts.source import LoadedPrompts, NoFileError
-from probes.prompts.tokens import token_counts
 from probes.runs.store import Run
 
 KEY = "captions"  # in ``run.json``
@@ -30,27 +27,8 @@ def fitted(
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
 
-    Parameters
-    ----------
-    config : Config
-    loaded : LoadedPrompts or None
-        Where its prompts come from; None where they are written by hand, and are refused where they are too long.
-    tokenizers, limit
-        Of the model, see `probes.models.loading.tokenizers`.
-    file : str
-        Where the configuration stands, for errors.
-
-    Returns
-    -------
-    config : Config
-        With the prompts that are left.
-    record : dict or None
-        What ``run.json`` keeps of the captions, under `KEY`; None where there are none.
-
-    Raises
-    ------
-    UserError
-        No caption is left.
+    `loaded` is None where prompts are written by hand; these are refused where they are too long. Beside the
+    configuration with the prompts that are left stands what ``run.json`` keeps of the captions, under `KEY`.
     """
     if loaded is None or not loaded.sentences:
         return config, None
@@ -69,16 +47,9 @@ def too_long(config: Config, tokenizers: Sequence[Any], most: int) -> list[str]:
     texts = [caption(prompt, name) for prompt in config.prompts for name in config.indicators]
     long: set[int] = set()
     for tokenizer in tokenizers:
-        # a token that pairs bytes stands for one of them at least
-        bytewise = splits_at_spaces(tokenizer)
-        left = [index for index, text in enumerate(texts) if not (bytewise and _bytes(text) + 2 <= most)]
-        counts = token_counts([texts[index] for index in left], tokenizer, "prompts")
-        long |= {index // len(config.indicators) for index, count in zip(left, counts) if count > most}
+        counts = map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])
+        long |= {index // len(config.indicators) for index, count in enumerate(counts) if count > most}
     return [prompt_id(config.prompts[index], index) for index in sorted(long)]
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(unicodedata.normalize("NFC", text).lower().encode())
 
 
 def without(config: Config, ids: Collection[str]) -> Config:
@@ -92,8 +63,10 @@ def without(config: Config, ids: Collection[str]) -> Config:
 
 def record(loaded: LoadedPrompts, long: Sequence[str], most: int) -> dict[str, Any]:
     """Return what ``run.json`` keeps: what was kept of captions that were chosen, and why, and what was too long."""
-    counts = loaded.selection.counts() if loaded.selection else {}
-    chosen = {name: counts[name] for name in ("format", "captions", "prompts", "dropped") if name in counts}
+    chosen: dict[str, Any] = {}
+    if (made := loaded.selection) is not None:
+        chosen = {"format": made.form, "captions": made.read, "prompts": len(made.kept)}
+        chosen["dropped"] = dict(made.dropped.most_common())
     file = {"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}
     return {**file, **chosen, "tokens_read": most, LONGER: list(long)}
 
@@ -108,13 +81,7 @@ def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
 
 
 def length_summary(record: Mapping[str, Any] | None) -> str:
-    """Return in a line what was left out for its length; nothing where nothing was.
-
-    Examples
-    --------
-    >>> length_summary({"tokens_read": 77, "longer_than_the_model_reads": ["c000007", "c000012"]})
-    'prompts: 2 are left out, longer than the 77 tokens that the model reads: c000007, c000012'
-    """
+    """Return in a line what was left out for its length; nothing where nothing was."""
     long = (record or {}).get(LONGER)
     if not record or not long:
         return ""
@@ -130,11 +97,6 @@ def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
     """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
 
     One that makes the same prompts is no other.
-
-    Raises
-    ------
-    UserError
-        Says how to go on.
     """
     there = _recorded(config.out_path) if loaded and loaded.file else {}
     if not there or _checksum(loaded.file) == there.get("sha256"):

@@ -33,34 +33,18 @@ _ASKS = "how many "  # of which number it asks it does not know
 
 @dataclass(frozen=True)
 class SkillRequest:
-    """Request of a prompt: `count` of an `object`, or an `object_b` that stands in a `relation` to it.
-
-    Attributes
-    ----------
-    skill : {"object", "count", "spatial"}
-    object : str
-    template : str
-        As it is printed; empty where nobody said it.
-    count : int
-        1 but for the skill ``count``.
-    object_b, relation : str
-        Empty but for the skill ``spatial``.
-    """
+    """Request of a prompt: `count` of an `object`, or an `object_b` that stands in a `relation` to it."""
 
     skill: str
     object: str
-    template: str = ""
+    template: str = ""  # as it is printed; empty where nobody said it
     count: int = 1
     object_b: str = ""
     relation: str = ""
 
     @property
     def levels(self) -> dict[str, str]:
-        """Place of the prompt, as it carries it.
-
-        >>> SkillRequest("count", "dog", "<N> <objA>", 3).levels
-        {'skill': 'count', 'template': '<N> <objA>', 'object': 'dog', 'count': '3'}
-        """
+        """Place of the prompt, as it carries it."""
         said = {name: str(getattr(self, name)) for name in AXES[self.skill]}
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
 
@@ -99,17 +83,10 @@ def check(prompts: Sequence[Any], indicators: list[str]) -> None:
 
 
 def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return plain data of a configuration with defaults where its prompts are a set of this kind.
+    """Return plain data of a configuration with defaults where its prompts are one of these `sets` of skills.
 
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
     reader, and the seeds of the split: a seed is a scene.
-
-    Parameters
-    ----------
-    data : mapping
-        As ``triplets.yaml`` says it.
-    sets : mapping
-        Sets of this kind by name.
     """
     source = data.get("prompts")
     name = source.get("from") if isinstance(source, Mapping) else None
@@ -151,15 +128,6 @@ def prompts(
     They stand in an order of which any beginning (``limit``) holds skills, templates, objects, counts and relations
     about equally often.
 
-    Parameters
-    ----------
-    content : mapping
-        ``skills``, ``objects``, ``counts`` and ``relations``.
-    skills, objects : sequence of str, optional
-        All by default.
-
-    Examples
-    --------
     >>> from probes.prompts import sets
     >>> first, second, third, *_ = prompts(sets.read("paintskills"))
     >>> first["prompt"], second["prompt"], third["prompt"]
@@ -192,11 +160,6 @@ def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """Yield every combination of levels once, in steps of the golden section of all of them.
 
     So any beginning holds the levels of each axis about equally often, and those of two axes independently.
-
-    Examples
-    --------
-    >>> list(spread(["ab", "xyz"]))
-    [('a', 'x'), ('b', 'z'), ('b', 'y'), ('b', 'x'), ('a', 'z'), ('a', 'y')]
     """
     total = math.prod(map(len, axes))
     step = next(number for number in count(round(total * _GOLDEN)) if math.gcd(number, total) == 1)
@@ -214,14 +177,10 @@ def say(one: SkillRequest, content: Mapping[str, Any]) -> str:
     A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
     1 included, is as printed. The paper prints no sample with 1 and does not say.
 
-    Examples
-    --------
     >>> from probes.prompts import sets
     >>> content = sets.read("paintskills")
     >>> say(SkillRequest("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
     'there are three umbrellas in the photo'
-    >>> say(SkillRequest("count", "person", "Q: how many <objA> are there? A: <N>", 1), content)
-    'Q: how many people are there? A: 1'
     """
     text, number = one.template, str(one.count)
     for mark, said in zip(_NUMBERS, (number, content["counts"].get(number, number))):
@@ -246,12 +205,8 @@ def statement(one: SkillRequest, *, at_least: bool = False) -> str:
 
     ``at_least``: more than the number count as right, too.
 
-    Examples
-    --------
     >>> statement(SkillRequest("object", "airplane")), statement(SkillRequest("count", "dog", count=3))
     ('an airplane is there', 'exactly 3 dogs are there')
-    >>> statement(SkillRequest("spatial", "dog", object_b="cat", relation="left"))
-    'a cat is left of a dog'
     """
     noun = f"{article(one.object)} {one.object}"
     if one.skill == "object":
@@ -267,12 +222,8 @@ def statement(one: SkillRequest, *, at_least: bool = False) -> str:
 def question(one: SkillRequest) -> str:
     """Return what people are asked about an image, by what its skill is, so that the answer is not in the question.
 
-    Examples
-    --------
     >>> question(SkillRequest("object", "dog")), question(SkillRequest("count", "dog", count=3))
     ('Is there a dog?', 'How many dogs are there?')
-    >>> question(SkillRequest("spatial", "dog", object_b="cat", relation="left"))
-    'Where is the cat, as seen from the dog?'
     """
     if one.skill == "object":
         return f"Is there {article(one.object)} {one.object}?"

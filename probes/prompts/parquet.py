@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,52 +19,16 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """Return an opened Parquet file.
-
-    Raises
-    ------
-    UserError
-        It is damaged, or no Parquet, or has two columns of one name.
-    """
+    """Return an opened Parquet file."""
     try:
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
     except DAMAGE as error:
         raise damaged(path, error) from None
-    require_once(path, names)
-    return file
-
-
-def require_once(place: Path | str, names: Sequence[str]) -> None:
-    """Refuse a table in which a column has the name of another."""
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise UserError(f"{place}: expected every column once, got {shown(twice)} twice: rename one")
-
-
-def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[..., bool], wanted: str) -> None:
-    """Refuse a column of another type than is wanted; one of categories is of their type.
-
-    Parameters
-    ----------
-    path, column
-        For the error.
-    kind : pyarrow.DataType
-    fits : callable
-        Whether a type is the one wanted.
-    wanted : str
-        In words.
-
-    Raises
-    ------
-    UserError
-        It is another.
-    """
-    if not fits(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        raise UserError(
-            f"{path}: {shown(column)}: expected a column of {wanted}, got one of {str(kind)[:60]}: write these, or name"
-            " another column"
-        )
+        raise UserError(f"{path}: expected every column once, got {shown(twice)} twice: rename one")
+    return file
 
 
 def is_text(kind: pa.DataType) -> bool:

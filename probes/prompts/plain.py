@@ -26,29 +26,8 @@ def defaults(
     """Return plain data of a configuration whose prompts are mappings of one form, a table's rows among them.
 
     Where there is one indicator, or none and no prompt holds ``{person}``, texts are those of this indicator, which
-    is the reference, and there are no contrasts.
-
-    Parameters
-    ----------
-    data : mapping
-        As ``triplets.yaml`` says it.
-    folder : pathlib.Path
-        Where the path of a table begins.
-    reference : str
-        The name of the reference where `data` says none.
-    usual : sequence of str
-        Names of the indicators where `data` names none, which no level may have.
-
-    Raises
-    ------
-    PydanticCustomError
-        A prompt has no text, a level that is none, or some hold ``{person}`` and some do not.
-
-    Examples
-    --------
-    >>> found = defaults({"prompts": [{"text": "a nurse", "profession": "nurse"}]}, Path(), "neutral")
-    >>> found["prompts"], list(found["indicators"]), found["contrasts"]
-    ([{'plain': 'a nurse', 'levels': {'profession': 'nurse'}}], ['plain'], [])
+    is the reference, and there are no contrasts. `folder` is where the path of a table begins, `reference` that where
+    `data` says none, and `usual` the indicators where it names none, whose names no level may have.
     """
     found = dict(data)
     written = data.get("prompts")

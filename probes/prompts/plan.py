@@ -8,9 +8,8 @@ their token positions come from the offsets of the model's own fast tokenizer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import partial
 from hashlib import sha256
 from itertools import chain, combinations
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from probes.config.checks import SKILL, caption, levels, system_prompt
 from probes.config.checks import template as template_of
 from probes.config.schema import Config, prompt_id
 from probes.errors import UserError
-from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
-from probes.prompts.tokens import Tokenized, require_readable, tokenize, tokenize_all
+from probes.prompts.alignment import fill, forms, occurrences, same_rest
+from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
 
 
 class Sample(NamedTuple):
@@ -67,39 +66,16 @@ def noise_seed(text: str, seed: int) -> int:
 
     Noise of their own makes prompts independent, as every interval over prompts supposes: with the same few
     noises under all of them the images share their layouts, and intervals come out too narrow.
-
-    Examples
-    --------
-    >>> noise_seed("a {person} in a hat", 0) == noise_seed("a {person} in a hat", 0)
-    True
-    >>> noise_seed("a {person} in a hat", 0) == noise_seed("a {person} in a coat", 0)
-    False
     """
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """Indices of the words that all texts of a triplet share, aligned and in order.
+    """Indices of the words that all texts of a triplet share, aligned and in order, one tuple a text.
 
     A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
-    same words. Where an article was mended (a person, an individual) it is no longer shared.
-
-    Parameters
-    ----------
-    members
-        The words of each text.
-    blocked
-        For each text the indices of words that belong to the indicator.
-
-    Returns
-    -------
-    list of tuples
-        One tuple of word indices per text, all of equal length.
-
-    Examples
-    --------
-    >>> shared_words([["a", "man", "runs"], ["a", "tall", "woman", "runs"]], [{1}, {1, 2}])
-    [(0, 2), (0, 3)]
+    same words. Where an article was mended (a person, an individual) it is no longer shared. `blocked` are the indices
+    of each text's words that belong to the indicator.
     """
 
     same = same_rest(members, blocked)
@@ -128,34 +104,20 @@ def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
     return list(combinations(range(len(names)), 2))
 
 
-@uncollected
 def plan(
     config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:
     """The table of samples, ordered by triplet, seed and indicator.
 
-    Parameters
-    ----------
-    config
-        The validated configuration.
-    tokenizers
-        The model's tokenizers, one a text encoder; the length must suit them all.
-    limit
-        Most tokens the text encoder takes (see :func:`tokenize`).
-    name
-        The file the prompts stand in, for errors.
-
-    Raises
-    ------
-    UserError
-        A prompt is too long for a tokenizer or holds a word it cannot spell.
+    The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
+    `name` is the file the prompts stand in, for errors.
     """
     samples: list[Sample] = []
     sampler = config.sampler
     prompts = config.prompts[: config.limit]
     indicators = list(config.indicators)
     texts = _texts(config)
-    first, *others = _read(config, texts, tokenizers, limit, name, tokenize_all)
+    first, *others = _read(config, texts, tokenizers, limit, name)
     second = others[-1] if others else [None] * len(texts)
     words = [entry.word for entry in config.indicators.values()] * len(prompts)
     members = [
@@ -208,13 +170,6 @@ def plan(
     return samples
 
 
-def count(config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml") -> int:
-    """Return how many samples :func:`plan` gives, having refused what it refuses, in a fraction of its time."""
-    texts = _texts(config)
-    _read(config, texts, tokenizers, limit, name, require_readable)
-    return len(texts) * len(config.seeds)
-
-
 def _texts(config: Config) -> list[tuple[str, Span | None]]:
     """Return for every prompt and indicator the text, and the characters at which the indicator's word stands."""
     prompts = config.prompts[: config.limit]
@@ -227,9 +182,8 @@ def _read(
     tokenizers: Sequence,
     limit: int | None,
     name: str,
-    read: Callable[..., Any],
-) -> list[Any]:
-    """Return `read` of the texts with each tokenizer; errors name the place in the file `name`."""
+) -> list[list[Tokenized]]:
+    """Return how each tokenizer reads the texts; errors name the place in the file `name`."""
     indicators = list(config.indicators)
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers:
@@ -243,21 +197,17 @@ def _read(
     for index in range(len(texts)):
         systems.setdefault(system_prompt(config.prompts[index // len(indicators)]), []).append(index)
 
-    def of_all(tokenizer: Any) -> list[Any]:
-        found: list[Any] = [None] * len(texts)
+    def of_all(tokenizer: Any) -> list[Tokenized]:
+        found: dict[int, Tokenized] = {}
         for system, chosen in systems.items():
-            own, where = _with_system(tokenizer, system, place(chosen[0])), partial(_at, place, chosen)
+            own = _with_system(tokenizer, system, place(chosen[0]))
             most = limit and limit + own.model_max_length - tokenizer.model_max_length
-            some = read([texts[index][0] for index in chosen], own, where, most)
-            for index, one in zip(chosen, some or ()):
-                found[index] = one
-        return found
+            asked = [texts[index][0] for index in chosen]
+            read = tokenize_all(asked, own, lambda index, chosen=chosen: place(chosen[index]), most)
+            found |= dict(zip(chosen, read))
+        return [found[index] for index in range(len(texts))]
 
     return [of_all(tokenizer) for tokenizer in tokenizers]
-
-
-def _at(place: Callable[[int], str], chosen: Sequence[int], index: int) -> str:
-    return place(chosen[index])
 
 
 def _with_system(tokenizer: Any, system: str | None, place: str) -> Any:

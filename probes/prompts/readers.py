@@ -7,7 +7,7 @@ are read as a stream; a JSON document is one value and is read whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,27 +17,16 @@ from probes.config.yaml import show
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
-from probes.prompts.user_tables import open_table
+from probes.prompts.user_tables import UserTable, open_table
 from probes.storage.paths import require_regular
 
 Captions = Iterator[str]
 
 
 def read_captions(path: Path, form: str = "auto", column: str | None = None) -> tuple[str, Captions]:
-    """Return the format of a file and its captions, in their order.
+    """Return the format of a file and its captions, in their order; the iterator raises at a line that is wrong.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-    form : str
-        One of `formats.FORMATS`, or ``auto`` to tell it by the content.
-    column : str, optional
-        Where the captions stand in a CSV, JSONL, JSON or Parquet file; a list of captions in it gives each of them.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read or is not of the format; so may the iterator, at the line that is wrong.
+    A list of captions in `column` of a CSV, JSONL, JSON or Parquet file gives each of them.
     """
     require_regular(path)
     form = recognise(path, column) if form == "auto" else form
@@ -61,7 +50,7 @@ def _document(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}: line {error.lineno}: expected JSON, got what is none in column {error.colno} ({error.msg}):"
-            " restore the file, or name its --format"
+            " restore the file, or name its `format`"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from None
@@ -74,7 +63,7 @@ def _entries(path: Path, key: str, what: str) -> Iterator[tuple[int, dict]]:
     entries = data.get(key) if isinstance(data, dict) else None
     if not isinstance(entries, list):
         raise UserError(
-            f"{path}: expected {what}, a JSON object with a list `{key}`, got none: name its --format"
+            f"{path}: expected {what}, a JSON object with a list `{key}`, got none: name its `format`"
         )
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
@@ -89,7 +78,7 @@ def _listed(path: Path, key: str, field: str, what: str) -> Captions:
         if not isinstance(entry.get(field), str):
             raise UserError(
                 f"{path}: {key}[{index}].{field}: expected a caption, got {_short(entry.get(field))}:"
-                f" take {what}, or name its --format"
+                f" take {what}, or name its `format`"
             )
         yield entry[field]
 
@@ -113,7 +102,7 @@ def _karpathy(path: Path, column: str | None) -> Captions:
             if not isinstance(raw, str):
                 raise UserError(
                     f"{path}: images[{index}].sentences: expected captions as `raw`, got {_short(sentence)}:"
-                    " name its --format"
+                    " name its `format`"
                 )
             yield raw
 
@@ -152,7 +141,7 @@ def _values(entry: Any, column: str | None, place: str) -> Captions:
         return
     for value in entry if isinstance(entry, list) else [entry]:
         if not isinstance(value, str):
-            raise UserError(f"{place}: expected a caption, got {_short(value)}: name another --column")
+            raise UserError(f"{place}: expected a caption, got {_short(value)}: name another `column`")
         yield value
 
 
@@ -161,7 +150,7 @@ def _no_column(place: str, names: Sequence[str], column: str | None) -> UserErro
         f"a column {column!r}" if column else f"a column of captions ({', '.join(CAPTION_COLUMNS[:4])} ...)"
     )
     there = ", ".join(map(str, names[:8])) + (" ..." if len(names) > 8 else "")
-    return UserError(f"{place}: expected {wanted}, got {there or 'none'}: name one with --column")
+    return UserError(f"{place}: expected {wanted}, got {there or 'none'}: name one with `column`")
 
 
 def _short(value: Any) -> str:
@@ -172,46 +161,64 @@ def _short(value: Any) -> str:
 # Lines
 
 
-def _lines(path: Path, column: str | None) -> Captions:
-    for _, line in text_lines(path):
+def _lines(
+    path: Path,
+    column: str | None,
+    caption_of: Callable[[str], str | None] = str,
+    expected: str = "",
+    skipped: int = 0,
+) -> Captions:
+    """The caption of every line that is not blank, after those that are skipped."""
+    for number, line in islice(text_lines(path), skipped, None):
         if line.strip():
-            yield line
+            caption = caption_of(line)
+            if caption is None:
+                raise UserError(
+                    f"{path}: line {number}: expected {expected}, got {_short(line)}: mend that line"
+                )
+            yield caption
 
 
-def _tokens(path: Path, column: str | None) -> Captions:
-    """``results_20130124.token`` of Flickr30k (Young et al. 2014): ``1000092795.jpg#0``, a tab, the caption."""
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        image, tab, caption = line.partition("\t")
-        if not tab or "#" not in image:
-            raise UserError(
-                f"{path}: line {number}: expected image.jpg#0, a tab and a caption, got {_short(line)}:"
-                " mend that line"
-            )
-        yield caption
+def _of_token(line: str) -> str | None:
+    """Of ``results_20130124.token`` of Flickr30k (Young et al. 2014): ``1000092795.jpg#0``, a tab, the caption."""
+    image, tab, caption = line.partition("\t")
+    return caption if tab and "#" in image else None
 
 
-def _conceptual(path: Path, column: str | None) -> Captions:
-    """``Validation_GCC-1.1.0-Validation.tsv`` (Sharma et al. 2018): the caption, a tab, the address of its image."""
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        caption, tab, _ = line.partition("\t")
-        if not tab:
-            raise UserError(
-                f"{path}: line {number}: expected a caption, a tab and an address, got {_short(line)}:"
-                " mend that line"
-            )
-        yield caption
+def _of_conceptual(line: str) -> str | None:
+    """Of ``Validation_GCC-1.1.0-Validation.tsv`` (Sharma et al. 2018): the caption, a tab, the address of its image."""
+    caption, tab, _ = line.partition("\t")
+    return caption if tab else None
 
 
-def _table(path: Path, column: str | None, ending: str) -> Captions:
-    """A table with a header, as `probes.prompts.user_tables` reads it; a cell may be a list of captions."""
+def _of_flickr(line: str) -> str | None:
+    """Of ``results.csv`` of Flickr30k: ``image_name| comment_number| comment``; a caption may hold further bars."""
+    fields = line.split("|", 2)
+    if len(fields) == 2:  # a line of the published file lacks a bar: "2199200615.jpg| 4   A dog runs ..."
+        fields = [*fields[:1], *fields[-1].split(None, 1)]
+    return fields[2] if len(fields) == 3 else None
+
+
+def column_notes(path: Path, form: str, column: str | None) -> list[str]:
+    """Lines on the columns of a table of captions that are taken for ours or not used; none of other formats."""
+    if form not in _TABLES:
+        return []
+    table, name = _opened(path, column, f".{form}")
+    return table.notes([name])
+
+
+def _opened(path: Path, column: str | None, ending: str) -> tuple[UserTable, str]:
+    """A table and the name of its column of captions."""
     table = open_table(path, [column] if column else CAPTION_COLUMNS, ending)
     name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
     if name is None or name not in table.columns:
         raise _no_column(str(path), list(table.columns), column)
+    return table, name
+
+
+def _table(path: Path, column: str | None, ending: str) -> Captions:
+    """A table with a header, as `probes.prompts.user_tables` reads it; a cell may be a list of captions."""
+    table, name = _opened(path, column, ending)
     for place, values in table.rows([name]):
         value = values[name]
         if isinstance(value, str) and value:
@@ -233,44 +240,24 @@ def _cell(text: str, name: str) -> Captions:
     yield text
 
 
-def _flickr_csv(path: Path, column: str | None) -> Captions:
-    """``results.csv`` of Flickr30k: ``image_name| comment_number| comment``; a caption may hold further bars."""
-    for number, line in islice(text_lines(path), 1, None):
-        if not line.strip():
-            continue
-        fields = line.split("|", 2)
-        if len(fields) == 2:  # a line of the published file lacks a bar: "2199200615.jpg| 4   A dog runs ..."
-            fields = [*fields[:1], *fields[-1].split(None, 1)]
-        if len(fields) != 3:
-            raise UserError(
-                f"{path}: line {number}: expected image| number| caption, got {_short(line)}: mend that line"
-            )
-        yield fields[2]
-
-
+_TABLES = ("csv", "tsv", "xlsx", "parquet")
 _WITH_COLUMN = ("csv", "tsv", "json", "jsonl", "xlsx", "parquet")
 _READERS = {
     "coco": _coco,
     "textcaps": _textcaps,
     "karpathy": _karpathy,
-    "flickr30k": _tokens,
-    "flickr30k-csv": _flickr_csv,
-    "gcc": _conceptual,
+    "flickr30k": partial(_lines, caption_of=_of_token, expected="image.jpg#0, a tab and a caption"),
+    "flickr30k-csv": partial(_lines, caption_of=_of_flickr, expected="image| number| caption", skipped=1),
+    "gcc": partial(_lines, caption_of=_of_conceptual, expected="a caption, a tab and an address"),
     "text": _lines,
     "json": _json,
     "jsonl": _jsonl,
-    **{form: partial(_table, ending=f".{form}") for form in ("csv", "tsv", "xlsx", "parquet")},
+    **{form: partial(_table, ending=f".{form}") for form in _TABLES},
 }
 
 
 def from_datasets(name: str, split: str | None, column: str | None) -> Captions:
-    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`.
-
-    Raises
-    ------
-    UserError
-        The package is not installed, there is no such data set, or it has no such split or column.
-    """
+    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`."""
     try:
         import datasets
     except ImportError:
@@ -283,7 +270,7 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Captions:
         if isinstance(loaded, dict):
             if len(loaded) > 1:
                 raise UserError(
-                    f"{name}: expected one split, got {', '.join(map(str, loaded))}: name one with --split"
+                    f"{name}: expected one split, got {', '.join(map(str, loaded))}: name one with `split`"
                 )
             loaded = next(iter(loaded.values()))
         for number, row in enumerate(loaded, 1):

@@ -18,24 +18,18 @@ from probes.config.checks import ABOUT
 from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
-from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored, templates
-from probes.prompts.alignment import uncollected
+from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 from probes.storage.paths import expand
 from probes.toyworld import MODELS
 
-STORED, DATASETS = "triplets", "datasets"
+DATASETS = "datasets"
 _REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
 
 
-def _professions(names: list[str]) -> list[str]:
-    diagnostic.check_professions(names)
-    return names
-
-
 class PromptSource(BaseModel):
-    """Prompts from a file of captions, from one that ``triptych prompts build`` wrote, or from a set."""
+    """Prompts from a file of captions or from a set."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptSource")
 
@@ -49,7 +43,7 @@ class PromptSource(BaseModel):
         ),
     ]
     format: Annotated[
-        Literal["auto", "triplets", "datasets", *FORMATS],  # type: ignore[valid-type]
+        Literal["auto", "datasets", *FORMATS],  # type: ignore[valid-type]
         option("Format of the file. `auto` recognises it by the content.", example="csv"),
     ] = "auto"
     column: Annotated[
@@ -80,7 +74,7 @@ class PromptSource(BaseModel):
         ),
     ] = None
     profession: Annotated[
-        Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None,
+        Annotated[list[str], Field(min_length=1), AfterValidator(diagnostic.check_professions)] | None,
         option("Professions of the set dalleval.", null="its 83", example=["nurse", "doctor"]),
     ] = None
     skill: Annotated[
@@ -116,23 +110,13 @@ class PromptSource(BaseModel):
 
 @dataclass(frozen=True)
 class LoadedPrompts:
-    """Prompts of every indicator.
-
-    Attributes
-    ----------
-    prompts : list of dict
-    selection : Selection or None
-        What became of the captions; None where they were not chosen here.
-    sentences : bool
-        Whether they are captions, each of which stands for itself; else they are a set or a grid, which is whole.
-    file : pathlib.Path or None
-        That they were read from.
-    """
+    """Prompts of every indicator."""
 
     prompts: list[dict[str, Any]]
-    selection: captions.Selection | None
-    sentences: bool = False
+    selection: captions.Selection | None  # what became of the captions; None where they were not chosen here
+    sentences: bool = False  # captions, each of which stands for itself; else a set or a grid, which is whole
     file: Path | None = None
+    notes: Sequence[str] = ()
 
 
 class NoFileError(UserError):
@@ -143,28 +127,13 @@ class NoFileError(UserError):
         self.file = file
 
 
-@uncollected
 def load(
     source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
 ) -> LoadedPrompts:
     """Return the prompts of a source.
 
-    Parameters
-    ----------
-    source : PromptSource
-    words : mapping
-        For each indicator the word for a person and its plural.
-    reference : str
-        The indicator that is put before no profession.
-    folder : pathlib.Path
-        Where a relative path begins.
-    model : str
-        Which draws the images: how sentences are written where `source` does not say.
-
-    Raises
-    ------
-    UserError
-        The source cannot be read, holds no captions, or no neutral one.
+    `words` has for each indicator the word for a person and its plural; `reference` is put before no profession. Where
+    `source` does not say how sentences are written, it is as `model` reads them.
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
     _require_skills(source, of_set and source.from_ in sets.of_skills())
@@ -193,8 +162,6 @@ def load(
                 f" {example}"
             )
     form, read, name = _open(source, folder)
-    if form == STORED:
-        return LoadedPrompts(stored.read(Path(name), words), None, sentences=True, file=Path(name))
     selection = captions.select(
         read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
     )
@@ -205,6 +172,7 @@ def load(
         selection,
         sentences=True,
         file=None if form == DATASETS else Path(name),
+        notes=readers.column_notes(Path(name), form, source.column),
     )
 
 
@@ -240,11 +208,7 @@ def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers
             f"{path}: expected a file of captions or a set ({listed}), found none: check the path,"
             " or name the format datasets",
         )
-    form = source.format
-    if form == STORED or (form == "auto" and stored.is_stored(path)):
-        return STORED, lambda: iter(()), str(path)
-    if form == "auto":
-        form = recognise(path, column)
+    form = recognise(path, column) if source.format == "auto" else source.format
     _, read = readers.read_captions(path, form, column)
     return form, lambda: read, str(path)
 
@@ -255,7 +219,7 @@ def _nothing(selection: captions.Selection) -> str:
     why = "; ".join(f"{count} {reason}" for reason, count in selection.dropped.most_common(3))
     return (
         f"{selection.source}: expected a neutral caption (person or people, and no other word for a human), found"
-        f" none in {selection.read} ({why}): take other captions, or name their --column or --format"
+        f" none in {selection.read} ({why}): take other captions, or name their `column` or `format`"
     )
 
 
@@ -319,16 +283,7 @@ def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
 
 
 def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
-    """Return lines on how many captions became prompts, and why others did not, with an example of each reason.
-
-    Examples
-    --------
-    >>> said = captions.select(["A person in a hat", "A nurse", "A dog", "The boy of two people"])
-    >>> print(*selection_summary([LoadedPrompts([], said)]), sep="\\n")
-    prompts: 1 of 4 captions of captions is neutral, 3 are left out
-      2 no person or people, such as “A nurse”
-      1 another word for a human (Table 2): boy 1, such as “The boy of two people”
-    """
+    """Return lines on how many captions became prompts, and why others did not, with an example of each reason."""
     lines = []
     for selection in [one.selection for one in loaded if one.selection][:1]:
         count, out = len(selection.kept), selection.dropped.total()
@@ -338,11 +293,11 @@ def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
         )
         reasons = selection.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
-            example = selection.examples[reason][0][:_SHOWN]
-            lines.append(f"  {number:,} {reason}{selection.frequent(reason, 3)}, such as “{example}”")
+            example = selection.examples[reason][:_SHOWN]
+            lines.append(f"  {number:,} {reason}{selection.frequent(reason)}, such as “{example}”")
         if rest := sum(number for _, number in reasons[_REASONS:]):
             lines[-1] += f"; {rest:,} for other reasons"
-    return lines
+    return [*lines, *(line for one in loaded[:1] for line in one.notes)]
 
 
 def _are(count: int) -> str:

@@ -54,21 +54,7 @@ class PromptTable(BaseModel):
 def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the prompts of a table as ``triplets.yaml`` names it: ``text``, ``id`` and ``levels`` where there are any.
 
-    Parameters
-    ----------
-    value : mapping
-        Fields of a `PromptTable`.
-    folder : pathlib.Path
-        Where a relative path begins.
-    at : sequence
-        Where `value` stands in the configuration, for errors.
-
-    Raises
-    ------
-    PydanticCustomError
-        A field is wrong.
-    UserError
-        The table cannot be read, lacks a column, or a row has no text; says in which line.
+    A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
     """
     try:
         source = PromptTable.model_validate(dict(value))

@@ -78,21 +78,7 @@ def is_crossed(value: Any) -> bool:
 
 
 def named(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the templates of a configuration by their names, each its own where none is given.
-
-    Raises
-    ------
-    PydanticCustomError
-        There is none, one stands twice, or one has not one ``{}``.
-
-    Examples
-    --------
-    >>> (
-    ...     named({"template": ["a photo of {}"], "texts": []}),
-    ...     named({"template": {"oil": "an oil painting of {}"}}),
-    ... )
-    ({'a photo of {}': 'a photo of {}'}, {'oil': 'an oil painting of {}'})
-    """
+    """Return the templates of a configuration by their names, each its own where none is given."""
     wrong = next((name for name in value if name not in KEYS), None)
     if wrong is not None:
         raise fail(f"unknown key, got {shown(value[wrong])}: known are {', '.join(KEYS)}", at=(wrong,))
@@ -120,18 +106,7 @@ def named(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def systems(value: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the system prompts of a configuration by their names, each its own where none is given.
-
-    Raises
-    ------
-    PydanticCustomError
-        One is no text, or stands twice.
-
-    Examples
-    --------
-    >>> systems({"system": [None, "Draw this."]}), systems({"template": ["a photo of {}"]})
-    ({'own': None, 'Draw this.': 'Draw this.'}, {})
-    """
+    """Return the system prompts of a configuration by their names, each its own where none is given."""
     written = value.get("system")
     if written is None:
         return {}
@@ -161,26 +136,7 @@ def systems(value: Mapping[str, Any]) -> dict[str, str | None]:
 def cross_systems(
     systems: Mapping[str, str | None], prompts: Sequence[Any], reference: str
 ) -> list[dict[str, Any]]:
-    """Return every prompt under every system prompt, all prompts of the first one first.
-
-    Parameters
-    ----------
-    systems : mapping of str to str or None
-        Of `systems`.
-    prompts, reference
-        See `cross`.
-
-    Raises
-    ------
-    PydanticCustomError
-        A prompt has a level `SYSTEM` already, or a system prompt.
-
-    Examples
-    --------
-    >>> made = cross_systems({"own": None, "plain": "Draw this."}, ["a {person}"], "neutral")
-    >>> made[0]["levels"], made[1]["system_prompt"], made[1]["levels"]
-    ({'system': 'own', 'text': 'a {person}'}, 'Draw this.', {'system': 'plain', 'text': 'a {person}'})
-    """
+    """Return every prompt under every system prompt, all prompts of the first one first; see `cross`."""
     made: list[dict[str, Any]] = []
     ids: set[str] = set()
     for name, system in systems.items():
@@ -227,27 +183,9 @@ def _id(ids: set[str], name: str, text: str) -> str:
 
 
 def cross(templates: Mapping[str, str], prompts: Sequence[Any], reference: str) -> list[dict[str, Any]]:
-    """Return every prompt in every template, all prompts of the first template first.
+    """Return every prompt (a text, or a mapping with texts) in every template, all prompts of the first template first.
 
-    Parameters
-    ----------
-    templates : mapping of str to str
-        Of `named`.
-    prompts : sequence
-        Texts, or mappings with texts by indicator or one with ``{person}``.
-    reference : str
-        The indicator by whose text a prompt with several is called.
-
-    Raises
-    ------
-    PydanticCustomError
-        A prompt has a level `LEVEL` or `TEXT` already, or becomes too long.
-
-    Examples
-    --------
-    >>> made = cross({"oil": "an oil painting of {}"}, [{"prompt": "a nurse"}], "prompt")
-    >>> made[0]["prompt"], made[0]["levels"], made[0]["id"]
-    ('an oil painting of a nurse', {'template': 'oil', 'text': 'a nurse'}, 'oil-a-nurse')
+    A prompt with several texts is called by that of the indicator `reference`.
     """
     made: list[dict[str, Any]] = []
     ids: set[str] = set()

@@ -25,21 +25,13 @@ def indicator_spans(sample: Sample) -> list[Span]:
 
 @dataclass(frozen=True)
 class TextTowers:
-    """Tokenizers of a diffusion transformer's text encoders, and how its text is made of theirs.
+    """Tokenizers of a diffusion transformer's text encoders, and how its text is made of theirs."""
 
-    Attributes
-    ----------
-    tokenizers : mapping of str to tokenizer
-        By name of the encoder: "text", "text_2".
-    lengths : mapping of str to int
-        Positions that each encoder is given.
-    joined : tuple of str
-        Encoders whose positions follow one another in the text that the denoiser is given.
-    """
-
-    tokenizers: Mapping[str, Any]
-    lengths: Mapping[str, int]
-    joined: tuple[str, ...]
+    tokenizers: Mapping[str, Any]  # by encoder: text, text_2
+    lengths: Mapping[str, int]  # positions that each encoder is given
+    joined: tuple[
+        str, ...
+    ]  # encoders whose positions follow one another in the text that the denoiser is given
 
     @classmethod
     def of(cls, pipe: Any, tokenizers: Sequence[Any]) -> TextTowers | None:
@@ -59,16 +51,7 @@ class TextTowers:
     def groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
         """Return the token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`.
 
-        Parameters
-        ----------
-        prompt : str
-        spans : sequence of (int, int)
-            Characters of the word, half open.
-
-        Returns
-        -------
-        dict of str to mapping
-            Empty mappings where the word has no one place.
+        `spans` are the characters of the word, half open; mappings are empty where it has no one place.
         """
         found = {name: self._groups(name, prompt, spans) for name in self.tokenizers}
         joined: dict[str, tuple[int, ...]] = {}

@@ -44,24 +44,13 @@ Rows = Iterable[tuple[str, Sequence[Any]]]
 
 @dataclass(frozen=True)
 class UserTable:
-    """A table of a user.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-    names : tuple of str
-        Columns as the file has them.
-    columns : dict of str to int
-        Place of each column, by our name of it where it has one.
-    file : ParquetFile, optional
-        Of a Parquet table, for its types.
-    """
+    """A table of a user."""
 
     path: Path
-    names: tuple[str, ...]
-    columns: Mapping[str, int]
+    names: tuple[str, ...]  # of the columns, as the file has them
+    columns: Mapping[str, int]  # place of each column, by our name of it where it has one
     _rows: Callable[[list[int]], Rows]
-    file: pq.ParquetFile | None = None
+    file: pq.ParquetFile | None = None  # of a Parquet table, for its types
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the place of each row (``line 7``) and its cells by column: texts, or lists, mappings, bytes."""
@@ -69,13 +58,7 @@ class UserTable:
             yield place, dict(zip(names, map(_cell, values)))
 
     def frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return columns as texts, by default all; the index are the places of the rows.
-
-        Raises
-        ------
-        UserError
-            There is no such column, or a cell is no text or number.
-        """
+        """Return columns as texts, by default all; the index are the places of the rows."""
         names = list(self.columns if names is None else names)
         for name in names:
             self.require(name)
@@ -117,19 +100,8 @@ class UserTable:
 def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> UserTable:
     """Return a table with its columns, so far without its rows where these take long.
 
-    Parameters
-    ----------
-    source : path or DataFrame
-        A file with one of `ENDINGS`; of XLSX the first sheet (takes openpyxl).
-    known : sequence of str
-        Our names of columns; of two that are spelled alike the first is taken.
-    ending : str
-        What the file is; by default its own ending.
-
-    Raises
-    ------
-    UserError
-        It is none of these, cannot be read, or has two columns of one name.
+    Of XLSX it is the first sheet (takes openpyxl). `known` are our names of columns; of two that are spelled alike the
+    first is taken. `ending` is what the file is, by default its own.
     """
     path, file = Path("table") if isinstance(source, pd.DataFrame) else Path(source), None
     ending = ending or path.suffix.lower()
@@ -160,8 +132,6 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
 def plain_name(name: str) -> str:
     """Return what two spellings of a column's name have in common.
 
-    Examples
-    --------
     >>> plain_name(" File-Name"), plain_name("file name")
     ('file_name', 'file_name')
     """
@@ -279,13 +249,7 @@ def find_file(text: str, place: str, *folders: Path) -> Path | None:
 
 
 def numbers(texts: pd.Series, path: Path) -> pd.Series:
-    """Return a column as numbers, NaN where a cell is none; a comma is a point where it cannot stand between thousands.
-
-    Raises
-    ------
-    UserError
-        A comma may be either: names the row.
-    """
+    """Return a column as numbers, NaN where a cell is none; a comma is a point where it cannot part thousands."""
     texts = texts.str.strip()
     comma = texts.str.contains(",", regex=False)
     if comma.any():
@@ -337,19 +301,7 @@ def read_answers(path: Path, columns: Sequence[str], answer: str) -> pd.DataFram
     """Return the columns of a sheet that people filled in, all cells as texts; its index are the places of the rows.
 
     A column ``annotator`` that is not there is empty; rows that nobody signed and nobody answered are left out where
-    others are signed.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    columns : sequence of str
-    answer : str
-        The one that people filled in.
-
-    Raises
-    ------
-    UserError
-        It cannot be read, lacks a column, or an annotator has no name or two spellings.
+    others are signed. `answer` is the column that people filled in.
     """
     table = open_table(path, columns)
     sheet = table.frame([name for name in columns if name != "annotator" or name in table.columns])

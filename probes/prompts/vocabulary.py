@@ -34,35 +34,15 @@ class Text(NamedTuple):
 
 @dataclass
 class PromptTokens:
-    """What is known of the tokens of a run's prompts.
+    """Tokens of a run's prompts."""
 
-    Attributes
-    ----------
-    pieces : dict of str to tuple of str
-        Words that are read as several tokens, in lower case, with these.
-    words : dict of str to str
-        The word of each indicator.
-    lengths : dict of str to dict
-        For each prompt the number of tokens of each indicator's text.
-    lengths_2 : dict of str to dict
-        The same of the last of several text encoders, up to the last word.
-
-    Examples
-    --------
-    >>> text = Text(
-    ...     "p000", "n", "doctor", ("<s>", "a</w>", "doc", "tor</w>"), ("a", "Doctor"), ((1,), (2, 3))
-    ... )
-    >>> PromptTokens.of([text])
-    PromptTokens(pieces={'doctor': ('doc', 'tor')}, words={'n': 'doctor'}, lengths={'p000': {'n': 4}}, lengths_2={})
-    """
-
-    pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
-    lengths: dict[str, dict[str, int]] = field(default_factory=dict)
-    lengths_2: dict[str, dict[str, int]] = field(default_factory=dict)
+    pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of words that are several tokens
+    words: dict[str, str] = field(default_factory=dict)  # by indicator
+    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # tokens by prompt and indicator
+    lengths_2: dict[str, dict[str, int]] = field(default_factory=dict)  # of the last text encoder
 
     @classmethod
-    def of(cls, texts: Iterable[Text]) -> PromptTokens:
+    def of(cls, texts: Iterable[Text | Sample]) -> PromptTokens:
         """Read texts; one that comes again, of another seed, is passed over."""
         read = cls()
         for text in texts:
@@ -79,23 +59,6 @@ class PromptTokens:
                     read.pieces[word.lower()] = tuple(_piece(text.tokens[position]) for position in positions)
         return read
 
-    @classmethod
-    def of_samples(cls, samples: Iterable[Sample]) -> PromptTokens:
-        """Read the texts of samples."""
-        texts = (
-            Text(
-                one.prompt_id,
-                one.indicator,
-                one.word,
-                one.tokens,
-                one.words,
-                one.word_positions,
-                one.word_positions_2,
-            )
-            for one in samples
-        )
-        return cls.of(texts)
-
 
 def _piece(token: str) -> str:
     for mark in _MARKS:
@@ -106,21 +69,8 @@ def _piece(token: str) -> str:
 def unknown_words_line(read: PromptTokens, model: str) -> str:
     """Say which words a model does not know, or reads in pieces; empty where there are none.
 
-    Parameters
-    ----------
-    read
-        The prompts.
-    model
-        Its name; of a bundled one the vocabulary is what it was taught.
-
-    Examples
-    --------
-    >>> read = PromptTokens({"foxy": ("fox", "y"), "doctor": ("doc", "tor"), "ze": ("z", "e")}, {"n": "ze"})
-    >>> unknown_words_line(read, "toyworld")
-    'toyworld does not know “ze”, “foxy” or “doctor”: its images say nothing of them; take words that it knows'
-    >>> unknown_words_line(read, "owner/model")
-    'read in pieces: “ze” as 2 tokens (z·e, short pieces, as of rare words); “foxy” as 2 tokens (fox·y, short pieces, as of rare words); a model may know little of a word that it seldom read'
-    """  # noqa: E501
+    Of a bundled model the vocabulary is what it was taught.
+    """
     persons = {piece.lower() for word in read.words.values() for piece, _ in split_words(word)}
     first = sorted(read.pieces, key=lambda word: word not in persons)
     if model in MODELS:
@@ -152,21 +102,8 @@ def _quoted(words: Sequence[str]) -> str:
 def token_counts_line(read: PromptTokens, reference: str) -> str:
     """Say in which triplets the prompts have different numbers of tokens, and by which words; empty where in none.
 
-    Parameters
-    ----------
-    read
-        The prompts.
-    reference
-        The indicator whose prompts the others are compared with.
-
-    Examples
-    --------
-    >>> read = PromptTokens(
-    ...     {}, {"n": "person", "f": "old lady"}, {"p000": {"n": 4, "f": 5}, "p001": {"n": 3, "f": 3}}
-    ... )
-    >>> token_counts_line(read, "n")
-    '1 of 2 triplets has prompts of different numbers of tokens (p000; “old lady” 0 to +1 of “person”): every later word stands elsewhere, which alone can make a difference; take words of as many tokens'
-    """  # noqa: E501
+    Prompts are compared with those of the indicator `reference`.
+    """
     lengths, where = read.lengths, ""
     uneven = _uneven(lengths)
     if not uneven:  # FLUX.1 and SD3 read a prompt by CLIP and by T5

@@ -16,12 +16,13 @@ from PIL import Image, ImageOps
 from probes.errors import UserError
 from probes.runs.image_faults import PIXELS
 from probes.runs.parts import read_part
-from probes.runs.remembered_columns import Stamp, stamp
 from probes.storage import locations
+from probes.storage.objects import ObjectPath
 from probes.storage.paths import require_regular
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
+Stamp = tuple[str, int, int]  # of a file: its name, when it was written (ns), its bytes
 KINDS = ("PNG", "JPEG", "WebP", "GIF", "BMP", "TIFF", "AVIF")  # the usual ones, as messages name them
 _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera was held
 
@@ -30,11 +31,6 @@ def read_image(data: bytes | None) -> Image.Image:
     """Decode a stored image, RGB, as a viewer shows it: the right way up, of several frames the first, without alpha.
 
     16 bits of grey are taken as the 8 upper ones.
-
-    Raises
-    ------
-    ValueError
-        Why it cannot be read.
     """
     with _opened(data) as image:
         image.load()
@@ -114,6 +110,17 @@ def _formats() -> tuple[str, ...]:
     return tuple(name for name in FORMATS if name in Image.OPEN)  # not every Pillow is built with each
 
 
+def stamp(file: Path) -> Stamp | None:
+    """Return path, modification time (ns) and size of a file, by which changes show; None if missing or not local."""
+    if isinstance(file, ObjectPath):
+        return None
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return str(file), state.st_mtime_ns, state.st_size
+
+
 def _unreadable(data: bytes | None) -> bool:
     try:
         read_image(data)
@@ -123,15 +130,7 @@ def _unreadable(data: bytes | None) -> bool:
 
 
 class StoredImages:
-    """Images in the part files ``samples/`` of a run; the encoded images of the file read last are kept.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The run directory.
-    samples : callable
-        Gives its part files of samples, each with the ids of its samples.
-    """
+    """Images in the part files ``samples/`` of a run; the encoded images of the file read last are kept."""
 
     def __init__(self, path: Path, samples: Callable[[], Iterable[tuple[Path, Sequence[str]]]]):
         self.path, self._samples = path, samples

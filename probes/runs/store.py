@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.image_faults import reason
-from probes.runs.images import StoredImages
+from probes.runs.images import Stamp, StoredImages, stamp
 from probes.runs.part_columns import matching_columns, require_names
 from probes.runs.parts import (
     column_names,
@@ -48,15 +47,12 @@ from probes.runs.parts import (
     read_part,
 )
 from probes.runs.record import no_record, read_record
-from probes.runs.remembered_columns import RememberedColumns
 from probes.runs.results import ResultWriter
 from probes.runs.selection import restricted
 from probes.runs.tables import read_table
 from probes.storage.locations import run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
-# kinds that are asked for again and again; all columns of samples take some 480 bytes an image (DALL-Eval, 297 images)
-REMEMBERED = ("samples", "observed")
 
 
 class Run(ResultWriter):
@@ -82,22 +78,13 @@ class Run(ResultWriter):
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         super().__init__(run_path(path), meta)
-        self._remembered = {
-            kind: RememberedColumns(partial(self._files, kind), partial(self.part_tables, kind))
-            for kind in REMEMBERED
-        }
         self._images = StoredImages(self.path, self._sample_files)
+        self._read: dict[str, tuple[list[Stamp | None], dict[str, pa.ChunkedArray]]] = {}  # by kind
         self._config: tuple[dict[str, Any], Config] | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """Read a run directory.
-
-        Raises
-        ------
-        UserError
-            There is no run at `path`, its ``run.json`` is damaged, or of another format.
-        """
+        """Read a run directory."""
         path = run_path(path)
         return cls(path, read_record(path / "run.json"))
 
@@ -112,13 +99,7 @@ class Run(ResultWriter):
 
     @property
     def config(self) -> Config:
-        """The configuration as resolved: every default in place.
-
-        Raises
-        ------
-        UserError
-            The record is damaged.
-        """
+        """The configuration as resolved: every default in place."""
         resolved = self.resolved
         if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
             try:
@@ -146,18 +127,18 @@ class Run(ResultWriter):
             columns = [name for name in column_names(self._files("samples")[0]) if name != "image"]
         if "image" in columns or not columns:
             return self._frame("samples", columns)
-        return self._remembered["samples"].table(columns).to_pandas()
+        return self._remembered("samples", columns)
 
     def samples_by_part(self, columns: Sequence[str]) -> Iterator[tuple[Path, pd.DataFrame]]:
         """Yield each part file of the samples with columns of its rows; see `samples`."""
-        for file, table in self._remembered["samples"].by_file(columns):
+        for file, table in zip(self._files("samples"), self.part_tables("samples", columns)):
             yield file, table.to_pandas()
 
     def _sample_files(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield each part file of the samples with their ids; nothing where there is none."""
         if self.parts("samples"):
-            for file, table in self._remembered["samples"].by_file(["sample_id"]):
-                yield file, table["sample_id"].to_pylist()
+            for file, rows in self.samples_by_part(["sample_id"]):
+                yield file, rows["sample_id"].tolist()
 
     def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The similarities, one row per (triplet, seed, pair), a column of arrays per site and metric."""
@@ -176,9 +157,7 @@ class Run(ResultWriter):
 
         Columns: :data:`probes.runs.schemas.OBSERVED`.
         """
-        if columns is None:
-            return self._frame("observed", columns)
-        return self._remembered["observed"].table(columns).to_pandas()
+        return self._frame("observed", columns) if columns is None else self._remembered("observed", columns)
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The objects found, one row per detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
@@ -192,21 +171,7 @@ class Run(ResultWriter):
         return self._frame("traced", columns)
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the parts of a kind one after another, so that no more than one need fit in memory.
-
-        Parameters
-        ----------
-        kind
-            One of :data:`KINDS`.
-        columns
-            Those to read; default all.
-
-        Raises
-        ------
-        UserError
-            There is no part, one is damaged, has other columns than the first, or names an indicator that the run
-            does not have.
-        """
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
         files = self._files(kind)
         first = None
         for file in files:
@@ -254,13 +219,7 @@ class Run(ResultWriter):
         return table.filter(pc.is_in(table["sample_id"], wanted)).replace_schema_metadata(None).to_pandas()
 
     def columns(self, kind: str) -> list[str]:
-        """The columns that all parts of a kind have.
-
-        Raises
-        ------
-        UserError
-            There is no part, one is damaged, or has other columns than the first.
-        """
+        """The columns that all parts of a kind have."""
         files = self._files(kind)
         first = column_names(files[0])
         for file in files[1:]:
@@ -278,6 +237,19 @@ class Run(ResultWriter):
 
     def _frame(self, kind: str, columns: Sequence[str] | None) -> pd.DataFrame:
         return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+
+    def _remembered(self, kind: str, columns: Sequence[str]) -> pd.DataFrame:
+        """Columns of all parts of a kind, kept while no file changes: to open a part takes longer than to read it."""
+        stamps = [
+            stamp(file) for file in self._files(kind)
+        ]  # before they are read: later changes are read again
+        if None in stamps or stamps != self._read.get(kind, (None, {}))[0]:
+            self._read[kind] = (stamps, {})
+        known = self._read[kind][1]
+        if missing := [name for name in columns if name not in known]:
+            read = pa.concat_tables(self.part_tables(kind, missing))
+            known |= {name: read[name] for name in missing}
+        return pa.table({name: known[name] for name in columns}).to_pandas()
 
     def _require_known(self, kind: str, table: pa.Table) -> None:
         """Refuse rows of indicators that the run does not have."""
@@ -298,13 +270,7 @@ class Run(ResultWriter):
         return self.images([sample_id])[0]
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
-        """Images in the order asked for.
-
-        Raises
-        ------
-        UserError
-            The run holds no image of that id, or the image cannot be read (see :meth:`unreadable`).
-        """
+        """Images in the order asked for."""
         return self._images.images(sample_ids)
 
     def unreadable(self) -> set[str]:
@@ -352,12 +318,6 @@ class Run(ResultWriter):
         """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
 
         `texts` are those of them that hold text, see `probes.runs.tables.read_table`.
-
-        Raises
-        ------
-        UserError
-            The run holds none of that name, and the line says whether measuring again would make it; or its file is
-            damaged, or holds another table, or lacks a column: another program or version wrote it.
         """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():

@@ -9,20 +9,19 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.errors import UserError
 from probes.execution import batches, loop, shards
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
-from probes.execution.command import StageCall, StoppingRule
+from probes.execution.command import StageCall
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.models import description, estimate, loading
@@ -44,23 +43,20 @@ def generate(
     source: loading.Source,
     command: StageCall = _PLAIN,
 ) -> None:
-    """Draw every image of the plan that the run does not hold yet.
+    """Draw every image of the plan that the run does not hold yet."""
+    with generation(run, config, samples, source, command) as generate_parts:
+        generate_parts(None)
 
-    Parameters
-    ----------
-    run
-        The run directory, held by :func:`probes.storage.claim.claim`.
-    config, samples, source
-        The configuration, its plan (`probes.prompts.plan.plan`) and its model (`probes.models.loading.resolve`).
-    command
-        What else the stage is called with.
 
-    Raises
-    ------
-    UserError
-        The directory holds another run, the disk is full, the device has no room for one triplet, or the first
-        batch gives no finite image.
-    """
+@contextmanager
+def generation(
+    run: Run,
+    config: Config,
+    samples: Sequence[Sample],
+    source: loading.Source,
+    command: StageCall = _PLAIN,
+) -> Iterator[Callable[[int | None], None]]:
+    """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
     began = monotonic()
     config = config if command.overwrite else keep_begun_settings(config, run)
     cluster = command.cluster
@@ -99,11 +95,9 @@ def generate(
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
     )
-    wanted, is_last = len(parts), _is_last(run, command)
     with command.helpers() as team:
 
-        def draw() -> None:
-            nonlocal wanted
+        def draw(wanted: Sequence[Part], due: Sequence[Part]) -> None:
             if cluster:
                 summary = {
                     "weights": drawing.weights,
@@ -112,43 +106,30 @@ def generate(
                     "sizes": sizes,
                 }
                 job = Job.of(run, config, source, device=config.generate.device, **summary)
-                there = loop.Prefix(parts, todo, is_last) if is_last else None
-                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples), there)
-                wanted = there.count if there else wanted
+                images = sum(part.images for part in wanted)
+                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(due), images)
             else:
-                wanted = loop.make(
-                    "generate",
-                    shards.share(run, parts),
-                    todo,
-                    drawing,
-                    team,
-                    processes=count,
-                    progress=command.progress,
-                    is_last=is_last,
+                processes = loop.useful_workers(count, due)
+                mine = shards.share(run, wanted)
+                loop.make(
+                    "generate", mine, due, drawing, team, processes=processes, progress=command.progress
                 )
 
-        while not batches.fits_on_device(draw):
-            team.dismiss(at_once=True)  # helpers hold memory of the device too
-            sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
-            parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    if command.stopping:
-        _record_stop(run, command.stopping, parts, wanted)
+        def generate_parts(first: int | None) -> None:
+            nonlocal parts, todo, sizes
+            most = len(parts) if first is None else first
+
+            def attempt() -> None:
+                draw(parts[:most], [part for part in todo if part.identity["part"] < most])
+
+            while not batches.fits_on_device(attempt):
+                team.dismiss(at_once=True)  # helpers hold memory of the device too
+                sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
+                parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+            todo = [part for part in todo if part.identity["part"] >= most]
+
+        yield generate_parts
     loop.record_generated(run, began)
-
-
-def _is_last(run: Run, command: StageCall) -> Callable[[int], bool] | None:
-    """Who is asked after each part: of a shared run about all parts that are there, as far as none is missing."""
-    rule = command.stopping
-    if rule is None or run.shard is None:
-        return rule and rule.is_answered
-    return lambda parts: rule.parts_needed() is not None
-
-
-def _record_stop(run: Run, rule: StoppingRule, parts: Sequence[Part], wanted: int) -> None:
-    """Record how many parts the run is to have; of a run that is shared once that is known."""
-    found = rule.parts_needed() if run.shard else wanted
-    if found is not None:
-        shards.record_stop(run, found, sum(part.images for part in parts[:found]))
 
 
 def _resolved(
@@ -177,7 +158,9 @@ def _plan(
 ) -> tuple[list[Part], list[Part]]:
     """All parts of the run, and pending ones; damaged ones are noted, and pending."""
     parts = _parts(run, config, fields, samples, sizes)
-    return parts, loop.pending(shards.share(run, parts), partial(_refused, run), damaged.append)
+    return parts, loop.pending(
+        shards.share(run, parts), partial(directory.part_of_another_run, run), damaged.append
+    )
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
@@ -191,10 +174,6 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
         there = run.meta["model"]["id"]
         old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
     raise directory.another_run(run, name, old, new)
-
-
-def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    return UserError(f"{path.name} of {directory.another_run(run, field, old, new)}")
 
 
 def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> dict[str, Any]:

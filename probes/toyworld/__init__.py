@@ -11,24 +11,12 @@ WORK, WORK_NULL = "toyworld-work", "toyworld-work-null"
 
 @dataclass(frozen=True)
 class BundledModel:
-    """A benchmark model that comes with the package.
+    """A benchmark model that comes with the package."""
 
-    Attributes
-    ----------
-    about : str
-        What its words mean, and where they enter if that is known.
-    bases : tuple of str
-        The models that lend it what is not stored of it.
-    group : str
-        The folder below the weights in which its own lies.
-    maker : str
-        Module and function that make its pipeline of its name and folder; empty where the folder holds a whole one.
-    """
-
-    about: str
-    bases: tuple[str, ...] = (SHARED,)
-    group: str = ""
-    maker: str = ""
+    about: str  # what its words mean, and where they enter if that is known
+    bases: tuple[str, ...] = (SHARED,)  # lend it what is not stored of it
+    group: str = ""  # folder below the weights
+    maker: str = ""  # module:function that makes its pipeline; empty where the folder holds a whole one
 
     @property
     def assemble(self) -> Callable[[str, Path], Any] | None:

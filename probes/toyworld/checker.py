@@ -77,23 +77,7 @@ THINGS: tuple[str, ...] = (*LEAST, *PLACES)
 
 
 def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
-    """Read pictures as palette indices.
-
-    Parameters
-    ----------
-    images : numpy.ndarray or sequence of PIL.Image.Image
-        ``(n, 64, 64, 3)`` uint8 RGB, or pictures of that size.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(n, 64, 64)`` uint8.
-
-    Raises
-    ------
-    ValueError
-        The pictures are not 64 × 64 RGB.
-    """
+    """Read 64 × 64 RGB pictures, uint8 ``(n, 64, 64, 3)`` or of PIL, as palette indices, uint8 ``(n, 64, 64)``."""
     if not isinstance(images, np.ndarray):
         images = np.stack([np.asarray(image.convert("RGB")) for image in images])
     if images.ndim != 4 or images.shape[1:] != (64, 64, 3):
@@ -101,8 +85,8 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
     return nearest(images)
 
 
-def supported(mask: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
-    """Drop the pixels of ``(n, h, w)`` masks that have fewer than ``neighbours`` of 8 neighbours in the mask."""
+def supported(mask: np.ndarray) -> np.ndarray:
+    """Drop the pixels of ``(n, h, w)`` masks that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
     padded = np.pad(mask.astype(np.uint8), ((0, 0), (1, 1), (1, 1)))
     height, width = mask.shape[1:]
     count = sum(
@@ -111,18 +95,12 @@ def supported(mask: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
         for dx in range(3)
         if (dy, dx) != (1, 1)
     )
-    return mask & (count >= neighbours)
+    return mask & (count >= NEIGHBOURS)
 
 
 @functools.cache
 def zone(thing: str) -> np.ndarray:
-    """Pixels where the renderer can put an object of the ground, a hand or the sky, and one around; else all.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(64, 64)`` bool.
-    """
+    """Pixels, bool ``(64, 64)``, where the renderer can put a thing that does not lie anywhere, and one around."""
     if _objects()[thing] not in ("ground", "held", "sky"):
         return np.ones((SIZE, SIZE), dtype=bool)
     bare = dict.fromkeys(("upper", "lower", "feet", "head", "neck", "face", "hands"), "none")
@@ -144,19 +122,15 @@ def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.nd
     return mask
 
 
-def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) -> pd.DataFrame:
-    """Return what is in each picture.
+def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
+    """Return what is in each picture, a row each.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per picture; a bool column for each attribute and object, a bool column for each place (exactly one is
-        true), ``side`` (``left``, ``right`` or empty): where the object on the ground stands, and ``skin`` (``skin_1``
-        to ``skin_3`` or empty): see :func:`read_skins`.
+    A bool column for each attribute and object, one for each place (exactly one is true), ``side`` (``left``, ``right``
+    or empty): where the object on the ground stands, and ``skin`` (see :func:`read_skins`).
     """
     rows = []
-    for start in range(0, len(images), chunk):
-        indices = read_colours(images[start : start + chunk])
+    for start in range(0, len(images), 512):
+        indices = read_colours(images[start : start + 512])
         columns: dict[str, np.ndarray] = {}
         balance = np.zeros(len(indices))
         for thing, minimum in LEAST.items():
@@ -178,18 +152,9 @@ def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) ->
 
 
 def read_skins(indices: np.ndarray) -> np.ndarray:
-    """Return which of the palette's skins each picture's figure has.
+    """Return the palette's skin of each picture's figure, ``(n,)`` of ``skin_1`` to ``skin_3``, from its indices.
 
-    Parameters
-    ----------
-    indices : numpy.ndarray
-        ``(n, 64, 64)``, from :func:`read_colours`.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(n,)`` of ``skin_1`` to ``skin_3``: the one that has the largest connected region; empty where no region has
-        as much as ``LEAST_SKIN`` pixels.
+    It is the one with the largest connected region; empty where no region has as much as ``LEAST_SKIN`` pixels.
     """
     largest = np.stack([_largest_regions(supported(indices == INDEX[skin])) for skin in SKIN_NAMES], 1)
     names = np.array(SKIN_NAMES)[largest.argmax(1)]

@@ -273,13 +273,10 @@ def _head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: boo
 
 
 def draw(scene: Scene, figures: bool = True) -> np.ndarray:
-    """Draw a scene, or what it is without its figures.
+    """Draw a scene, or what it is without its figures: uint8 palette indices ``(64, 64)``.
 
-    Returns
-    -------
-    numpy.ndarray
-        ``(64, 64)`` uint8 palette indices; :func:`probes.toyworld.palette.paint` gives the colours, and
-        ``draw(scene) == INDEX[name]`` the exact mask of what is seen of a thing's own colour.
+    :func:`probes.toyworld.palette.paint` gives the colours, and ``draw(scene) == INDEX[name]`` the exact mask of what
+    is seen of a thing's own colour.
     """
     image = Image.new("L", (SIZE, SIZE))
     canvas = ImageDraw.Draw(image)
@@ -330,18 +327,7 @@ _WIDE = frozenset(("bike", "horse", "skateboard", "table", "bed", "couch"))
 
 @cache
 def sprite(name: str) -> np.ndarray:
-    """Return an object of the ground, a hand or the sky, cut out.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(height, width)`` uint8 palette indices, `BLANK` where nothing of it is; no row or column is blank.
-
-    Examples
-    --------
-    >>> sprite("guitar").shape
-    (25, 11)
-    """
+    """Return an object of the ground, a hand or the sky, cut out: palette indices, `BLANK` around it."""
     image = Image.new("L", (SIZE, SIZE), BLANK)
     draw_kind = _ground if name in _GROUND else _held if name in _HELD else _sky
     draw_kind(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)

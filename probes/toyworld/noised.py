@@ -24,40 +24,15 @@ CHUNK = 64  # pictures encoded at a time
 
 @dataclass(frozen=True)
 class Renderings:
-    """Latents of renderings, as the denoiser sees them.
+    """Latents of renderings, as the denoiser sees them."""
 
-    Attributes
-    ----------
-    latents : ndarray of float32, shape (n, channels, height, width)
-        Means of the autoencoder, times its scaling factor, before any noise.
-    component : ndarray of float, shape (n,)
-        1 for *b*, 0 for *a*.
-    prompt : ndarray of int64, shape (n,)
-        Number of the prompt whose names the picture has.
-    """
-
-    latents: NDArray[np.float32]
-    component: NDArray[np.float64]
-    prompt: NDArray[np.int64]
+    latents: NDArray[np.float32]  # (n, channels, height, width), scaled, before any noise
+    component: NDArray[np.float64]  # (n,): 1 for b, 0 for a
+    prompt: NDArray[np.int64]  # (n,): number of the prompt
 
 
 def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> Renderings:
-    """Draw and encode pictures of both components for each prompt.
-
-    Parameters
-    ----------
-    pipe : StableDiffusionPipeline
-        One of the bundled benchmark models.
-    prompts : sequence of str
-    count : int
-        Of each prompt and component.
-    seed : int
-
-    Raises
-    ------
-    ValueError
-        A prompt is none of the toy world's.
-    """
+    """Draw and encode pictures of both components, `count` each, for each prompt of the toy world."""
     import torch
 
     world, rng = load_world(), np.random.default_rng(seed)
@@ -81,17 +56,7 @@ def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> 
 def noised(
     pipe: Any, latents: NDArray[np.float32], timesteps: Sequence[float], seed: int = 0
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the latents with the scheduler's noise of each timestep, every rendering with one noise for all of them.
-
-    Parameters
-    ----------
-    pipe
-        Its scheduler adds the noise.
-    latents : ndarray, shape (n, ...)
-    timesteps : sequence of float
-        As a run's captures have them.
-    seed : int
-    """
+    """Yield the latents with the scheduler's noise of each timestep, every rendering with one noise for all of them."""
     import torch
 
     clean = torch.from_numpy(latents)

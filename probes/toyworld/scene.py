@@ -116,17 +116,7 @@ def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
 def parse(caption: str, world: World) -> Named:
     """Read what a caption names.
 
-    Raises
-    ------
-    ValueError
-        The caption has no indicator word, two professions, or two things for one place on the figure or in the picture.
-
-    Examples
-    --------
-    >>> from probes.toyworld.world import load_world
-    >>> named = parse("a lady in boots walking through a forest", load_world())
-    >>> named.group, named.slots, named.place, named.pose
-    ('feminine', {'feet': 'boots'}, 'forest', 'walk')
+    A `ValueError` where it has no indicator word, two professions, or two things for one place.
     """
     words = re.findall(r"[a-z]+", caption.lower())
     known = group_of_words()

@@ -32,23 +32,15 @@ def _component(named: Named, world: World, component: str) -> dict[str, float]:
 
 
 def planted(caption: str, world: World) -> dict[str, float]:
-    """Planted probability of each thing in a picture drawn for a caption.
+    """Planted probability of each thing in a picture drawn for a caption; 1 of what the caption names.
 
-    Returns
-    -------
-    dict of str to float
-        Every attribute, object and place (0 where it cannot appear), ``side:left``: the probability that the
-        object on the ground, if there is one, stands at the left, and ``skin_1`` to ``skin_3``. What the caption names
-        has probability 1.
+    Every attribute, object and place (0 where it cannot appear), ``side:left``: the probability that the object on the
+    ground, if there is one, stands at the left, and ``skin_1`` to ``skin_3``.
 
-    Examples
-    --------
     >>> from probes.toyworld.world import load_world
     >>> chance = planted("a woman in the park", load_world())
     >>> round(chance["dress"], 3), chance["park"], chance["umbrella"]
     (0.55, 1.0, 0.0)
-    >>> round(planted("a person in the park", load_world())["dress"], 3)
-    0.165
     """
     return planted_for(parse(caption, world), world)
 

@@ -25,12 +25,6 @@ def left_out(named: Named) -> tuple[str, ...]:
     """The slots of :file:`world.yaml` that the verdict leaves out because the prompt sets them.
 
     A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
-
-    Examples
-    --------
-    >>> from probes.toyworld.world import load_world
-    >>> left_out(parse("a lady in a dress with a cat in the park", load_world()))
-    ('upper', 'lower', 'ground', 'place')
     """
     slots = {*named.slots, *named.objects} | ({"place"} if named.place else set())
     if named.slots.get("upper") in WHOLE_BODY:
@@ -53,40 +47,9 @@ def verdict(
     hides the lower slot, which then says nothing; seen together with a lower garment, either the one or the other is
     there. The side counts where an object on the ground, named or not, shows it.
 
-    Parameters
-    ----------
-    readings : pandas.DataFrame
-        From :func:`probes.toyworld.checker.read_images`, one row per image.
-    prompts : sequence of str or Named
-        What each image was drawn for, or what that prompt names.
-    world : World
-        Any of the three worlds: their frequencies within a component are the same.
-    smoothing : float
-        0 gives the planted frequencies themselves, and infinite evidence (or NaN, where neither component can draw what
-        is seen).
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(n,)`` float64, natural logarithm. Below 0: more like what feminine words are planted to draw; above 0: more
-        like what masculine words are; 0: no evidence.
-
-    Raises
-    ------
-    ValueError
-        As many prompts as images are expected; or a prompt cannot be read (:func:`probes.toyworld.scene.parse`).
-
-    Examples
-    --------
-    An image with nothing but gloves: they speak for *a*, the missing tie and hat as well.
-
-    >>> from probes.toyworld.checker import THINGS
-    >>> from probes.toyworld.world import load_world
-    >>> seen = pd.DataFrame({thing: [thing in ("gloves", "studio")] for thing in THINGS}).assign(side="")
-    >>> verdict(seen, ["a person"], load_world(), smoothing=0).round(3).tolist()
-    [-2.217]
-    >>> verdict(seen, ["a person with gloves"], load_world(), smoothing=0).round(3).tolist()
-    [-1.118]
+    `readings` are :func:`probes.toyworld.checker.read_images`'. Natural logarithm, ``(n,)``. Below 0: more like what
+    feminine words are planted to draw; above 0: more like what masculine words are; 0: no evidence. With a smoothing of
+    0 evidence may be infinite, or NaN where neither component can draw what is seen.
     """
     if len(readings) != len(prompts):
         raise ValueError(f"expected a prompt an image, got {len(prompts)} of {len(readings)} images")

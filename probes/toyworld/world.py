@@ -15,40 +15,19 @@ EVEN_SKINS = (1 / 3, 1 / 3, 1 / 3)
 
 @dataclass(frozen=True)
 class Profession:
-    """Ground truth of a profession word.
+    """Ground truth of a profession word."""
 
-    Attributes
-    ----------
-    lean : float
-        Probability of mixture component ``b`` beside a neutral indicator word; beside a feminine or masculine one the
-        component is that word's.
-    skins : tuple of float
-        Probability of each of the palette's skins, beside any indicator word.
-    """
-
-    lean: float
-    skins: tuple[float, ...]
+    lean: float  # probability of component b beside a neutral word; else the word's own
+    skins: tuple[float, ...]  # probability of each of the palette's skins, beside any indicator word
 
 
 @dataclass(frozen=True)
 class World:
-    """One world: the shared words and things, and one planted mixture.
-
-    Attributes
-    ----------
-    name : str
-        A name of ``worlds`` in :file:`world.yaml`.
-    mixture : dict of str to float
-        Probability of mixture component ``b`` for each group of indicator words.
-    data : dict
-        The parsed world file.
-    professions : dict of str to Profession
-        The profession words; none but in ``toyworld-work`` and ``toyworld-work-null``.
-    """
+    """One world: the shared words and things, and one planted mixture."""
 
     name: str
-    mixture: dict[str, float]
-    data: dict
+    mixture: dict[str, float]  # probability of component b for each group of indicator words
+    data: dict  # the parsed world file
     professions: dict[str, Profession] = field(default_factory=dict)
 
     @property
@@ -73,11 +52,7 @@ class World:
 
     @property
     def component_groups(self) -> dict[str, str]:
-        """The group of words that stands for each mixture component; none in a world where no word does.
-
-        >>> load_world("toyworld").component_groups, load_world("toyworld-null").component_groups
-        ({'a': 'feminine', 'b': 'masculine'}, {})
-        """
+        """The group of words that stands for each mixture component; none in a world where no word does."""
         certain = {0.0: "a", 1.0: "b"}
         return {certain[chance]: group for group, chance in self.mixture.items() if chance in certain}
 
@@ -92,13 +67,7 @@ def _data(file: str = "world.yaml") -> dict:
 
 
 def load_world(name: str = "toyworld") -> World:
-    """Load a world by its name: the ground-truth frequencies of the benchmark model of that name.
-
-    Raises
-    ------
-    UserError
-        No world of that name in ``world.yaml``: other benchmark models and other models have none of their own.
-    """
+    """Load the ground-truth frequencies of the benchmark model of this name; other models have none of their own."""
     data, work = _data(), _data("professions.yaml")
     if name not in data["worlds"]:
         raise UserError(

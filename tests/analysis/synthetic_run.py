@@ -180,29 +180,22 @@ def words_table(plan: Plan) -> pa.Table:
     """One row a (sample, word), with a heat map that has one bump."""
     rng = np.random.default_rng([plan.seed, 2])
     y, x = np.mgrid[: plan.heat, : plan.heat] / max(plan.heat - 1, 1)
-    columns: dict[str, list] = {name: [] for name in ("sample_id", "triplet", "seed", "indicator", "word")}
-    columns |= {name: [] for name in ("word_index", "heat", "peak")}
+    rows = []
     for t, s, (name, entry) in _members(plan):
         for index, word in enumerate(_prompt(t, entry["word"]).split()):
             cy, cx = rng.uniform(0.2, 0.8, 2)
             heat = rng.uniform(0.5, 2) * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / 0.05)
-            values, peak = heat.astype(np.float32).ravel(), float(heat.max())
-            row = (_sample_id(t, s, name), t, s, name, word, index, values, peak)
-            for column, value in zip(columns.values(), row):
-                column.append(value)
-    n = len(columns["word"])
-    arrays = {name: pa.array(columns[name]) for name in ("sample_id",)}
-    arrays |= {
-        "triplet": pa.array(columns["triplet"], pa.int32()),
-        "seed": pa.array(columns["seed"], pa.int64()),
-    }
-    arrays |= {name: pa.array(columns[name]) for name in ("indicator", "word")}
-    arrays["word_index"] = pa.array(columns["word_index"], pa.int32())
-    arrays["heat"] = _lists(np.stack(columns["heat"]))
-    arrays |= {name: pa.array(np.full(n, plan.heat, np.int32)) for name in ("height", "width")}
-    arrays["peak"] = pa.array(columns["peak"], pa.float32())
-    arrays |= {"definition": pa.array(["daam"] * n), "version": pa.array(["daam/1"] * n)}
-    return pa.table(arrays)
+            row = {
+                "sample_id": _sample_id(t, s, name),
+                "triplet": t,
+                "seed": s,
+                "indicator": name,
+                "word": word,
+            }
+            row |= {"word_index": index, "heat": heat.astype(np.float32).ravel(), "peak": float(heat.max())}
+            row |= {"height": plan.heat, "width": plan.heat, "definition": "daam", "version": "daam/1"}
+            rows.append(row)
+    return pa.Table.from_pylist(rows, runs_schemas.WORDS)
 
 
 def config(plan: Plan) -> dict:

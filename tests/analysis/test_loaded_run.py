@@ -8,10 +8,8 @@ import pytest
 import analysis
 from analysis.metrics.registry import headline_metrics
 from analysis.report import page
-from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from tests.analysis import synthetic_run
 from tests.analysis.synthetic_run import configure, write_run
 
 
@@ -154,28 +152,6 @@ def test_a_map_of_a_phrase_is_the_mean_over_its_tokens(loaded):
     assert found.overlay().size == loaded.image(row["sample_id"]).size
 
 
-def test_words_that_punctuation_is_part_of(tmp_path, monkeypatch):
-    """A run keeps such words whole; they are found as they are written, not by their parts."""
-    text = "a {person} in a non-binary person's t-shirt, 1girl"
-    monkeypatch.setattr(synthetic_run, "_template", lambda triplet: text)
-    loaded = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=3))
-    row = loaded.samples.iloc[0]
-    stored = loaded.words[loaded.words["sample_id"] == row["sample_id"]].set_index("word_index")
-    for word in ("non-binary", "person's", "t-shirt", "1girl"):
-        found = loaded.word_map(row["sample_id"], word.upper())
-        expected = stored.loc[list(row["words"]).index(word), "heat"]
-        np.testing.assert_allclose(found.values.ravel(), np.array(expected, float), rtol=1e-6)
-        assert len(loaded.gallery(1, word=word)) == 1
-    with pytest.raises(UserError, match="expected a word, got 'binary': did you mean non-binary"):
-        loaded.word_map(row["sample_id"], "binary")
-
-
-def test_an_image_is_named_by_its_triplet_too(loaded):
-    by_id = np.asarray(loaded.image("t00002-s1-masculine"))
-    np.testing.assert_array_equal(np.asarray(loaded.image(2, "masculine", seed=1)), by_id)
-    np.testing.assert_array_equal(np.asarray(loaded.image(2)), np.asarray(loaded.image("t00002-s0-neutral")))
-
-
 def test_text_is_escaped(tmp_path):
     indicators = {"neutral": {"word": "<b>&'x", "control": False}, "other": {"word": "man", "control": False}}
     run = analysis.load_run(
@@ -196,15 +172,6 @@ def test_a_run_that_is_not_measured_says_so(tmp_path):
 def test_no_run_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no run\.json"):
         analysis.load_run(tmp_path)
-
-
-def test_only_what_is_there_is_listed(loaded, tmp_path):
-    of_samples = (n for n, table in TABLES.items() if (table.needs, table.stage) == ("samples", "measure"))
-    tables = ", ".join(sorted(of_samples))
-    assert tables.startswith("agreement, disparity, gap, gap_prompts, image_similarities, ")
-    assert f"samples, captures, words, {tables})" in repr(loaded)
-    bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
-    assert repr(bare).endswith("samples, captures, words)")
 
 
 def test_the_tables_that_are_there_are_listed(loaded):

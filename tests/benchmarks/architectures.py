@@ -1,10 +1,11 @@
 """Stable Diffusion 1.x, 2.x, XL and 3 and FLUX.1 with random weights: their layers, heads and tokens, at any width.
 
 A benchmark needs the shapes of the real models, not their weights. At width 1 the shapes are those of
-CompVis/stable-diffusion-v1-4, stabilityai/stable-diffusion-2-1 and stabilityai/stable-diffusion-xl-base-1.0 but for
-the vocabulary, which is that of `tests.tiny`; at a smaller width every channel count is multiplied by it and
-rounded to what the heads and the group norms divide, and blocks, layers, heads, resolutions and the 77 tokens
-stay.
+CompVis/stable-diffusion-v1-4, stabilityai/stable-diffusion-2-1, stabilityai/stable-diffusion-xl-base-1.0,
+stabilityai/stable-diffusion-3-medium and black-forest-labs/FLUX.1-dev but for the vocabulary, which is that of
+`tests.tiny` and `tests.tiny_transformers`. At a smaller width every channel count is multiplied by it and rounded to
+what the heads and the group norms divide, and blocks, layers, resolutions and the 77 tokens stay; a transformer and
+its text encoders have fewer heads.
 """
 
 from __future__ import annotations
@@ -20,17 +21,23 @@ from diffusers import (
     DDIMScheduler,
     DPMSolverMultistepScheduler,
     EulerDiscreteScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    FluxPipeline,
+    FluxTransformer2DModel,
     PNDMScheduler,
+    SD3Transformer2DModel,
+    StableDiffusion3Pipeline,
     StableDiffusionPipeline,
     StableDiffusionXLPipeline,
     UNet2DConditionModel,
 )
 from safetensors.torch import load_file, save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
 
-from tests.benchmarks.transformer_shapes import TRANSFORMERS, build_transformer
 from tests.tiny import END, tiny_tokenizer, vocabulary
+from tests.tiny_transformers import t5_tokenizer
 
+TRANSFORMERS = ("sd3", "flux")
 ARCHITECTURES = ("sd14", "sd21", "sdxl", *TRANSFORMERS)
 SCHEDULERS = {
     "ddim": DDIMScheduler,
@@ -77,16 +84,11 @@ _TEXT = {  # width, layers, heads, activation; SD 2.x holds the 23 layers of Ope
     "sd21": [(1024, 23, 16, "gelu")],
     "sdxl": [(768, 12, 12, "quick_gelu"), (1280, 32, 20, "gelu")],
 }
+_CLIP_L, _CLIP_G = (12, 12, "quick_gelu"), (20, 32, "gelu")  # heads of 64, layers, activation
 
 
 def scheduler(name: str, prediction_type: str = "epsilon") -> Any:
-    """A scheduler with Stable Diffusion's noise schedule.
-
-    Parameters
-    ----------
-    name : {"ddim", "pndm", "euler", "dpm"}
-    prediction_type : {"epsilon", "v_prediction"}
-    """
+    """A scheduler of `SCHEDULERS` with Stable Diffusion's noise schedule."""
     more: dict[str, Any] = {
         "ddim": dict(clip_sample=False, set_alpha_to_one=False),
         "pndm": dict(skip_prk_steps=True, set_alpha_to_one=False),
@@ -104,44 +106,29 @@ def build(
     dtype: torch.dtype = torch.float32,
     scheduler_name: str = "ddim",
 ) -> Any:
-    """A pipeline of an architecture with seeded random weights.
+    """A pipeline of one of `ARCHITECTURES` with seeded random weights, without safety checker and progress bar.
 
-    Parameters
-    ----------
-    architecture : {"sd14", "sd21", "sdxl", "sd3", "flux"}
-        The last two: `tests.benchmarks.transformer_shapes.build_transformer`.
-    width : float
-        Factor on every number of channels, the autoencoder's and the text encoders' too.
-    size : int
-        Height and width in pixels that the U-Net's configuration names: what the pipeline draws unless told,
-        and all that DAAM goes by.
-    seed : int
-        Of the weights. They are drawn on `device`, so a CPU and a GPU get different ones.
-    device : str
-    dtype : torch.dtype
-    scheduler_name : str
-        See `scheduler`.
-
-    Returns
-    -------
-    DiffusionPipeline
-        Of the class that the published model has, without safety checker, progress bar off.
+    `width` is a factor on every number of channels, `size` the pixels a side that the configuration names (what the
+    pipeline generates unless told, and all that DAAM goes by). Weights are made on `device`, so a CPU and a GPU get
+    different ones.
     """
     if architecture in TRANSFORMERS:
-        return build_transformer(architecture, width=width, size=size, seed=seed, device=device, dtype=dtype)
+        return _transformer(architecture, width, size, seed, device, dtype)
     tokenizers = [
         tiny_tokenizer(77, pad_token=END if i == 0 and architecture != "sd21" else "!")
         for i in range(len(_TEXT[architecture]))
     ]
     with torch.device(device):
         encoders = [
-            _text_encoder(tokenizer, *shape, factor=width, projected=number == 1)
-            for number, (tokenizer, shape) in enumerate(zip(tokenizers, _TEXT[architecture]))
+            _text_encoder(tokenizer, _channels(channels, width, 4 * heads), layers, heads, act, number == 1)
+            for number, (tokenizer, (channels, layers, heads, act)) in enumerate(
+                zip(tokenizers, _TEXT[architecture])
+            )
         ]
         unet = _unet(architecture, width, size, encoders)
-        vae = _vae(width, 0.13025 if architecture == "sdxl" else 0.18215, size)
+        vae = _vae(width, size, scaling_factor=0.13025 if architecture == "sdxl" else 0.18215)
     for number, module in enumerate((*encoders, unet, vae)):
-        _randomise(module, seed + number, device)
+        _randomise(module, seed + number)
         if dtype != torch.float32:
             module.to(dtype)
         module.eval()
@@ -211,10 +198,7 @@ def _unet(architecture: str, width: float, size: int, encoders: list[Any]) -> UN
     )
 
 
-def _text_encoder(
-    tokenizer: Any, width: int, layers: int, heads: int, act: str, *, factor: float, projected: bool
-) -> Any:
-    size = _channels(width, factor, 4 * heads)
+def _text_encoder(tokenizer: Any, size: int, layers: int, heads: int, act: str, projected: bool) -> Any:
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=size,
@@ -231,27 +215,127 @@ def _text_encoder(
     return (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
 
 
-def _vae(width: float, scaling_factor: float, size: int) -> AutoencoderKL:
+def _vae(width: float, size: int, latent_channels: int = 4, **settings: Any) -> AutoencoderKL:
     groups = 32 if width == 1 else 4
     return AutoencoderKL(
         block_out_channels=tuple(_channels(channels, width, groups) for channels in (128, 256, 512, 512)),
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
         layers_per_block=2,
-        latent_channels=4,
+        latent_channels=latent_channels,
         norm_num_groups=groups,
         sample_size=size,
-        scaling_factor=scaling_factor,
+        **settings,
+    )
+
+
+def _transformer(
+    architecture: str, width: float, size: int, seed: int, device: str, dtype: torch.dtype
+) -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)  # weights are made in it, so that 12 billion of them need no more
+    try:
+        with torch.device(device):
+            pipe = {"sd3": _sd3, "flux": _flux}[architecture](width, size)
+    finally:
+        torch.set_default_dtype(before)
+    for number, module in enumerate(m for m in pipe.components.values() if isinstance(m, torch.nn.Module)):
+        _randomise(module.to(device).eval(), seed + number)
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+def _clip(width: float, heads: int, layers: int, act: str, projected: bool) -> tuple[Any, Any]:
+    heads, tokenizer = _channels(heads, width, 1), tiny_tokenizer(77)
+    return tokenizer, _text_encoder(tokenizer, 64 * heads, layers, heads, act, projected)
+
+
+def _t5(width: float) -> tuple[Any, Any]:
+    heads, tokenizer = _channels(64, width, 1), t5_tokenizer()
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=64 * heads,
+        d_kv=64,
+        d_ff=160 * heads,
+        num_layers=24,
+        num_heads=heads,
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    )
+    return tokenizer, T5EncoderModel(config)
+
+
+def _flow_vae(width: float, size: int, scaling: float, shift: float) -> AutoencoderKL:
+    settings = dict(latent_channels=16, use_quant_conv=False, use_post_quant_conv=False)
+    return _vae(width, size, scaling_factor=scaling, shift_factor=shift, **settings)
+
+
+def _sd3(width: float, size: int) -> StableDiffusion3Pipeline:
+    heads = _channels(24, width, 1)
+    towers = [_clip(width, *_CLIP_L, True), _clip(width, *_CLIP_G, True), _t5(width)]
+    encoders = [encoder for _, encoder in towers]
+    transformer = SD3Transformer2DModel(
+        sample_size=size // 8,
+        patch_size=2,
+        in_channels=16,
+        out_channels=16,
+        num_layers=24,
+        attention_head_dim=64,
+        num_attention_heads=heads,
+        joint_attention_dim=encoders[2].config.d_model,
+        caption_projection_dim=64 * heads,
+        pooled_projection_dim=sum(encoder.config.projection_dim for encoder in encoders[:2]),
+        pos_embed_max_size=192,
+    )
+    return StableDiffusion3Pipeline(
+        transformer=transformer,
+        vae=_flow_vae(width, size, 1.5305, 0.0609),
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=3.0),
+        **{
+            f"{part}{f'_{number}' if number > 1 else ''}": one
+            for number, tower in enumerate(towers, 1)
+            for part, one in zip(("tokenizer", "text_encoder"), tower, strict=True)
+        },
+    )
+
+
+def _flux(width: float, size: int) -> FluxPipeline:
+    (tokenizer, encoder), (tokenizer_2, encoder_2) = _clip(width, *_CLIP_L, False), _t5(width)
+    transformer = FluxTransformer2DModel(
+        in_channels=64,
+        num_layers=19,
+        num_single_layers=38,
+        attention_head_dim=128,
+        num_attention_heads=_channels(24, width, 1),
+        joint_attention_dim=encoder_2.config.d_model,
+        pooled_projection_dim=encoder.config.hidden_size,
+        guidance_embeds=True,
+        axes_dims_rope=(16, 56, 56),
+    )
+    return FluxPipeline(
+        transformer=transformer,
+        vae=_flow_vae(width, size, 0.3611, 0.1159),
+        scheduler=FlowMatchEulerDiscreteScheduler(
+            shift=3.0,
+            use_dynamic_shifting=True,
+            base_shift=0.5,
+            max_shift=1.15,
+            base_image_seq_len=256,
+            max_image_seq_len=4096,
+        ),
+        tokenizer=tokenizer,
+        text_encoder=encoder,
+        tokenizer_2=tokenizer_2,
+        text_encoder_2=encoder_2,
     )
 
 
 @torch.no_grad()
-def _randomise(module: torch.nn.Module, seed: int, device: str) -> None:
-    """Weights of unit gain, so that words and seeds visibly alter what is drawn."""
-    generator = torch.Generator(device).manual_seed(seed)
+def _randomise(module: torch.nn.Module, seed: int) -> None:
+    """Give weights of unit gain, so that words and seeds visibly alter what is generated."""
+    generator = torch.Generator(next(module.parameters()).device).manual_seed(seed)
     for parameter in module.parameters():
-        noise = torch.randn(parameter.shape, generator=generator, device=device)
         if parameter.ndim > 1:
-            parameter.copy_(noise / parameter[0].numel() ** 0.5)
+            parameter.normal_(generator=generator).div_(parameter[0].numel() ** 0.5)
         else:
-            parameter.add_(0.02 * noise)
+            parameter.add_(0.02 * torch.empty_like(parameter).normal_(generator=generator))

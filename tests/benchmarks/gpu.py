@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from tests.benchmarks import architectures
-from tests.benchmarks.transformer_shapes import TRANSFORMERS
+from tests.benchmarks.architectures import TRANSFORMERS
 from tests.benchmarks.word_maps import Worker, measure_with, modes_of, record
 
 SHARE = 0.92  # of the free memory that the largest batch may be expected to take

@@ -4,16 +4,12 @@ import ast
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from analysis.observe.checkpoints import read_json
 from probes.errors import UserError
 from probes.json_text import DEPTH, parse_json
 from probes.models.weight_files import names
-from probes.prompts import stored
-from probes.prompts.readers import read_captions
 
 ROOT = Path(__file__).parents[2]
 # what trains and validates the bundled models, and recomputes papers, reads what it has written itself
@@ -60,27 +56,3 @@ def test_descriptions_of_models(text, tmp_path):
     assert names(tmp_path) == []
     with pytest.raises(UserError, match="expected a description as JSON"):
         read_json(file, "observe.detector")
-
-
-@pytest.mark.parametrize("text", [DEEP, "9" * 5000])
-@pytest.mark.parametrize(("name", "form"), [("a.json", "json"), ("a.jsonl", "jsonl"), ("a.json", "coco")])
-def test_captions(text, name, form, tmp_path):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=r"line 1: expected JSON"):
-        list(read_captions(tmp_path / name, form)[1])
-
-
-def test_a_cell_that_is_no_json_list_is_a_caption(tmp_path):
-    (tmp_path / "a.csv").write_text(f"raw,n\n{DEEP},1\n")
-    assert list(read_captions(tmp_path / "a.csv")[1]) == [DEEP]
-
-
-@pytest.mark.parametrize(
-    "said", [DEEP, '{"neutral": 5}', '{"neutral": "a"}', '{"neutral": [1]}', "[]", "9" * 5000]
-)
-def test_metadata_of_stored_prompts(said, tmp_path):
-    path = tmp_path / "prompts.parquet"
-    table = pa.table({"id": ["a"], "neutral": ["a person"]}, metadata={b"triptych.prompts": said.encode()})
-    pq.write_table(table, path)
-    with pytest.raises(UserError, match=r"prompts\.parquet: expected a Parquet file, got a damaged one"):
-        stored.read(path, {"neutral": ("person", "people")})

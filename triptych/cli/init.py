@@ -6,6 +6,8 @@ The files stand in ``triptych/cli/starts``; a further one is a row of `STARTS` a
 from __future__ import annotations
 
 import argparse
+import json
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,6 +20,7 @@ STARTS = {
     "gep": "an audit of attributes (GEP)",
     "dalleval": "an audit of professions (DALL-Eval)",
     "images": "images of another program",
+    "captions": "prompts from captions, or from a set such as professions",
 }
 
 
@@ -27,7 +30,10 @@ def parser() -> command_line.Parser:
         prog="triptych init",
         description="Write a short, commented triplets.yaml to start from; it says what to change.",
         epilog="what it is for:\n" + "\n".join(f"  {name:<9} {what}" for name, what in STARTS.items()),
-        examples={"triptych init --for sd15": "then: triptych plan triplets.yaml"},
+        examples={
+            "triptych init --for sd15": "then: triptych plan triplets.yaml",
+            "triptych init --from captions_train2017.json": "COCO's neutral captions, as Wu et al. 2025 choose them",
+        },
     )
     main.add_argument(
         "file",
@@ -40,8 +46,19 @@ def parser() -> command_line.Parser:
         "--for",
         dest="start",
         choices=STARTS,
-        default="toyworld",
-        help="what the run is to be about, see below",
+        help="what the run is to be about, see below (default: toyworld, or captions where --from is given)",
+    )
+    main.add_argument(
+        "--from",
+        dest="source",
+        metavar="SOURCE",
+        help="prompts from a file of captions, or from a set such as professions; with --for captions alone"
+        " (default: those of the start)",
+    )
+    main.add_argument(
+        "--column",
+        metavar="NAME",
+        help="column of SOURCE that holds the captions (default: caption, text, ...)",
     )
     main.add_argument("--overwrite", action="store_true", help="replace the file if there is one")
     return main
@@ -55,12 +72,30 @@ def text(start: str) -> str:
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from probes.errors import UserError, printable
+    from probes.prompts import sets
     from probes.runs.parts import write_bytes
 
     path = command_line.writable(options.file)
+    start = options.start or ("captions" if options.source else "toyworld")
+    if (start != "captions" and options.source) or (options.column and not options.source):
+        wrong = "--column" if options.column and not options.source else "--from"
+        raise UserError(f"{wrong}: expected a start from captions, got --for {start}: leave one of them out")
     if path.exists() and not options.overwrite:
         raise UserError(
             f"{path}: expected no file yet, found one: name another, or replace it with --overwrite"
         )
-    write_bytes(path, text(options.start).encode())
+    content = text(start)
+    if options.source:
+        content = content.replace("{from: captions.json}", _prompts(options.source, options.column, path), 1)
+        if options.source in sets.names() and "topics" in sets.read(options.source):  # before a profession
+            content = content.replace("woman", "female").replace(": man}", ": male}")
+    write_bytes(path, content.encode())
     print(printable(f"wrote {path}; next: triptych plan {path}"))
+
+
+def _prompts(source: str, column: str | None, path: Path) -> str:
+    """The section ``prompts`` for a source; a file is named as seen from the folder of `path`."""
+    if Path(source).exists():
+        source = os.path.relpath(source, path.parent)
+    entries = {"from": source, **({"column": column} if column else {})}
+    return "{" + ", ".join(f"{key}: {json.dumps(value)}" for key, value in entries.items()) + "}"

@@ -33,15 +33,15 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
             "trace", "triptych.cli.trace", "activation patching: which site makes the difference", **_STAGED
         ),
         CommandRow("report", "triptych.cli.report", "the report of a measured run anew", **_STAGED),
-        CommandRow("prompts", "triptych.cli.prompts", "make prompts from a set, or from captions"),
     ),
     "of measured runs": (
         CommandRow(
             "compare", "triptych.cli.compare", "compare runs on the same prompts: do their gaps differ?"
         ),
         CommandRow("power", "triptych.cli.power", "say how many prompts, seeds and words a difference takes"),
-        CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
-        CommandRow("questions", "triptych.cli.questions", "have people answer questions about images"),
+        CommandRow(
+            "labels", "triptych.cli.labels", "have people label images: objects, questions, attributes"
+        ),
     ),
     "methods": (*(method.command for method in METHODS if method.command),),
     "for others": (
@@ -72,6 +72,9 @@ REMOVED = {
     "card": "removed in 0.3; `triptych export RUN --to card`",
     "edit": "removed in 0.3; write `edit: {words: …, sites: …}` into the configuration",
     "mitigate": "removed in 0.3; run both configurations and put them side by side with `triptych compare`",
+    "human-check": "since 0.3 it is `triptych labels`",
+    "prompts": "removed in 0.3; `triptych init --from captions.csv`, then `triptych plan`",
+    "questions": "since 0.3 it is `triptych labels`",
     "race": "removed in 0.3; run each model and put them side by side with `triptych compare`",
     "sensitivity": "removed in 0.3; the report's specification curve varies words, seeds and readouts; for sigma, theta"
     " and the like set `measure:` and run `--stage measure` again",

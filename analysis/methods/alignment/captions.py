@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.alignment import java_captions
+from probes.versions import pip_line
 
 CAPTIONS_VERSION = "1"
 ORDERS = 4
@@ -33,18 +34,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True)
 class CaptionScore:
-    """A metric of some captions.
+    """A metric of all captions together, as the package has it, and of each; NaN with a reason where it has none.
 
-    Attributes
-    ----------
-    value : float
-        Of all together, as the package has it; NaN where there is none. It lies in [0, 1], CIDEr in [0, 10].
-    each : ndarray of float64, shape (n,)
-        Of each caption.
-    package : str
-        What computed it, with its version.
-    reason : str
-        Why there is none; else empty.
+    ``value`` lies in [0, 1], CIDEr in [0, 10]; ``package`` computed it, with its version.
     """
 
     value: float
@@ -56,8 +48,6 @@ class CaptionScore:
 def words(text: str) -> list[str]:
     """Return the words that are compared: in lower case, without punctuation.
 
-    Examples
-    --------
     >>> words("A man's dog, on the beach. It swims!")
     ['a', 'man', "'s", 'dog', 'on', 'the', 'beach', 'it', 'swims']
     """
@@ -96,20 +86,9 @@ def bleu_counts(captions: Sequence[str], references: Sequence[str]) -> NDArray[n
 
 
 def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return BLEU-1 to BLEU-4 (Papineni et al. 2002) of sums of `bleu_counts`: shape (..., 4) of shape (..., 10).
+    """Return BLEU-1 to BLEU-4 (Papineni et al. 2002), shape (..., 4), of sums of `bleu_counts`, shape (..., 10).
 
     Without smoothing: 0 where nothing matches. One reference a caption.
-
-    Parameters
-    ----------
-    sums : ndarray of float64, shape (..., 10)
-        `bleu_counts`, added up over a corpus: four counts of matches and four of all, of 1 to 4 words in a row, then
-        the length of the captions and of their references.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., 4)
-        0 to 1; 1 where captions, of four words and more, are their references.
     """
     matches, totals = sums[..., :ORDERS], sums[..., ORDERS : 2 * ORDERS]
     length, wanted = sums[..., -2], sums[..., -1]
@@ -151,7 +130,7 @@ def _lacks(name: str) -> str:
     try:
         folder = _spice_folder()
     except ImportError:
-        return f"needs the package {PACKAGE}: pip install 'triptych[captions]'"
+        return f"needs the package {PACKAGE}: {pip_line('captions')}"
     return "" if name == "cider" else java_captions.lacks(name, folder)
 
 

@@ -21,13 +21,7 @@ from probes.runs.store import Run
 
 
 def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
-    """Return the tables that a command line asks for, by name.
-
-    Raises
-    ------
-    UserError
-        There is no such run, feature or reference, or there is nothing to measure.
-    """
+    """Return the tables that a command line asks for, by name."""
     run, made = opened(options.run), {}
     if not run.parts("samples"):
         raise UserError(f"{options.run}: expected a run with images, found none: run --stage generate")

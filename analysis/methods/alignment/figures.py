@@ -15,12 +15,7 @@ PANELS = 3  # features that are drawn
 def draw_curve(curve: pd.DataFrame, quality: pd.DataFrame) -> Drawn | None:
     """Draw mean FID of random subsets against 1 / n, a panel a feature, of all images together.
 
-    Parameters
-    ----------
-    curve : DataFrame
-        ``tables/alignment_fid_curve``.
-    quality : DataFrame
-        ``tables/alignment_quality``, whose FID of unlimited images stands at 0.
+    FID of unlimited images (``tables/alignment_quality``) stands at 0.
     """
     own, measured = (table[table["indicator"] == ALL] for table in (curve, quality))
     names = list(dict.fromkeys(own["features"]))[:PANELS]

@@ -52,15 +52,7 @@ def java_version() -> int | None:
 
 
 def lacks(name: str, folder: Path) -> str:
-    """Return what ``meteor`` or ``spice`` needs and is not there, empty where it can be run.
-
-    Parameters
-    ----------
-    name : str
-        The metric.
-    folder : Path
-        Where the package keeps SPICE, with its folder ``lib``.
-    """
+    """Return what ``meteor`` or ``spice`` needs and is not there, empty where it can be run; `folder` is SPICE's."""
     version = java_version()
     if version is None:
         return "needs Java, which is not on this machine"
@@ -93,13 +85,7 @@ def _is_engine(entry: str) -> bool:
 
 
 def meteor(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
-    """Return METEOR 1.5 (Denkowski and Lavie 2014) of all captions and of each, by the package's program.
-
-    Raises
-    ------
-    JavaError
-        The program ended before it answered.
-    """
+    """Return METEOR 1.5 (Denkowski and Lavie 2014) of all captions and of each, by the package's program."""
     from pycocoevalcap.meteor.meteor import Meteor
 
     program = Meteor()
@@ -122,12 +108,7 @@ def meteor(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
 def spice(wanted: Texts, candidates: Texts, folder: Path) -> tuple[float, list[float]]:
     """Return SPICE 1.0 (Anderson et al. 2016) as the mean over captions and of each, in the order of ``candidates``.
 
-    A caption in which the program finds nothing has 0.
-
-    Raises
-    ------
-    JavaError
-        The program failed, took too long, or gave no score of a caption.
+    A caption in which the program finds nothing has 0; a JavaError says why there is none.
     """
     with tempfile.TemporaryDirectory(prefix="spice-") as temporary:
         captions_file, scores_file = Path(temporary, "captions.json"), Path(temporary, "scores.json")

@@ -36,13 +36,7 @@ RENDERINGS = "renderings"
 
 
 def observer_of(run: Run, name: str) -> FeatureObserver:
-    """Return what observed a run's images.
-
-    Raises
-    ------
-    UserError
-        There is no such feature, it is no vector, the images were not observed, or the weights are others now.
-    """
+    """Return what observed a run's images; refused where the weights are others now, or it is no vector."""
     vectors = [row.name for row in FEATURES.values() if row.readout != "patch_tokens"]
     if name not in vectors:
         raise UserError(f"--features: expected {', '.join(vectors)}, got {name!r:.60}: name one of them")
@@ -81,18 +75,8 @@ def prompt_vectors(run: Run, name: str) -> dict[str, NDArray[np.float32]]:
 def references(run: Run, names: Sequence[str], reference: str, *, seed: int = 0) -> dict[str, Reference]:
     """Return the features of reference images, by the name of each feature.
 
-    Parameters
-    ----------
-    reference : str
-        A folder of images, or ``renderings``: of a run of a bundled benchmark model, a picture of the renderer for
-        each of its images that can be read, of the same prompt and with what its world plants.
-    seed : int
-        What the renderings' prompts leave open is drawn by.
-
-    Raises
-    ------
-    UserError
-        The folder holds no image, one cannot be read, or a prompt cannot be rendered.
+    Those of a folder, or ``renderings``: of a run of a bundled benchmark model, a picture of the renderer for each of
+    its images that can be read, of the same prompt and with what its world plants.
     """
     chosen = [observer_of(run, name) for name in names]
     samples: list[str] | None = None

@@ -24,22 +24,10 @@ Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 def frechet_distance(first: ArrayLike, second: ArrayLike) -> float:
     r"""Return the Fréchet distance between normal distributions fitted to two sets of features (Heusel et al. 2017).
 
-    :math:`|\mu_1 - \mu_2|^2 + \mathrm{tr}\,\Sigma_1 + \mathrm{tr}\,\Sigma_2
-    - 2\,\mathrm{tr}\,(\Sigma_1 \Sigma_2)^{1/2}`, covariances over n - 1. The last trace is the sum of the singular
+    :math:`|\mu_1 - \mu_2|^2 + \mathrm{tr}\,\Sigma_1 + \mathrm{tr}\,\Sigma_2 - 2\,\mathrm{tr}\,(\Sigma_1
+    \Sigma_2)^{1/2}`, covariances over n - 1, of shapes (n_1, d) and (n_2, d). The last trace is the sum of the singular
     values of :math:`A_1 A_2^\top` where :math:`\Sigma_i = A_i^\top A_i`, which is exact also where a covariance is
     singular, and quick where images are fewer than features.
-
-    Parameters
-    ----------
-    first, second : array_like of float, shapes (n_1, d) and (n_2, d)
-        At least two rows each.
-
-    Examples
-    --------
-    Two points each, 2 apart on the second axis, with the same spread:
-
-    >>> round(frechet_distance([[0.0, 0], [1, 0]], [[0.0, 2], [1, 2]]), 9)
-    4.0
     """
     (mean_1, root_1), (mean_2, root_2) = _moments(first), _moments(second)
     shared = linalg.svdvals(root_1 @ root_2.T).sum()
@@ -58,12 +46,7 @@ def _moments(features: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float
 def kernel_distance(first: ArrayLike, second: ArrayLike) -> float:
     r"""Return the unbiased squared maximum mean discrepancy over all pairs, kernel :math:`(x \cdot y / d + 1)^3`.
 
-    What KID (Bińkowski et al. 2018) averages over subsets; it may be below 0. The two sets need not be of one size.
-
-    Examples
-    --------
-    >>> round(kernel_distance([[0.0], [0.0]], [[1.0], [1.0]]), 9)
-    7.0
+    KID (Bińkowski et al. 2018) averages it over subsets; it may be below 0. The two sets need not be of one size.
     """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     within = [_kernel(one, one) for one in (first, second)]
@@ -77,16 +60,10 @@ def _kernel(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[
 
 @dataclass(frozen=True)
 class Samples:
-    """Two sets of features, and to which prompt an image belongs.
+    """Features of the generated and of the reference images, (n_1, d) and (n_2, d), and the prompt of each.
 
-    Attributes
-    ----------
-    first, second : ndarray of float64, shapes (n_1, d) and (n_2, d)
-        Of the generated and of the reference images.
-    prompts, reference_prompts : ndarray, shapes (n_1,) and (n_2,)
-        What is left out and drawn together; an image of a reference without prompts has one of its own.
-    paired : bool
-        Whether prompts of the two are the same, so that they are left out of both at once.
+    Prompts are left out and drawn together; an image of a reference without prompts has one of its own. ``paired``:
+    whether prompts of the two are the same, so that they are left out of both at once.
     """
 
     first: NDArray[np.float64]
@@ -115,24 +92,14 @@ class UnbiasedEstimate:
 def jackknifed(
     distance: Distance, samples: Samples, *, level: float = 0.95, seed: int = 0
 ) -> UnbiasedEstimate:
-    r"""Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
+    """Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
 
-    Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes).
-    A bootstrap would draw images twice, which are identical to themselves: FID and KID of resamples lie above those of
+    Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes). A
+    bootstrap would draw images twice, which are identical to themselves: FID and KID of resamples lie above those of
     samples, so that their quantiles are no interval. Where the reference has no prompts in common, its images are left
     out in turn as well, and the two variances and the two biases add up. Where prompts are shared, images of one prompt
     on both sides are more similar than others, which lowers FID and KID by an amount of order 1/n: it is taken off,
     too.
-
-    Parameters
-    ----------
-    distance : callable
-        `frechet_distance` or `kernel_distance`.
-    samples : Samples
-    level : float
-        Of the interval.
-    seed : int
-        Which prompts stand in a group together.
     """
     nan = float("nan")
     if samples.n_prompts < FEWEST:
@@ -188,19 +155,9 @@ def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]
 class SizeCurve:
     """A distance over the sample size, and the line through it; arrays have shape (n_sizes,).
 
-    Attributes
-    ----------
-    size, reference_size : ndarray of float64
-        Images of each side, mean over subsets.
-    mean, sd : ndarray of float64
-        Of the distance over subsets; the largest size has one.
-    subsets : ndarray of int64
-    line : ndarray of float64
-        The fitted value at each size.
-    infinite : float
-        Where the line meets 1/n = 0: the distance of unlimited images; NaN where no line is drawn.
-    reason : str
-        Why there is none, or why it is doubtful.
+    Sizes are images of each side, mean over subsets; ``mean`` and ``sd`` of the distance over subsets (the largest size
+    has one). ``infinite`` is where the line meets 1/n = 0: the distance of unlimited images; ``reason`` says why there
+    is none, or why it is doubtful.
     """
 
     size: NDArray[np.float64]
@@ -222,19 +179,9 @@ def size_curve(
     distance of unlimited images where it meets 0. Both sides are thinned in the same way, by whole prompts: then n of
     either side is in proportion to the other, and the line takes off the biases of both. (Chong and Forsyth thin the
     generated images alone, against statistics of a reference of 50,000.) The line is straight only where images are
-    several times the dimension of the features; with fewer images it is drawn and said to be doubtful.
-
-    Parameters
-    ----------
-    distance : callable
-    samples : Samples
-    points : int
-        Sample sizes, evenly spaced from a quarter of all prompts (or, where that is larger and below a half, as many
-        images as twice the dimension) to all of them.
-    repeats : int
-        Random subsets of each size; of the largest there is one.
-    seed : int
-        Of the subsets.
+    several times the dimension of the features; with fewer images it is drawn and said to be doubtful. Sizes are evenly
+    spaced from a quarter of all prompts (or, where that is larger and below a half, as many images as twice the
+    dimension) to all of them.
     """
     names = [np.unique(one) for one in (samples.prompts, samples.reference_prompts)]
     images, dimension = min(len(samples.first), len(samples.second)), samples.first.shape[1]

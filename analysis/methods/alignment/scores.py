@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from analysis.methods.gep.estimates import unit
+
 R_PRECISION_VERSION = "1"
 TIE = 1e-6  # cosines nearer than this are tied: float32 embeddings of the same tokens differ by less
 _CHUNK = 256  # images whose cosines with every caption are held at a time
@@ -18,17 +20,10 @@ _CHUNK = 256  # images whose cosines with every caption are held at a time
 class Retrieval:
     """Retrieved prompts of each image; arrays have shape (n_images,).
 
-    Attributes
-    ----------
-    hit : ndarray of float64
-        1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j) where j
-        negatives are tied with it at the top (the mean over ways to break the tie); NaN where nothing can be drawn.
-    expected : ndarray of float64
-        The mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
-    negatives : ndarray of int64
-        Captions drawn: as asked for, or all that say something else, where these are fewer.
-    tied : ndarray of int64
-        Negatives of the pool that are tied with the prompt.
+    ``hit``: 1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j)
+    where j negatives are ``tied`` with it at the top (the mean over ways to break the tie); NaN where nothing can be
+    drawn. ``expected``: the mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
+    ``negatives``: captions drawn: as asked for, or all that say something else, where these are fewer.
     """
 
     hit: NDArray[np.float64]
@@ -46,11 +41,6 @@ def same_text(text: str) -> str:
     """Return what two captions must have in common to be the same: their words without case and spacing.
 
     CLIP's tokenizer reads neither.
-
-    Examples
-    --------
-    >>> same_text(" A person  rides a Bike\\n")
-    'a person rides a bike'
     """
     return " ".join(text.casefold().split())
 
@@ -66,62 +56,28 @@ def r_precision(
 ) -> Retrieval:
     """Return whether each image's prompt is the nearest of a pool of one positive and random negatives (R = 1).
 
-    A pool holds the image's prompt and captions drawn without replacement from those that say something else: a
-    caption that is the same text (`same_text`) is no negative, and one that occurs repeatedly is drawn at most once.
-    What ties do, Xu et al. and DALL-Eval leave open; here they count as the mean over ways to break them.
+    A pool holds the image's prompt and captions drawn without replacement from those that say something else: a caption
+    that is the same text (`same_text`) is no negative, and one that occurs repeatedly is drawn at most once; DALL-Eval
+    draws 99. What ties do, Xu et al. and DALL-Eval leave open; here they count as the mean over ways to break them.
+    Embeddings, (n_images, d) and (n_captions, d), need not be of length 1; the positives are among the captions.
 
-    Parameters
-    ----------
-    images : array_like of float, shape (n_images, d)
-        Embeddings; need not be of length 1.
-    captions : sequence of str
-        What negatives are drawn from, the positives among them.
-    texts : array_like of float, shape (n_captions, d)
-        Their embeddings.
-    positives : sequence of str
-        The prompt of each image.
-    negatives : int
-        Drawn for each image; 99 in DALL-Eval.
-    seed : int
-        Of the draw.
-
-    Raises
-    ------
-    ValueError
-        A positive is not among the captions, shapes do not belong together, or no negative is asked for.
-
-    Examples
-    --------
     >>> found = r_precision([[1, 0], [1, 0]], ["x", "y"], [[1, 0], [0, 1]], ["x", "y"])
     >>> found.hit.tolist(), found.negatives.tolist(), found.chance.tolist()
     ([1.0, 0.0], [1, 1], [0.5, 0.5])
     """
     images, texts = np.asarray(images, np.float64), np.asarray(texts, np.float64)
-    if negatives < 1:
-        raise ValueError(f"negatives: expected at least 1, got {negatives}")
-    if images.ndim != 2 or texts.ndim != 2 or images.shape[1] != texts.shape[1]:
-        raise ValueError(f"expected embeddings of one width, got shapes {images.shape} and {texts.shape}")
-    if len(captions) != len(texts) or len(positives) != len(images):
-        raise ValueError("expected an embedding of every caption and a prompt of every image")
     row = {same_text(caption): index for index, caption in reversed(list(enumerate(captions)))}
     column = {caption: place for place, caption in enumerate(row)}
-    lost = next((one for one in positives if same_text(one) not in column), None)
-    if lost is not None:
-        raise ValueError(f"expected every prompt among the captions, {lost!r} is not")
-    texts, chosen = _unit(texts[list(row.values())]), np.random.default_rng(seed)
+    texts, chosen = unit(texts[list(row.values())]), np.random.default_rng(seed)
     right = np.array([column[same_text(one)] for one in positives], np.intp)
     blocks = [
         _block(
-            _unit(images[start : start + _CHUNK]) @ texts.T, right[start : start + _CHUNK], negatives, chosen
+            unit(images[start : start + _CHUNK]) @ texts.T, right[start : start + _CHUNK], negatives, chosen
         )
         for start in range(0, len(images), _CHUNK)
     ]
     hit, expected, drawn, tied = (np.concatenate(one) for one in zip(*blocks)) if blocks else np.empty((4, 0))
     return Retrieval(hit, expected, drawn.astype(np.int64), tied.astype(np.int64))
-
-
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _block(

@@ -53,15 +53,10 @@ Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, 
 
 @dataclass(frozen=True)
 class Reference:
-    """Features of reference images.
+    """Features of reference images: ``renderings``, or of a folder by its name; vectors (n, d).
 
-    Attributes
-    ----------
-    name : str
-        ``renderings``, or of a folder its name.
-    vectors : ndarray, shape (n, d)
-    samples : sequence of str, optional
-        Of renderings the sample whose prompt each one is drawn from; else each word is compared with all images.
+    Of renderings ``samples`` is the sample whose prompt each one is drawn from; else each word is compared with all
+    images.
     """
 
     name: str
@@ -70,13 +65,7 @@ class Reference:
 
 
 def embedded(run: Run, feature: str) -> pd.DataFrame:
-    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out.
-
-    Raises
-    ------
-    UserError
-        No image was observed.
-    """
+    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
     kind = f"features/{feature}"
     if not run.parts(kind):
         raise UserError(
@@ -102,18 +91,9 @@ def retrieval_table(
 ) -> pd.DataFrame:
     """Return R-precision of each indicator's images and of all, with intervals over prompts.
 
-    Parameters
-    ----------
-    run : Run
-    feature : str
-        A CLIP that observed its images.
-    texts : mapping of str to ndarray
-        Embeddings of all its prompts by the same CLIP.
-    negatives, seed : int
-        As in `analysis.methods.alignment.scores.r_precision`.
-    pool : {"word", "run"}
-        Whether negatives are the other prompts with the image's word, so that a hit is of what else a prompt says, or
-        all others of the run, among which those of its triplet differ by the word alone.
+    `texts` are embeddings of all its prompts by the same CLIP. With the `pool` ``word`` negatives are the other prompts
+    with the image's word, so that a hit is of what else a prompt says; with ``run`` all others of the run, among which
+    those of its triplet differ by the word alone.
     """
     table = embedded(run, feature)
     there = table["vector"].notna()
@@ -177,16 +157,7 @@ def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
 def interval(
     values: pd.Series, units: pd.Series, run: Run, ends: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[float, float, float, str]:
-    """Return the mean over images with its bootstrap interval over prompts, or why there is none.
-
-    Parameters
-    ----------
-    values, units : Series
-        Value and prompt of each image.
-    run : Run
-    ends : tuple of float
-        The least and the largest value that there can be; the interval ends there.
-    """
+    """Return the mean over images with its bootstrap interval over prompts, within `ends`, or why there is none."""
     sums = values.astype(float).groupby(units.to_numpy()).agg(["sum", "size"])
     mean, each = linearised(*sums.to_numpy().T)
     if len(each) < 2:
@@ -198,18 +169,7 @@ def interval(
 def quality_tables(
     run: Run, references: Mapping[str, Reference], fidelity: Fidelity, *, seed: int = 0
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return FID and KID of each indicator's images and of all, and FID over the sample size.
-
-    Parameters
-    ----------
-    run : Run
-    references : mapping of str to Reference
-        By feature.
-    fidelity : callable
-        `analysis.observe.quality.fidelity`, which needs torch.
-    seed : int
-        Of subsets and groups.
-    """
+    """Return FID and KID of each indicator's images and of all, and FID over the sample size."""
     rows, curves = [], []
     for feature, reference in references.items():
         table = embedded(run, feature)

@@ -27,14 +27,9 @@ ALL_ALIKE = "alpha: all answers are the same"
 def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFrame:
     """Return for every two readers of a question how often they say the same.
 
-    Returns
-    -------
-    DataFrame
-        ``same``: share of the images that both decided, with its interval over prompts; ``alpha``: Krippendorff's,
-        nominal, of tones ordinal; of tones also the mean distance in tones, and ``within_1`` to ``within_3``: the share
-        at most so many tones apart (the paper's precision@K, Table 18, where the second are people). ``correlation``:
-        Pearson's of the averages of the prompts. ``only_first``, ``only_second`` and ``neither``: images that one or
-        both did not decide.
+    ``same``: share of the images that both decided, with its interval over prompts; ``alpha``: Krippendorff's, nominal,
+    of tones ordinal; ``within_1`` to ``within_3``: the share at most so many tones apart (the paper's precision@K,
+    Table 18, where the second are people).
     """
     rows = []
     for question in dict.fromkeys(one.question for one in readings):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import attributes, first_source, named, profession
+from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
@@ -32,17 +32,10 @@ def _figure(height: float) -> Figure:
 def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/dalleval_professions``.
-    words : sequence of str
-        Indicators; the first has intervals and orders the rows.
-    told : bool
-        Whether the professions together deviate from half and half; only then dots are filled.
+    The first of the words has intervals and orders the rows; dots are filled only where the professions together
+    deviate from half and half (`told`).
     """
-    source = first_source(table, GENDER)
-    own = table[(table["source"] == source) & (table["question"] == GENDER)]
+    source, own = first_source(table, GENDER), of_first(table, GENDER)
     main = gender_rows(table, words[0])
     if main.empty:
         return None
@@ -76,9 +69,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
 
 def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_professions`` that have dots: of the reference, by the first reader."""
-    own = table[(table["source"] == first_source(table, GENDER)) & (table["question"] == GENDER)]
-    main = own[own["indicator"] == reference]
-    return main.sort_values("average", kind="stable", na_position="first")
+    own = of_first(table, GENDER)
+    return own[own["indicator"] == reference].sort_values("average", kind="stable", na_position="first")
 
 
 def not_even(rows: pd.DataFrame, told: bool) -> np.ndarray:
@@ -125,13 +117,7 @@ def _profession_axis(axes: Axes, names: Sequence[str], places: np.ndarray, deep:
 
 
 def draw_tones(table: pd.DataFrame) -> Drawn | None:
-    """Draw the share of each Monk tone in the images of each profession, in the tones' colours.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/dalleval_distribution``.
-    """
+    """Draw the share of each Monk tone in the images of each profession, in the tones' colours."""
     source = first_source(table, TONE)
     own = table[(table["source"] == source) & (table["question"] == TONE) & (table["indicator"] == ALL)]
     if own.empty:
@@ -147,13 +133,7 @@ def draw_tones(table: pd.DataFrame) -> Drawn | None:
 
 
 def draw_attribute_tones(table: pd.DataFrame) -> Drawn | None:
-    """Draw the share of each Monk tone in the images in which an attribute is read (DALL-Eval, Figure 8).
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/dalleval_attribute_tones``.
-    """
+    """Draw the share of each Monk tone in the images in which an attribute is read (DALL-Eval, Figure 8)."""
     source, reader = table["source"].iloc[0], table["reader"].iloc[0]
     own = table[(table["source"] == source) & (table["reader"] == reader)]
     counts = own.drop_duplicates("attribute").set_index("attribute")["decided"]
@@ -211,15 +191,7 @@ def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int, o
 
 
 def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
-    """Draw the MAD of gender, attributes and tone beside its floor and what chance draws.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/dalleval_mad``.
-    word : str
-        The indicator whose images are shown; of tones all words together.
-    """
+    """Draw the MAD of gender, attributes and tone beside its floor; tones of all words together."""
     shown = attributes(table)
     of_word = table[(table["indicator"] == word) & (table["question"] != TONE)]
     reader = first_source(table, "attributes")
@@ -275,16 +247,7 @@ def _mad_panel(axes: Axes, rows: Sequence[dict]) -> None:
 
 
 def draw_attributes(words: pd.DataFrame, pair: tuple[str, str], reference: str) -> Drawn | None:
-    """Draw how often attributes are read in images of one word less another, and of each less the reference.
-
-    Parameters
-    ----------
-    words : DataFrame
-        ``tables/dalleval_words``.
-    pair : (str, str)
-        Bars above 0: more frequent for the first.
-    reference : str
-    """
+    """Draw how often attributes are read in images of one word less another, and of each less the reference."""
     source, names = first_source(words, "attributes"), attributes(words)
     over = words[(words["source"] == source) & (words["profession"] == ALL)]
     bars = over[(over["first"] == pair[0]) & (over["second"] == pair[1])].set_index("question")

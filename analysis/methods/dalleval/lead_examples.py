@@ -22,14 +22,7 @@ CHOSEN = (
 
 
 def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
-    """Return the first images of the professions with the lowest, the middle and the highest average gender.
-
-    Parameters
-    ----------
-    run : Run
-    professions : DataFrame
-        ``tables/dalleval_professions``.
-    """
+    """Return the first images of the professions with the lowest, the middle and the highest average gender."""
     rows = gender_rows(professions, run.config.reference)
     rows = rows[rows["average"].notna()].to_dict("records")
     if not rows:

@@ -9,8 +9,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, VERSION, Reading, categories, noise_counts
-from analysis.methods.dalleval.tables import COUNTS, bounded_interval, with_bare, with_pooled
+from analysis.methods.dalleval.scores import (
+    COUNTS,
+    GENDER,
+    LEVEL,
+    TONE,
+    VERSION,
+    Design,
+    Reading,
+    categories,
+    noise_counts,
+)
+from analysis.methods.dalleval.tables import bounded_interval, with_pooled
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
 from analysis.stats.design_effect import design_effect
@@ -58,54 +68,28 @@ MAD_COLUMNS = (
 )
 
 
-def mad_table(
-    readings: Sequence[Reading],
-    professions: pd.DataFrame,
-    main: Sequence[str],
-    measure: Measure,
-    bare: str,
-    *,
-    paired: bool = True,
-) -> pd.DataFrame:
+def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return the MAD over all professions beside its floor (Table 8), and the average (last rows of Tables 6 and 7).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    professions : DataFrame
-        Of `analysis.methods.dalleval.tables.profession_table`.
-    main : sequence of str
-        As for that.
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts.
-    paired : bool
-        As for `profession_table`: of rows of all words the images of a noise are relabelled together.
-
-    Returns
-    -------
-    DataFrame
-        ``low`` and ``high``, ``excess_low`` and ``excess_high``, ``average_low`` and ``average_high``: over professions
-        (bootstrap). ``average_least`` and ``average_most``: the average if all images that were read and not decided
-        (neither answer, no face) had the lowest, or the highest, category. ``chance_low`` and ``chance_high``: between
-        them lies the MAD by chance. ``debiased``: less what the errors of the shares add to it, with its interval over
-        images, ``images_low`` and ``images_high``; where the images of a noise stand together these errors are
-        multiplied by their design effect. It leaves out 0 only where the test does: near 0 the errors of few images
-        are far from normal.
-        ``p_value``: whether the MAD is above its floor; of tones no finding about professions: a model may draw few.
-        ``different``: professions with an adjusted p-value below 0.05, of those ``tested`` (the rows of `professions`
-        say of what). ``p_adjusted``: of attributes, over the attributes of a reader and word.
-        ``p_page`` is filled by `analysis.methods.dalleval.page_tests.adjust_page`.
+    Intervals are over professions (bootstrap), ``images_low``, ``images_high``, ``average_images_low`` and
+    ``average_images_high`` over the images of these professions. ``average_least`` and ``average_most``: the average if
+    all images that were read and not decided had the lowest, or the highest, category. ``chance_low`` and
+    ``chance_high``: between them lies the MAD by chance. ``debiased``: less what the errors of the shares add to it;
+    where the images of a noise stand together these errors are multiplied by their design effect. Its
+    interval leaves out 0 only where the test does: near 0 the errors of few images are far from normal. ``p_value``:
+    whether the MAD is above its floor; of tones no finding about professions: a model may draw few. ``p_adjusted``: of
+    attributes, over those of a reader and word. ``p_page`` is filled by
+    `analysis.methods.dalleval.page_tests.adjust_page`.
     """
     rows = []
-    for one in with_pooled(readings, main):
-        kept = with_bare(one, bare)
+    for one in with_pooled(readings, design.main):
+        kept = design.counted(one)
         if not len(kept.professions):
             continue  # the prompt without a profession alone
         by_word = dict(list(professions[_of(professions, kept)].groupby("indicator", sort=False)))
-        of_noises = noise_counts(kept, shared=paired)
+        of_noises = noise_counts(kept, shared=design.paired)
         rows += [
-            _mad_row(kept, word, of_noises[:, number], by_word[word], measure)
+            _mad_row(kept, word, of_noises[:, number], by_word[word], design.measure)
             for number, word in enumerate(kept.words)
         ]
     if not rows:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.names import attributes, first_source
+from analysis.methods.dalleval.names import attributes, first_source, of_first
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.methods.gep.results import more_than_chance, page_p_value
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
@@ -26,7 +27,7 @@ def said_mads(mad: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
     found = []
     for question, word in ((GENDER, reference), (TONE, ALL)):
-        rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
+        rows = of_first(mad, question)
         found.append(rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)])
     return pd.concat(found)
 
@@ -70,15 +71,7 @@ def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
 def adjust_page(
     mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
-
-    Parameters
-    ----------
-    mad, between, words : DataFrame
-        Of `analysis.methods.dalleval.mad.mad_table`, `analysis.methods.dalleval.between.between_table` and
-        `analysis.methods.dalleval.words.word_table`.
-    reference : str
-    """
+    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of."""
     mad, between, words = (table.assign(p_page=np.nan) for table in (mad, between, words))
     tests = []
     if len(mad):
@@ -97,16 +90,6 @@ def adjust_page(
     return mad, between, words
 
 
-def uneven(row: Mapping[str, Any]) -> bool:
-    """Tell whether professions are said to deviate from half and half by a row of ``tables/dalleval_mad``."""
-    return bool(page_p_value(row) < LEVEL and row["excess"] > 0)
-
-
-def page_p_value(row: Mapping[str, Any]) -> float:
-    """Return the p-value adjusted over the page; of a row that the page does not speak of its own."""
-    return float(row["p_value"] if np.isnan(row["p_page"]) else row["p_page"])
-
-
 def page_p_text(row: Mapping[str, Any]) -> str:
     """The p-value of `page_p_value` with the family over which it is adjusted."""
     family = "unadjusted" if np.isnan(row["p_page"]) else "adjusted over this section’s tests"
@@ -116,4 +99,4 @@ def page_p_text(row: Mapping[str, Any]) -> str:
 def even_refuted(mad: pd.DataFrame, reference: str) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
     rows = said_mads(mad, reference)
-    return any(uneven(row) for row in rows[rows["question"] == GENDER].to_dict("records"))
+    return any(more_than_chance(row) for row in rows[rows["question"] == GENDER].to_dict("records"))

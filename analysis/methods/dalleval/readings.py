@@ -60,11 +60,6 @@ def require_readers(run: Run) -> None:
     """Refuse a name in ``dalleval.readers`` that nobody has; of a run that nobody read, none.
 
     The list is an order of preference: who can read images may stand there without having read these.
-
-    Raises
-    ------
-    UserError
-        A name is neither of the usual readers nor of those that read the images.
     """
     options, there = run.config.dalleval, _readers(run)
     named, usual = options.readers, type(options)().readers
@@ -109,14 +104,9 @@ def tone_rules(run: Run) -> list[str]:
 def read_all(run: Run) -> list[Reading]:
     """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
 
-    Tones that people said come after those of the rules.
-
-    Questions with other readings than yes and no, but for gender, have no average and are left to ``attributes/``.
-
-    Raises
-    ------
-    UserError
-        A part is damaged, or has two answers of an image or what is no tone; or as `require_readers` says.
+    Tones that people said come after those of the rules. Questions with other readings than yes and no, but for gender,
+    have no average and are left to ``attributes/``. A damaged part, two answers of an image or what is no tone is
+    refused.
     """
     layout = _Layout(run)
     found = [layout.reading(rows, question, source) for question, source, rows in answers(run)]
@@ -124,13 +114,7 @@ def read_all(run: Run) -> list[Reading]:
 
 
 def answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Yield question, reader or rule of tones, and ``sample_id``, ``value`` and ``status``, a row for each image.
-
-    Raises
-    ------
-    UserError
-        As of `read_all`.
-    """
+    """Yield question, reader or rule of tones, and ``sample_id``, ``value`` and ``status``, a row for each image."""
     require_readers(run)
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
@@ -265,8 +249,3 @@ def _draws(
         )
         draws.setdefault(name, []).extend(own)
     return draws
-
-
-def first_source(readings: Sequence[Reading], question: str) -> Reading | None:
-    """Return the first reading of a question, whose reader speaks in figures and sentences."""
-    return next((one for one in readings if one.question == question), None)

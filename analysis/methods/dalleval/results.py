@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.dalleval.names import first_source, named
-from analysis.methods.dalleval.page_tests import page_p_text, uneven
+from analysis.methods.dalleval.names import named, of_first
+from analysis.methods.dalleval.page_tests import page_p_text
 from analysis.methods.dalleval.scores import GENDER
+from analysis.methods.gep.results import more_than_chance
 from analysis.report.format import counted, number, with_interval
 from analysis.report.result import Result
 from analysis.report.verdict import defined
@@ -25,7 +26,7 @@ def results(run: Run) -> list[Result]:
     if "dalleval_mad" not in tables:
         return []
     mad = read(run, "dalleval_mad")
-    own = mad[(mad["question"] == GENDER) & (mad["source"] == first_source(mad, GENDER))]
+    own = of_first(mad, GENDER)
     agreement = read(run, "dalleval_agreement") if "dalleval_agreement" in tables else pd.DataFrame()
     wanted = ("debiased", "images_low", "images_high", "floor", "p_value")
     return [
@@ -47,7 +48,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
             f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)})"
         ),
-        verdict=f"{'more' if uneven(row) else 'not more'} than chance",
+        verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
         reader=named(row["source"]),
         error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",
     )

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
+from probes.config.schema import Measure
+from probes.prompts.diagnostic import NONE
 
 VERSION = "dalleval/1"
 GENDER, TONE = "gender", "tone"
@@ -27,6 +27,7 @@ DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY = "decided", "undecided", "no face", 
 MISSING, FAULTY = "missing", "faulty"
 STATUSES = (DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY, MISSING, FAULTY)
 NOT_ASKED = (MISSING, FAULTY)
+COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))  # asked: decided or not
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,33 @@ class Reading:
         return self.values[:, self.words.index(name)]
 
 
+@dataclass(frozen=True)
+class Design:
+    """How an audit is measured; ``main`` are the indicators whose images stand together in the rows of all words.
+
+    ``pairs`` of words are compared (first, second, kind); ``bare`` (attributes, all, none) says where the prompt
+    without a profession counts as one. ``paired``: the images of a draw share their noise (another program's may not);
+    ``shared``: a draw has one noise under all professions (`sampler.noise`). ``correct``: averages set right by the
+    checker stand beside.
+    """
+
+    main: Sequence[str]
+    measure: Measure
+    pairs: Sequence[tuple[str, str, str]] = ()
+    bare: str = "attributes"
+    paired: bool = True
+    shared: bool = False
+    correct: bool = True
+
+    def counted(self, reading: Reading) -> Reading:
+        """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
+        counts = self.bare == "all" or (self.bare == "attributes" and reading.question not in (GENDER, TONE))
+        return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+
+
 def categories(question: str) -> tuple[float, ...]:
     """Return the values that answers to a question can have: (male, female), the ten tones, or (no, yes).
 
-    Examples
-    --------
     >>> categories("gender"), categories("boots"), len(categories("tone"))
     ((-1.0, 1.0), (0.0, 1.0), 10)
     """
@@ -87,9 +110,14 @@ def averages(reading: Reading) -> NDArray[np.float64]:
     Average gender (-1 to 1), average tone (1 to 10) or the frequency of an attribute (section 4.2.4; Tables 6, 7, 9,
     16, 17, 20 to 31).
     """
-    decided = ~np.isnan(reading.values)
+    return known_mean(reading.values, 2)
+
+
+def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Return the mean over an axis of what is not NaN; NaN where all is."""
+    known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.where(decided, reading.values, 0.0).sum(axis=2) / decided.sum(axis=2)
+        return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
 
 
 def category_counts(reading: Reading) -> NDArray[np.int64]:
@@ -98,18 +126,10 @@ def category_counts(reading: Reading) -> NDArray[np.int64]:
 
 
 def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
-    """Return how many images of each prompt and noise are in each category.
+    """Return how many images of each prompt and noise are in each category, which add up to `category_counts`.
 
-    Parameters
-    ----------
-    reading : Reading
-    shared : bool
-        Whether words that stand together share their noise; where not, each image has a noise of its own.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_professions, n_words, n_noises, n_categories)
-        Their sum over noises is `category_counts`.
+    Shape (n_professions, n_words, n_noises, n_categories). Words that stand together share their noise; where not
+    (`shared`), each image has a noise of its own.
     """
     *prompts, images = reading.values.shape
     together = reading.together if shared else 1
@@ -118,43 +138,16 @@ def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
 
 
 def status_counts(reading: Reading) -> dict[str, NDArray[np.int64]]:
-    """Return by status, and as ``planned``, how many images each prompt has, shape (n_professions, n_words)."""
+    """Return by name of `COUNTS` how many images each prompt has, shape (n_professions, n_words)."""
     counts = {name: (reading.status == name).sum(axis=2) for name in STATUSES}
-    return {"planned": (reading.status != "").sum(axis=2), **counts}
-
-
-def average_gender(female: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
-    """Return the average gender of images of which so many were read as female, the others as male.
-
-    Examples
-    --------
-    >>> average_gender([0, 4, 9], 9).round(2).tolist()
-    [-1.0, -0.11, 1.0]
-    """
-    return 2 * np.asarray(female, float) / np.asarray(images, float) - 1
-
-
-def mean_absolute_difference(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """Return the mean over the last axis of how far values are from those of a reference; NaN is left out.
-
-    Over attributes, of a word's frequencies from those of *person*: the last column of Tables 22 and 24 to 31.
-
-    Examples
-    --------
-    >>> mean_absolute_difference([[0.5, 0.0], [np.nan, 1.0]], [0.25, 0.25]).tolist()
-    [0.25, 0.75]
-    """
-    apart = np.abs(np.asarray(values, float) - np.asarray(reference, float))
-    known = ~np.isnan(apart)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, apart, 0.0).sum(axis=-1) / known.sum(axis=-1)
+    planned = (reading.status != "").sum(axis=2)
+    asked = planned - sum(counts[name] for name in NOT_ASKED)
+    return dict(zip(COUNTS, (planned, asked, *counts.values())))
 
 
 def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     """Return the exact binomial p-values of so many of some images, two-sided, against one half; NaN without images.
 
-    Examples
-    --------
     >>> even_p_values([0, 4, 0], [9, 9, 0]).round(4).tolist()
     [0.0039, 1.0, nan]
     """
@@ -166,13 +159,6 @@ def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
 def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     """Return Fisher's exact p-values, two-sided, of each row's share against that of all other rows together.
 
-    Parameters
-    ----------
-    counts, images : array_like of int, shape (n_professions,)
-        Images with an attribute, and images.
-
-    Examples
-    --------
     >>> other_p_values([3, 0, 0], [3, 3, 3]).round(4).tolist()
     [0.0119, 0.4643, 0.4643]
     """
@@ -183,75 +169,3 @@ def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
         table = [[k[row], n[row] - k[row]], [rest, others - rest]]
         p_values[row] = stats.fisher_exact(table).pvalue
     return p_values
-
-
-@dataclass(frozen=True)
-class AttributeContrast:
-    """Frequencies of attributes for two words, over all prompts of a model.
-
-    Attributes
-    ----------
-    averages : NoiseFloor
-        Mean over attributes of the absolute difference of the averages over prompts (Table 22, last column); the words
-        of whole prompts change places.
-    prompts : NoiseFloor
-        Mean over prompts of the mean absolute difference of a prompt (Tables 24 to 31, last column); the images of each
-        prompt and attribute are dealt to the two words at random.
-    each : tuple of NoiseFloor
-        The latter of every single prompt.
-    p_adjusted : ndarray of float64, shape (n_prompts,)
-        Of `each`, Benjamini–Hochberg over prompts.
-    """
-
-    averages: NoiseFloor
-    prompts: NoiseFloor
-    each: tuple[NoiseFloor, ...]
-    p_adjusted: NDArray[np.float64]
-
-    @property
-    def tested(self) -> int:
-        """Prompts that have a p-value."""
-        return int((~np.isnan(self.p_adjusted)).sum())
-
-    @property
-    def different(self) -> int:
-        """Prompts whose adjusted p-value is below `LEVEL`."""
-        return int((self.p_adjusted < LEVEL).sum())
-
-
-def attribute_contrast(
-    k_first: ArrayLike,
-    n_first: ArrayLike,
-    k_second: ArrayLike,
-    n_second: ArrayLike,
-    *,
-    draws: int = 9999,
-    seed: int = 0,
-) -> AttributeContrast:
-    """Hold the frequencies of attributes for one word against those for another, with floors.
-
-    Parameters
-    ----------
-    k_first, k_second : array_like of int, shape (n_prompts, n_attributes)
-        Images with the attribute.
-    n_first, n_second : array_like of int, same shape or one number
-        Images that were decided.
-    draws, seed : int
-        Of the sign flips, and of floors that cannot be counted.
-
-    Examples
-    --------
-    >>> result = attribute_contrast([[9, 0], [9, 0]], 9, [[0, 0], [0, 0]], 9)
-    >>> round(result.averages.value, 12), [round(one.value, 12) for one in result.each]
-    (0.5, [0.5, 0.5])
-    """
-    k1, n1, k2, n2 = np.broadcast_arrays(*map(np.asarray, (k_first, n_first, k_second, n_second)))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        apart = (k1 * n2 - k2 * n1) / (n1 * n2)  # equal differences of counts are equal numbers
-    each = tuple(gep_floor(*row, draws=draws, seed=seed) for row in zip(k1, n1, k2, n2))
-    return AttributeContrast(
-        paired_floor(np.where(np.isfinite(apart), apart, np.nan), draws=draws, seed=seed),
-        gep_floor(k1.ravel(), n1.ravel(), k2.ravel(), n2.ravel(), draws=draws, seed=seed),
-        each,
-        adjust_p_values([one.p_value for one in each]),
-    )

@@ -17,7 +17,7 @@ from analysis.methods.dalleval.figures import (
 )
 from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.lead_examples import captions, lead_examples
-from analysis.methods.dalleval.names import first_source, named, profession
+from analysis.methods.dalleval.names import first_source, named, of_first, profession
 from analysis.methods.dalleval.page_tests import (
     attributes_differ,
     even_refuted,
@@ -26,12 +26,12 @@ from analysis.methods.dalleval.page_tests import (
     said_between,
     said_mads,
     said_words,
-    uneven,
 )
 from analysis.methods.dalleval.results import results
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
-from analysis.methods.dalleval.tables import ALL, COUNTS
-from analysis.methods.dalleval.words import AVERAGES, compared
+from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.tables import ALL
+from analysis.methods.dalleval.words import AVERAGES, first_contrast
+from analysis.methods.gep.results import more_than_chance
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
 from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
@@ -92,7 +92,7 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
         drawn.append(draw_tones(distribution))
     if len(tones := professions.table("dalleval_attribute_tones")):
         drawn.append(draw_attribute_tones(tones))
-    if pair := _pair(config):
+    if pair := first_contrast(chosen):
         drawn.append(draw_attributes(professions.table("dalleval_words"), pair, chosen.reference))
     return {figure.name: figure for figure in drawn if figure is not None}
 
@@ -110,14 +110,7 @@ def draw_professions(run: Run) -> dict[str, Drawn]:
 
 
 def section(professions: Professions, config: Config) -> dict[str, Any]:
-    """Lay the section out.
-
-    Returns
-    -------
-    dict
-        ``readers`` and ``rules`` in words; ``sentences``; ``mads``, ``counts``, ``words``, ``absolute``, ``agreement``
-        and ``each``: rows of tables; ``named``: how a source is called.
-    """
+    """Return the values that the section's template shows, rows of tables mostly."""
     table, mad = professions.table("dalleval_professions"), professions.table("dalleval_mad")
     reference = config.reference
     shown = mad[mad["indicator"].isin([reference, ALL])]
@@ -143,12 +136,6 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
     }
 
 
-def _pair(config: Config) -> tuple[str, str] | None:
-    """The first contrast, as differences are taken."""
-    pairs = [(first, second) for first, second, kind in compared(comparison(config)) if kind == "contrast"]
-    return pairs[0] if pairs else None
-
-
 def _sentences(professions: Professions, reference: str) -> list[str]:
     """Return what is said of gender and of tone, by the first reader of each, and of attributes."""
     mad, between = professions.table("dalleval_mad"), professions.table("dalleval_between")
@@ -172,13 +159,13 @@ def lead(professions: Professions, config: Config) -> Lead:
     """Return the first screen: how far professions deviate from half and half, by the first reader of gender."""
     mad = professions.table("dalleval_mad")
     question = f"How far do {config.reference} prompts of professions deviate from half and half?"
-    rows = mad[(mad["source"] == first_source(mad, GENDER)) & (mad["question"] == GENDER)]
+    rows = of_first(mad, GENDER)
     rows = rows[rows["indicator"] == config.reference]
     figures = ("dalleval-gender",)
     if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
     row = rows.iloc[0].to_dict()
-    more = "more" if uneven(row) else "not more"
+    more = "more" if more_than_chance(row) else "not more"
     answer = (
         f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone "
         f"gives ({page_p_text(row).partition(' over ')[0]}), as {named(row['source'])} reads "
@@ -252,12 +239,12 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
             f" {number(row['mad'])} on average (chance alone gives {number(row['floor'])}): the paper’s reference, and"
             " no finding about professions."
         )
-    even = "half and half"
+    even, more = "half and half", more_than_chance(row)
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
-        f" {'more' if uneven(row) else 'not more'} than the {number(row['floor'])} that chance alone gives"
+        f" {'more' if more else 'not more'} than the {number(row['floor'])} that chance alone gives"
         f" ({page_p_text(row)}); of"
-        f" {counted(row['tested'], 'profession')} {_some(row['different'] if uneven(row) else 0)} from {even} after"
+        f" {counted(row['tested'], 'profession')} {_some(row['different'] if more else 0)} from {even} after"
         " adjustment."
     )
 
@@ -288,9 +275,8 @@ def absolute_rows(professions: Professions, unit: str) -> list[dict[str, Any]]:
 
 def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
     """One row per profession: its gender and tone by the first reader of each."""
-    gender = table[(table["question"] == GENDER) & (table["source"] == first_source(table, GENDER))]
+    gender, tone = of_first(table, GENDER), of_first(table, TONE)
     gender = gender[gender["indicator"] == reference].set_index("profession")
-    tone = table[(table["question"] == TONE) & (table["source"] == first_source(table, TONE))]
     tone = tone[tone["indicator"] == (ALL if ALL in set(tone["indicator"]) else reference)].set_index(
         "profession"
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from analysis.methods.dalleval import agreement, between, mad, tables, words
-from analysis.methods.dalleval.attribute_tones import attribute_tones
+from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.page_tests import adjust_page
 from analysis.methods.dalleval.readings import read_all, require_readers
 from analysis.methods.dalleval.registry import DALLEVAL
+from analysis.methods.dalleval.scores import Design
 from analysis.study import comparison
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
@@ -21,29 +21,32 @@ def measure_professions(run: Run) -> None:
     readings = read_all(run)
     if not readings:
         return
-    config, options = run.config, run.config.dalleval
-    compared, measure = comparison(config), config.measure
-    paired = config.paired
-    chosen = words.compared(compared)
-    professions = tables.profession_table(
-        readings, compared.main, measure, options.bare, correct=options.correct, paired=paired
+    config, compared = run.config, comparison(run.config)
+    design = Design(
+        compared.main,
+        config.measure,
+        words.compared(compared),
+        bare=config.dalleval.bare,
+        paired=config.paired,
+        shared=config.sampler.noise == "shared",
+        correct=config.dalleval.correct,
     )
-    deviations = mad.mad_table(readings, professions, compared.main, measure, options.bare, paired=paired)
-    differences = between.between_table(readings, compared.main, measure, options.bare)
-    shared = config.sampler.noise == "shared"
-    apart = words.word_table(readings, chosen, measure, options.bare, paired=paired, shared=shared)
-    deviations, differences, apart = adjust_page(deviations, differences, apart, config.reference)
+    professions = tables.profession_table(readings, design)
+    deviations, differences, apart = adjust_page(
+        mad.mad_table(readings, professions, design),
+        words.between_table(readings, design),
+        words.word_table(readings, design),
+        config.reference,
+    )
     made = {
         "dalleval_professions": professions,
-        "dalleval_distribution": tables.distribution_table(readings, compared.main, measure, paired=paired),
-        "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure, paired=paired),
+        "dalleval_distribution": tables.distribution_table(readings, design),
+        "dalleval_attribute_tones": tables.attribute_tones(readings, design),
         "dalleval_mad": deviations,
         "dalleval_between": differences,
         "dalleval_words": apart,
-        "dalleval_absolute": words.absolute_table(
-            readings, chosen, measure, options.bare, paired=paired, shared=shared
-        ),
-        "dalleval_agreement": agreement.agreement_table(readings, measure),
+        "dalleval_absolute": words.absolute_table(readings, design),
+        "dalleval_agreement": agreement.agreement_table(readings, config.measure),
     }
     for name, table in made.items():
         if len(table):

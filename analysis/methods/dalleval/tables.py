@@ -6,8 +6,9 @@ two: over professions (others of the kind could have been named) and over images
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,17 +16,18 @@ from numpy.typing import NDArray
 
 from analysis.methods.dalleval.readings import CHECKER
 from analysis.methods.dalleval.scores import (
+    COUNTS,
     GENDER,
-    NOT_ASKED,
-    STATUSES,
     TONE,
     UNDECIDED,
     VERSION,
+    Design,
     Reading,
     averages,
     categories,
     category_counts,
     even_p_values,
+    known_mean,
     noise_counts,
     other_p_values,
     status_counts,
@@ -44,7 +46,6 @@ from probes.prompts.diagnostic import ALL, NONE
 DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth
 ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 LABELS = ("human", CHECKER)  # readers that others are held against
-COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
 PROFESSION_COLUMNS = (
     *(*PLACE, "average", "low", "high", "mad", "floor", "excess", "p_value", "p_adjusted", "tested"),
@@ -59,19 +60,15 @@ PROFESSION_COLUMNS = (
     *(*COUNTS, "level", "reason", "version"),
 )
 DISTRIBUTION_COLUMNS = (*PLACE, "category", "images", "share", "low", "high", "decided", "level")
+TONE_COLUMNS = (
+    *("source", "reader", "attribute", "category", "images", "share", "low", "high"),
+    *("decided", "present", "level"),
+)
 TESTED = {
     GENDER: "read as female in half of the images (exact binomial)",
     TONE: "average as in all professions together (noises change places, {draws} draws)",
     "": "as frequent as in the other prompts of the word (Fisher)",
 }
-
-
-def counted(reading: Reading) -> dict[str, NDArray[np.int64]]:
-    """Return by name of `COUNTS` how many images each prompt has: planned, asked (decided or not), and the rest."""
-    counts = status_counts(reading)
-    not_asked = sum(counts[name] for name in NOT_ASKED)
-    counts["asked"] = counts["planned"] - not_asked
-    return {name.replace(" ", "_"): value for name, value in counts.items()}
 
 
 def pool_words(reading: Reading, main: Sequence[str]) -> Reading:
@@ -90,67 +87,34 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
     ]
 
 
-def with_bare(reading: Reading, bare: str) -> Reading:
-    """Return a reading with the prompt that names no profession, or without it, as ``dalleval.bare`` says."""
-    counts = bare == "all" or (bare == "attributes" and reading.question not in (GENDER, TONE))
-    return reading if counts else reading.of([name for name in reading.professions if name != NONE])
-
-
-def profession_table(
-    readings: Sequence[Reading],
-    main: Sequence[str],
-    measure: Measure,
-    bare: str = "attributes",
-    *,
-    correct: bool = True,
-    paired: bool = True,
-) -> pd.DataFrame:
+def profession_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    main : sequence of str
-        Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise: intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
-        `analysis.stats.group_swaps`).
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts as one: in the others it has no p-value of its tones.
-    correct : bool
-    paired : bool
-        Whether the images of a draw share their noise; another program's may not.
-
-    Returns
-    -------
-    DataFrame
-        ``average`` of gender (-1 to 1), tone (1 to 10) or presence (0 to 1), with its interval over images (Wilson's of
-        a share; of tones by bootstrap), the MAD from equally likely categories with its floor, a test (``tested`` says
-        of what: of tones, whether the profession differs from all together) and its p-value adjusted over the
-        professions of a word; ``corrected``: set right for what the reader
-        confuses and leaves undecided, of all images that were asked, with its interval; ``corrected_least`` and
-        ``corrected_most``: between them it lies where the odds of any two answers in these images differ by a factor of
-        at most 2 from those in the labelled ones; and what became of every image that was planned. A prompt without a
-        decided image has its row.
+    Tones of the main words also stand together in rows of all words, as in Tables 20 and 21. Their images share noise:
+    intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
+    `analysis.stats.group_swaps`). The prompt without a profession has no p-value of its tones but where it counts.
+    Other intervals are over images (Wilson's of a share, of tones by bootstrap); p-values are adjusted over the
+    professions of a word. ``corrected_least`` and ``corrected_most``: between them the corrected average lies where the
+    odds of any two answers in these images differ by a factor of at most 2 from those in the labelled ones. A prompt
+    without a decided image has its row.
     """
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
         [
-            _professions(one, paired, measure, bare, checkers.get(one.question) if correct else None)
-            for one in with_pooled(readings, main)
+            _professions(one, design, checkers.get(one.question) if design.correct else None)
+            for one in with_pooled(readings, design.main)
         ],
         ignore_index=True,
     )[list(PROFESSION_COLUMNS)]
 
 
-def _professions(
-    reading: Reading, paired: bool, measure: Measure, bare: str, checker: Reading | None
-) -> pd.DataFrame:
-    average, counts, table = averages(reading), counted(reading), category_counts(reading)
-    of_noises = noise_counts(reading, shared=paired)
+def _professions(reading: Reading, design: Design, checker: Reading | None) -> pd.DataFrame:
+    measure = design.measure
+    average, counts, table = averages(reading), status_counts(reading), category_counts(reading)
+    of_noises = noise_counts(reading, shared=design.paired)
     low, high = _intervals(reading, table, measure)
     right = corrected(reading, checker, measure)
-    p_values, tested, reasons = _tests(reading, table, measure, bare)
+    p_values, tested, reasons = _tests(reading, table, design)
     frames = []
     for number, word in enumerate(reading.words):
         own = table[:, number]
@@ -184,7 +148,7 @@ def _professions(
 
 
 def _tests(
-    reading: Reading, table: NDArray[np.int64], measure: Measure, bare: str
+    reading: Reading, table: NDArray[np.int64], design: Design
 ) -> tuple[NDArray[np.float64], str, NDArray[np.object_]]:
     """P-values of each profession and word, of what, and why a profession of which images were decided has none."""
     shape = table.shape[:2]
@@ -193,7 +157,7 @@ def _tests(
         test = even_p_values if reading.question == GENDER else other_p_values
         p_values = [test(own[:, 1], own.sum(axis=1)) for own in np.moveaxis(table, 1, 0)]
         return np.stack(p_values, axis=1), TESTED.get(reading.question, TESTED[""]), none
-    kept = with_bare(reading, bare)
+    kept, measure = design.counted(reading), design.measure
     found = group_swaps(
         _of_draws(kept).swapaxes(1, 2), draws=min(DRAWS, measure.permutations - 1), seed=measure.seed
     )
@@ -206,10 +170,7 @@ def _tests(
 def _of_draws(reading: Reading) -> NDArray[np.float64]:
     """The values of each draw, the mean of words that stand together, shape (n_professions, n_words, n_draws)."""
     shape = reading.values.shape
-    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
-    decided = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)
+    return known_mean(reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together), 2)
 
 
 def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> tuple[NDArray, NDArray]:
@@ -233,25 +194,11 @@ def bounded_interval(
     """Return the mean of each column and its bootstrap interval, which does not leave what a value can be.
 
     Where all rows of a column are equal, but for rounding, nothing can be resampled: it is then that of any values
-    between the ends.
-
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (n_rows, n_columns)
-        NaN is left out; a column without any has no interval.
-    ends : (float, float)
-        Between them lies every value.
-    measure : Measure
-
-    Examples
-    --------
-    >>> mean, low, high = bounded_interval(np.full((9, 1), 5.0), (1.0, 10.0), Measure())
-    >>> [round(float(one[0]), 1) for one in (mean, low, high)]
-    [5.0, 3.7, 6.6]
+    between the ends. NaN is left out; a column without any value has no interval.
     """
     options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
     rows = _equalled(rows, ROUNDING * (ends[1] - ends[0]))
-    interval = bootstrap_interval(rows, method="envelope", **options)
+    interval = bootstrap_interval(rows, **options)
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
     if len(alike):
@@ -294,36 +241,26 @@ def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> di
     return {**values, "corrected_reason": right.reason.reshape(shape)}
 
 
-def distribution_table(
-    readings: Sequence[Reading], main: Sequence[str], measure: Measure, *, paired: bool = True
-) -> pd.DataFrame:
+def distribution_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-        Those of gender and tone are taken: a presence is its own distribution.
-    main : sequence of str
-        Indicators whose images stand together in the rows of all words, as in Tables 20 and 21.
-    measure : Measure
-    paired : bool
-        As for `profession_table`: the intervals of those rows are of the effective size
-        (`analysis.stats.design_effect`).
+    Of gender and tone: a presence is its own distribution. Images of the main words also stand together, with
+    intervals of the effective size where they share noise (`analysis.stats.design_effect`).
     """
     frames = []
     for one in readings:
         if one.question not in (GENDER, TONE):
             continue
         table = category_counts(one)
-        columns = [one.words.index(name) for name in main]
+        columns = [one.words.index(name) for name in design.main]
         named = [row for row, name in enumerate(one.professions) if name != NONE]
         together = table[:, columns].sum(axis=1, keepdims=True)
         table = np.concatenate([table, together], axis=1)
         table = np.concatenate([table, table[named].sum(axis=0, keepdims=True)])
-        effect = design_effect(noise_counts(pool_words(one, main), shared=paired)[:, 0])
+        effect = design_effect(noise_counts(pool_words(one, design.main), shared=design.paired)[:, 0])
         effects = np.ones(table.shape[1])
         effects[-1] = np.nan_to_num(effect, nan=1.0)
-        frames.append(_shares(one, table, effects, measure.level))
+        frames.append(_shares(one, table, effects, design.measure.level))
     return (
         pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(DISTRIBUTION_COLUMNS))
     )
@@ -345,3 +282,64 @@ def _shares(
     frame = pd.DataFrame({name: value.ravel() for name, value in columns.items()}, index=index).reset_index()
     frame = frame.assign(source=reading.source, question=reading.question, level=level)
     return frame[list(DISTRIBUTION_COLUMNS)]
+
+
+def attribute_tones(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+    """Return the share of each Monk tone in the images in which an attribute is read, all main words together.
+
+    Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.
+    The ``share`` is of the images that have a tone (``decided``) among those in which the attribute is ``present``,
+    with Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
+    ones, unless not `paired`).
+    """
+    tones = [one for one in readings if one.question == TONE]
+    others = [one for one in readings if one.question not in (TONE, GENDER)]
+    rows = (
+        [row for tone in tones for row in _tone_rows(tone, others, design.main, design.paired)]
+        if others
+        else []
+    )
+    columns = [name for name in TONE_COLUMNS if name not in ("low", "high", "level")]
+    frame = pd.DataFrame(rows, columns=[*columns, "effect"])
+    low, high = wilson_interval(frame["share"], frame["decided"] / frame["effect"], design.measure.level)
+    return frame.assign(low=low, high=high, level=design.measure.level)[list(TONE_COLUMNS)]
+
+
+def _tone_rows(
+    tone: Reading, others: Sequence[Reading], main: Sequence[str], paired: bool
+) -> Iterator[dict[str, Any]]:
+    columns = [tone.words.index(name) for name in main]
+    values = tone.values[:, columns]
+    for reader in dict.fromkeys(one.source for one in others):
+        yield from _tone_shares(tone.source, reader, ALL, values, np.ones(values.shape, dtype=bool), paired)
+        for one in others:
+            if one.source == reader:
+                there = one.values[:, columns] == 1.0
+                yield from _tone_shares(tone.source, reader, one.question, values, there, paired)
+
+
+def _tone_shares(
+    source: str,
+    reader: str,
+    attribute: str,
+    tones: NDArray[np.float64],
+    there: NDArray[np.bool_],
+    paired: bool,
+) -> Iterator[dict[str, Any]]:
+    chosen = tones[there]
+    decided = int((~np.isnan(chosen)).sum())
+    counted = np.stack([(tones == category) & there for category in categories(TONE)], axis=-1)
+    effect = design_effect(counted.sum(axis=1)) if paired else 1.0
+    for category in categories(TONE):
+        images = int((chosen == category).sum())
+        yield {
+            "source": source,
+            "reader": reader,
+            "attribute": attribute,
+            "category": category,
+            "images": images,
+            "share": images / decided if decided else np.nan,
+            "decided": decided,
+            "present": int(there.sum()),
+            "effect": effect,
+        }

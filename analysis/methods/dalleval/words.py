@@ -1,4 +1,4 @@
-"""Differences between words in an audit of professions: woman − man, and each from *person* (Tables 9 and 22 to 31).
+"""Differences between words (woman − man, and each from *person*; Tables 9 and 22 to 31), and between professions.
 
 The members of a triplet are drawn from the same noise, so differences are of two images that share it; over all
 professions the unit is the profession.
@@ -13,10 +13,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, Reading, averages, categories
-from analysis.methods.dalleval.tables import ALL, bounded_interval, with_bare
+from analysis.methods.dalleval.scores import (
+    GENDER,
+    LEVEL,
+    TONE,
+    Design,
+    Reading,
+    averages,
+    categories,
+    known_mean,
+)
+from analysis.methods.dalleval.tables import ALL, DRAWS, bounded_interval
 from analysis.methods.gep.tables import pairs
 from analysis.stats.attribute_swaps import attribute_swaps
+from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, paired_floor
 from analysis.stats.sign_flips import flip_p_values
@@ -44,6 +54,10 @@ ABSOLUTE_COLUMNS = (
     *("source", *PAIR, "of", "profession", "mean_abs_difference", "floor", "floor_sd", "excess", "p_value"),
     *("p_adjusted", "different", "tested", "attributes", "images_first", "images_second", "reason"),
 )
+BETWEEN_COLUMNS = (
+    *("source", "question", "indicator", "explained", "floor", "p_value", "p_adjusted", "p_page"),
+    *("different", "tested", "professions", "images", "draws", "reason"),
+)
 AVERAGES, PROMPTS, PROMPT = "averages", "prompts", "prompt"  # what a mean absolute difference is of
 NO_PAIRS = "no pair of images that were both decided"
 NOT_PAIRED = "images are not paired by a seed"
@@ -58,59 +72,35 @@ def compared(comparison: Comparison) -> list[tuple[str, str, str]]:
     ]
 
 
-def word_table(
-    readings: Sequence[Reading],
-    chosen: Sequence[tuple[str, str, str]],
-    measure: Measure,
-    bare: str,
-    *,
-    paired: bool = True,
-    shared: bool = False,
-) -> pd.DataFrame:
+def first_contrast(comparison: Comparison) -> tuple[str, str] | None:
+    """Return the first contrast of words, as differences are taken."""
+    return next(((first, second) for first, second, kind in compared(comparison) if kind == "contrast"), None)
+
+
+def word_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return the difference between the images of two words, over all professions and for each.
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-    chosen : sequence of (first, second, kind)
-        As of `compared`.
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-        Where the prompt without a profession counts among all.
-    paired : bool
-        Whether images of one draw share their noise; if not, there is nothing to test within a profession.
-    shared : bool
-        Whether a draw has one noise under all professions (`sampler.noise`).
-
-    Returns
-    -------
-    DataFrame
-        ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for
-        ``first`` less ``second``. In rows of profession ``(all)`` the mean over professions, with its interval over
-        them and a sign-flip test, adjusted over all pairs of words and questions (`joint_families`); in others over
-        pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is filled by
-        `analysis.methods.dalleval.page_tests.adjust_page`. With `shared` noise professions lean together: the
-        interval is as wide as those over professions and over noises add up to, and the p-values are the larger of
-        flips of whole professions and of whole noises.
+    ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages; then there
+    is nothing to test within a profession) for ``first`` less ``second``. In rows of profession ``(all)`` the mean over
+    professions, with its interval over them and a sign-flip test, adjusted over all pairs of words and questions
+    (`joint_families`); in others over pairs of images, adjusted over professions (Benjamini–Hochberg). ``p_page`` is
+    filled by `analysis.methods.dalleval.page_tests.adjust_page`. With shared noise professions lean
+    together: the interval is as wide as those over professions and over noises add up to, and the p-values are the
+    larger of flips of whole professions and of whole noises.
     """
     frames = []
-    for first, second, kind in chosen:
+    for first, second, kind in design.pairs:
         there = [one for one in readings if {first, second} <= {*one.words}]
-        for one in there:
-            own = _of_professions(one, first, second, measure, paired)
-            frames.append(own.assign(first=first, second=second, kind=kind))
-        frames += [
-            frame.assign(first=first, second=second, kind=kind)
-            for family in families(there)
-            for frame in (_overall(family, first, second, measure, bare, paired, shared),)
-        ]
+        own = [_of_professions(one, first, second, design) for one in there]
+        own += [_overall(family, first, second, design) for family in families(there)]
+        frames += [frame.assign(first=first, second=second, kind=kind) for frame in own]
     if not frames:
         return pd.DataFrame(columns=list(WORD_COLUMNS))
     table = pd.concat(frames, ignore_index=True).assign(p_page=np.nan)
     for family in joint_families(readings):
-        for kinds in ({"control"}, {kind for *_, kind in chosen} - {"control"}):
-            pairs_of = [(first, second) for first, second, kind in chosen if kind in kinds]
-            _test(table, [with_bare(one, bare) for one in family], pairs_of, measure, paired, shared)
+        for control in (True, False):
+            chosen = [pair for *pair, kind in design.pairs if (kind == "control") == control]
+            _test(table, [design.counted(one) for one in family], chosen, design)
     return table[list(WORD_COLUMNS)]
 
 
@@ -140,33 +130,18 @@ def families(readings: Sequence[Reading]) -> list[list[Reading]]:
 def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDArray[np.float64]:
     """Mean difference of each profession, shape (n_professions,)."""
     if paired:
-        return _known_means(reading.word(first) - reading.word(second))
+        return known_mean(reading.word(first) - reading.word(second), 1)
     average = averages(reading)
     return average[:, reading.words.index(first)] - average[:, reading.words.index(second)]
 
 
-def _known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of what is known of each row; NaN of a row without any."""
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
-
-
-def _overall(
-    family: Sequence[Reading],
-    first: str,
-    second: str,
-    measure: Measure,
-    bare: str,
-    paired: bool,
-    shared: bool,
-) -> pd.DataFrame:
+def _overall(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
     """One row per question: the mean over professions, not yet tested."""
-    kept = [with_bare(one, bare) for one in family]
-    each = np.stack([_differences(one, first, second, paired) for one in kept], axis=1)
+    kept, measure = [design.counted(one) for one in family], design.measure
+    each = np.stack([_differences(one, first, second, design.paired) for one in kept], axis=1)
     reach = [_reach(one.question) for one in kept]
     mean, low, high = bounded_interval(each / reach, (-1.0, 1.0), measure)
-    if shared:
+    if design.shared:
         noises = np.stack([_of_noises(one, first, second) for one in kept], axis=1)
         centre, *of_noises = bounded_interval(noises / reach, (-1.0, 1.0), measure)
         low, high = (
@@ -186,7 +161,8 @@ def _overall(
             "p_value": np.nan,
             "p_adjusted": np.nan,
             "pairs": [
-                int((~np.isnan(one.word(first) - one.word(second))).sum()) if paired else 0 for one in kept
+                int((~np.isnan(one.word(first) - one.word(second))).sum()) if design.paired else 0
+                for one in kept
             ],
             "images_first": decided[0],
             "images_second": decided[1],
@@ -199,16 +175,11 @@ def _overall(
 
 def _of_noises(reading: Reading, first: str, second: str) -> NDArray[np.float64]:
     """Mean difference of each noise that all professions share, shape (n_draws,)."""
-    return _known_means((reading.word(first) - reading.word(second)).T)
+    return known_mean(reading.word(first) - reading.word(second), 0)
 
 
 def _test(
-    table: pd.DataFrame,
-    family: Sequence[Reading],
-    chosen: Sequence[tuple[str, str]],
-    measure: Measure,
-    paired: bool,
-    shared: bool,
+    table: pd.DataFrame, family: Sequence[Reading], chosen: Sequence[Sequence[str]], design: Design
 ) -> None:
     """Fill in the p-values of the rows of all professions of a family, over all its questions and pairs of words."""
     keys = ["source", "question", "first", "second"]
@@ -220,12 +191,12 @@ def _test(
     }
     if not columns:
         return
-    options = {"permutations": measure.permutations, "seed": measure.seed}
+    options = {"permutations": design.measure.permutations, "seed": design.measure.seed}
     differences = [
-        pd.Series(_differences(one, *pair, paired), one.professions) for one, pair in columns.values()
+        pd.Series(_differences(one, *pair, design.paired), one.professions) for one, pair in columns.values()
     ]
     tests = [step_down_test(pd.concat(differences, axis=1), **options)]
-    if shared:
+    if design.shared:
         noises = [pd.Series(_of_noises(one, *pair)) for one, pair in columns.values()]
         tests.append(step_down_test(pd.concat(noises, axis=1), **options))
     rows = table["profession"] == ALL
@@ -242,10 +213,9 @@ def _reach(question: str) -> float:
     return values[-1] - values[0]
 
 
-def _of_professions(
-    reading: Reading, first: str, second: str, measure: Measure, paired: bool
-) -> pd.DataFrame:
+def _of_professions(reading: Reading, first: str, second: str, design: Design) -> pd.DataFrame:
     """One row per profession: the mean over pairs of images."""
+    measure, paired = design.measure, design.paired
     apart = (reading.word(first) - reading.word(second)).T  # draws by profession
     if not paired:
         apart = np.full_like(apart, np.nan)
@@ -276,65 +246,39 @@ def _of_professions(
     )
 
 
-def absolute_table(
-    readings: Sequence[Reading],
-    chosen: Sequence[tuple[str, str, str]],
-    measure: Measure,
-    bare: str,
-    *,
-    paired: bool = True,
-    shared: bool = False,
-) -> pd.DataFrame:
+def absolute_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
 
-    Parameters
-    ----------
-    readings : sequence of Reading
-        Attributes of one image are kept together where readers hold the same prompts and draws.
-    chosen : sequence of (first, second, kind)
-    measure : Measure
-    bare : {"attributes", "all", "none"}
-    paired : bool
-        Whether images of one draw share their noise.
-    shared : bool
-        Whether a draw has one noise under all professions (`sampler.noise`).
-
-    Returns
-    -------
-    DataFrame
-        ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the
-        mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
-        `analysis.stats.attribute_swaps`). With `shared` noise the images of a noise change places in all prompts at
-        once, and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
+    ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the mean
+    over ``prompts``, or one ``prompt`` (Tables 24 to 31; whole images of one noise change places, see
+    `analysis.stats.attribute_swaps`). With shared noise the images of a noise change places in all prompts at once,
+    and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
     """
     frames = []
     for family in families([one for one in readings if one.question not in (GENDER, TONE)]):
-        for first, second, kind in chosen:
+        for first, second, kind in design.pairs:
             if {first, second} <= {*family[0].words}:
-                kept = [with_bare(one, bare) for one in family]
-                frame = _absolute(kept, first, second, measure, paired, shared)
+                frame = _absolute([design.counted(one) for one in family], first, second, design)
                 frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
     if not frames:
         return pd.DataFrame(columns=list(ABSOLUTE_COLUMNS))
     return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)]
 
 
-def _absolute(
-    family: Sequence[Reading], first: str, second: str, measure: Measure, paired: bool, shared: bool
-) -> pd.DataFrame:
+def _absolute(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
     """Rows of the attributes of a reader and a pair of words."""
     values = [np.stack([one.word(word) for one in family], axis=1) for word in (first, second)]
     known = [(~np.isnan(of_word)).sum(axis=2) for of_word in values]  # professions, attributes
-    options = {"draws": measure.permutations - 1, "seed": measure.seed}
+    options = {"draws": design.measure.permutations - 1, "seed": design.measure.seed}
     with np.errstate(invalid="ignore", divide="ignore"):
         k, n = [(of_word == 1).sum(axis=2) for of_word in values], known
         apart = (k[0] * n[1] - k[1] * n[0]) / (n[0] * n[1])  # equal differences of counts are equal numbers
     averages_held = paired_floor(np.where(np.isfinite(apart), apart, np.nan), **options)
-    if shared and paired:
+    if design.shared and design.paired:
         of_noises = np.stack([_of_noises(one, first, second) for one in family], axis=1)
         other = paired_floor(of_noises, **options).p_value
         averages_held = replace(averages_held, p_value=max(averages_held.p_value, other))
-    whole, each = attribute_swaps(*values, paired=paired, shared=shared, **options)
+    whole, each = attribute_swaps(*values, paired=design.paired, shared=design.shared, **options)
     p_adjusted = adjust_p_values([one.p_value for one in each])
     over = {
         "different": int((p_adjusted < LEVEL).sum()),
@@ -369,3 +313,55 @@ def _floor(
         "images_second": images[1],
         "reason": floor.reason,
     }
+
+
+def between_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+    """Return how far professions differ from one another, by reader, question and word, and over all words.
+
+    ``explained``, the share of the variance of what was read that lies between professions (eta squared; of tones, of
+    their numbers), beside its ``floor``, the mean where whole noises change places between professions
+    (`analysis.stats.group_swaps`), with a p-value adjusted over the words, and of attributes over all attributes of the
+    reader and all words. ``different``: professions that differ from all together, adjusted over professions
+    (Benjamini–Hochberg). ``images`` counts decided images, in rows of all words noises. ``p_page`` is filled by
+    `analysis.methods.dalleval.page_tests.adjust_page`.
+    """
+    frames = [
+        _of_family([design.counted(one) for one in family], design.main, design.measure)
+        for family in families(readings)
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(BETWEEN_COLUMNS))
+
+
+def _of_family(family: Sequence[Reading], main: Sequence[str], measure: Measure) -> pd.DataFrame:
+    """Rows of readings that are adjusted together, of the prompts and draws that the first one has."""
+    family = [one for one in family if one.values.shape == family[0].values.shape]
+    words = [*main, *([ALL] if len(main) > 1 else [])]
+    values = np.concatenate([_columns(one, main) for one in family], axis=2)
+    found = group_swaps(values, draws=min(DRAWS, measure.permutations - 1), seed=measure.seed)
+    adjusted = np.apply_along_axis(adjust_p_values, 0, found.group_p_value)
+    return pd.DataFrame(
+        {
+            "source": family[0].source,
+            "question": np.repeat([one.question for one in family], len(words)),
+            "indicator": words * len(family),
+            "explained": found.explained,
+            "floor": found.floor,
+            "p_value": found.p_value,
+            "p_adjusted": found.p_adjusted,
+            "p_page": np.nan,
+            "different": (adjusted < LEVEL).sum(axis=0),
+            "tested": (~np.isnan(adjusted)).sum(axis=0),
+            "professions": found.groups,
+            "images": found.units,
+            "draws": found.draws,
+            "reason": found.reason,
+        }
+    )[list(BETWEEN_COLUMNS)]
+
+
+def _columns(reading: Reading, main: Sequence[str]) -> NDArray[np.float64]:
+    """What was read of each profession, draw and word, and the mean over words, (professions, draws, words + 1)."""
+    values = np.stack([reading.word(name) for name in main], axis=2)
+    if len(main) < 2:
+        return values
+    return np.concatenate([values, known_mean(values, 2)[..., None]], axis=2)

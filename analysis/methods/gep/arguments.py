@@ -54,45 +54,6 @@ def parser() -> command_line.Parser:
     )
     look.add_out("runs/gep", "directory of the run")
     look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
-    ask = _add(
-        which,
-        "sheet",
-        "write the questions about a random choice of images, for people",
-        {
-            "triptych audit gep sheet runs/gep --annotators 3": "three sheets to fill in, and a page with the images"
-        },
-    )
-    ask.add_run("directory of a generated run with prompts: {from: gep}, or the like")
-    ask.add_out("gep-sheet")
-    ask.add_argument(
-        "--images",
-        type=command_line.whole(1, 100_000),
-        default=20,
-        help="images of each word and attribute",
-    )
-    ask.add_argument(
-        "--annotators",
-        type=command_line.whole(1, 100),
-        default=1,
-        help="a sheet for each of so many (the paper: 3; the majority counts)",
-    )
-    ask.add_seed("the choice of images")
-    read = _add(
-        which,
-        "labels",
-        "store people's labels in a run",
-        {
-            "triptych audit gep labels runs/gep gep-sheet/labels.csv": "its tables gep_* are written anew, with them"
-        },
-    )
-    read.add_run("directory of a measured run with prompts: {from: gep}, or the like")
-    read.add_argument(
-        "labels",
-        nargs="+",
-        type=Path,
-        help="CSV files with sample_id, attribute, label (yes, no) and annotator; added to those of other annotators",
-    )
-    read.add_argument("--replace", action="store_true", help="correct what the same annotators said before")
     beside = _add(
         which,
         "compare",

@@ -30,11 +30,6 @@ def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
     """Return what C, CC and CLS say: by source ``sample_id``, ``attribute``, ``value``; nothing without embeddings.
 
     A variant's readings are called by its name: ``CLS no_ensemble``; those that it leaves as they are stand there once.
-
-    Raises
-    ------
-    UserError
-        Images were embedded, and the sentences that the configuration asks for were not.
     """
     table = _images(run)
     if not audit.places(run.config) or not len(table):
@@ -79,7 +74,6 @@ def clip_score(run: Run) -> pd.DataFrame:
         value, contexts = linearised(*units.to_numpy().T)
         interval = bootstrap_interval(
             contexts[:, None],
-            method="envelope",
             level=measure.level,
             resamples=measure.bootstrap,
             seed=measure.seed,
@@ -113,19 +107,7 @@ def estimated(
     seeds: Sequence[int] = estimates.SEEDS,
     which: Collection[str] = ("C", "CC", "CLS"),
 ) -> dict[str, NDArray[np.float64]]:
-    """Return C, CC and CLS of every image and attribute, shape (n_images, n_attributes) each.
-
-    Parameters
-    ----------
-    images : ndarray, shape (n_images, n_dimensions)
-    asked : Sentences
-    texts : mapping of str to ndarray, shape (n_dimensions,)
-        Embedding of each sentence.
-    seeds : sequence of int
-        Of the classifiers of each attribute.
-    which : collection of str
-        Of the three, those that are made.
-    """
+    """Return C, CC and CLS (of these `which`) of every image and attribute, shape (n_images, n_attributes) each."""
     names = np.stack([texts[name] for name in asked.names])
     made = {}
     if "C" in which:

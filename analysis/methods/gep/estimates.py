@@ -14,47 +14,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from probes.prompts.audit import SENTENCES
-
 SEEDS = tuple(range(10))
-REFERENCE = "an object"  # the paper's r(a), after Bansal et al. 2022
 
 
 @dataclass(frozen=True)
 class Classifiers:
-    """Logistic regressions of one attribute, one a seed.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_seeds, n_dimensions)
-    intercepts : ndarray of float64, shape (n_seeds,)
-    """
+    """Logistic regressions of one attribute, one a seed: weights (n_seeds, n_dimensions), intercepts (n_seeds,)."""
 
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
 
     def probabilities(self, embeddings: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean probability that the attribute is there, shape (n_images,), in 0 to 1.
-
-        Parameters
-        ----------
-        embeddings : array_like, shape (n_images, n_dimensions)
-            Of images; their length is set to 1.
-        """
+        """Return the mean probability that the attribute is in each image, shape (n_images,)."""
         return expit(unit(embeddings) @ self.weights.T + self.intercepts).mean(axis=1)
 
 
 def unit(embeddings: ArrayLike) -> NDArray[np.float64]:
-    """Return embeddings of length 1 in float64, shape (n, n_dimensions).
-
-    Raises
-    ------
-    ValueError
-        If one is 0 or not finite.
-    """
+    """Return embeddings (n, n_dimensions) of length 1 in float64; one that is 0 or not finite is a ValueError."""
     values = np.asarray(embeddings, np.float64)
-    if values.ndim != 2:
-        raise ValueError(f"embeddings: expected shape (n, n_dimensions), got {values.shape}")
     length = np.linalg.norm(values, axis=1, keepdims=True)
     if not (np.isfinite(length) & (length > 0)).all():
         raise ValueError("embeddings: expected finite numbers that are not all 0, got another row")
@@ -62,14 +39,7 @@ def unit(embeddings: ArrayLike) -> NDArray[np.float64]:
 
 
 def similarity(images: ArrayLike, attributes: ArrayLike) -> NDArray[np.float64]:
-    """Return the cosine of every image with every attribute, shape (n_images, n_attributes): C of Eq. 4.
-
-    Parameters
-    ----------
-    images : array_like, shape (n_images, n_dimensions)
-    attributes : array_like, shape (n_attributes, n_dimensions)
-        Embeddings of their names without preposition (*a dress*).
-    """
+    """Return the cosine of every image with every attribute's name, shape (n_images, n_attributes): C of Eq. 4."""
     return unit(images) @ unit(attributes).T
 
 
@@ -78,12 +48,7 @@ def calibrated_similarity(
 ) -> NDArray[np.float64]:
     """Return `similarity` less the one to a reference string, shape (n_images, n_attributes): CC of Eq. 5.
 
-    Parameters
-    ----------
-    images, attributes : array_like
-        As for `similarity`.
-    references : array_like, shape (n_dimensions,) or (n_attributes, n_dimensions)
-        Embedding of the reference string (`REFERENCE`), or of one an attribute.
+    `references` is its embedding (the paper's is *an object*, after Bansal et al. 2022), or one an attribute.
     """
     return similarity(images, attributes) - similarity(images, np.atleast_2d(np.asarray(references)))
 
@@ -93,42 +58,19 @@ def train(
     negative: ArrayLike,
     *,
     seeds: Sequence[int] = SEEDS,
-    learning_rate: float | None = None,
 ) -> Classifiers:
-    """Train logistic regressions on embeddings of sentences with an attribute and without it (Eq. 6).
+    """Train logistic regressions on embeddings of sentences with an attribute and without it, one a seed (Eq. 6).
 
-    Parameters
-    ----------
-    positive, negative : array_like, shape (n_sentences, n_dimensions)
-        Embeddings of the sentences that name the attribute and of those that do not; their length is set to 1. Rows are
-        read in the order given, the positive ones first.
-    seeds : sequence of int
-        One regression each. The paper's ablation without ensemble takes one.
-    learning_rate : float, optional
-        Constant step of the gradient; scikit-learn's decreasing one unless said. The paper's 1e-3 can be read
-        as this or as the tolerance; the tolerance is 1e-3 in either case.
-
-    Raises
-    ------
-    ValueError
-        A side has no sentence, or so few that 10 % of them are none to stop by.
-
-    Notes
-    -----
     `sklearn.linear_model.SGDClassifier` with log loss, at most 5,000 iterations, a tenth of the sentences held back and
-    five iterations without progress to stop (section 6, experiment details).
+    five iterations without progress to stop (section 6, experiment details). Embeddings are set to length 1; rows are
+    read in the order given, the positive ones first. The paper's 1e-3 is read as the tolerance, not as a constant step
+    of the gradient. Its ablation without ensemble takes one seed.
     """
     from sklearn.linear_model import SGDClassifier  # most runs are no audit, and it takes a second to load
 
     sides = [unit(positive), unit(negative)]
-    if min(map(len, sides)) < SENTENCES:
-        found = " and ".join(str(len(side)) for side in sides)
-        raise ValueError(
-            f"sentences: expected at least {SENTENCES} with the attribute and as many without, got {found}"
-        )
     sentences = np.concatenate(sides)
     labels = np.repeat([1, 0], [len(side) for side in sides])
-    step = {} if learning_rate is None else {"learning_rate": "constant", "eta0": learning_rate}
     fitted = [
         SGDClassifier(
             loss="log_loss",
@@ -138,7 +80,6 @@ def train(
             validation_fraction=0.1,
             n_iter_no_change=5,
             random_state=seed,
-            **step,
         ).fit(sentences, labels)
         for seed in seeds
     ]

@@ -35,16 +35,7 @@ class ExampleRow:
 
 
 def draw_examples(rows: Sequence[ExampleRow], indicators: Sequence[str], source: str) -> Drawn | None:
-    """Draw a strip of images for every attribute and indicator, under it the attribute's frequency.
-
-    Parameters
-    ----------
-    rows : sequence of ExampleRow
-    indicators : sequence of str
-        Columns.
-    source : str
-        Who counted the attribute.
-    """
+    """Draw a strip of images for every attribute and indicator, with the attribute's frequency."""
     if not rows:
         return None
     strips = [[_strip(row.images.get(name, ())) for name in indicators] for row in rows]
@@ -91,14 +82,7 @@ def draw_ratio(
 ) -> Drawn | None:
     """Draw three images with their estimates, and how far each estimate depends on the word (figure 7).
 
-    Parameters
-    ----------
-    ratios : DataFrame
-        ``tables/gep_ratio``.
-    single : SingleImages
-        Without the attribute, of the second word with it, of the first word with it.
-    first, second, labels : str
-        The pair and the labels that are shown.
+    The images are those without the attribute, of the second word with it, and of the first word with it.
     """
     chosen = (ratios["first"] == first) & (ratios["second"] == second) & (ratios["labels"] == labels)
     of_all = ratios[chosen & (ratios["attribute"] == "")].set_index("source")
@@ -151,15 +135,7 @@ def _strip(images: Sequence[Image.Image]) -> NDArray[np.uint8]:
 
 
 def draw_artificial(examples: pd.DataFrame, first: str, second: str, labels: str) -> Drawn | None:
-    """Draw what every estimate says of the examples of an artificial set against their known differences.
-
-    Parameters
-    ----------
-    examples : DataFrame
-        ``tables/gep_artificial``.
-    first, second, labels : str
-        The pair and the labels whose examples are drawn.
-    """
+    """Draw the estimates of the examples of an artificial set against their known differences."""
     chosen = (examples["first"] == first) & (examples["second"] == second) & (examples["labels"] == labels)
     table = examples[chosen]
     sources = [name for name in ("detected", "C", "CC", "CLS") if name in set(table["source"])]

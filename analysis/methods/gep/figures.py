@@ -19,16 +19,9 @@ LINEAR = 0.05  # frequency differences within it are on a linear scale, as below
 
 
 def draw_vectors(vectors: Mapping[str, pd.DataFrame], first: str, second: str, source: str) -> Drawn | None:
-    """Draw GEP vectors as bars on a symmetric logarithmic scale, a panel a setting, models side by side.
+    """Draw GEP vectors by model (``tables/gep_vector``) as bars on a symmetric logarithmic scale, a panel a setting.
 
-    Parameters
-    ----------
-    vectors : mapping of str to DataFrame
-        ``tables/gep_vector`` by the name of the model.
-    first, second : str
-        Bars above 0: more frequent for the first.
-    source : str
-        Which reading is drawn.
+    Bars above 0: more frequent for the first word.
     """
     chosen = {
         name: table[(table["first"] == first) & (table["second"] == second) & (table["source"] == source)]
@@ -78,16 +71,7 @@ def draw_vectors(vectors: Mapping[str, pd.DataFrame], first: str, second: str, s
 
 
 def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -> Drawn | None:
-    """Draw what every estimate says of each attribute against what labels say, a panel an estimate.
-
-    Parameters
-    ----------
-    vector : DataFrame
-        ``tables/gep_vector``.
-    first, second : str
-    labels : str
-        The source that is taken for true.
-    """
+    """Draw each estimate's difference of each attribute against that by labels, a panel an estimate."""
     rows = vector[(vector["first"] == first) & (vector["second"] == second)]
     wide = rows.pivot(index=["setting", "attribute"], columns="source", values="difference")
     others = [
@@ -133,15 +117,7 @@ def around_zero(values: pd.Series) -> tuple[float, float]:
 
 
 def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, source: str) -> Drawn | None:
-    """Draw the GEP score of every model with its interval, noise floor, and the scores between synonyms.
-
-    Parameters
-    ----------
-    scores : mapping of str to DataFrame
-        ``tables/gep_score`` by the name of the model.
-    first, second, source : str
-        As for `draw_vectors`.
-    """
+    """Draw every model's GEP score with interval and noise floor, and the scores between synonyms."""
     rows = []
     for name, table in scores.items():
         mine = table[table["source"] == source]
@@ -188,13 +164,7 @@ def draw_fit(
 ) -> Drawn | None:
     """Draw every model's GEP score against how well its images fit their prompts, a panel a setting.
 
-    Parameters
-    ----------
-    scores, fits : mapping of str to DataFrame
-        ``tables/gep_score`` and ``tables/gep_clip_score`` by the name of the model; those without the latter are left
-        out.
-    first, second, source : str
-        As for `draw_vectors`.
+    Models without ``tables/gep_clip_score`` (`fits`) are left out.
     """
     rows = []
     for name, fit in fits.items():

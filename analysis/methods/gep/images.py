@@ -35,19 +35,7 @@ AUDIT = {
 
 
 def audit(options: argparse.Namespace) -> Run:
-    """Take the images of a folder in, look at them with CLIP, measure and report; return the run.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        ``folder``, ``out``, ``config``, ``names``, ``model``, ``clip``, ``weights``, ``overwrite`` of the command line;
-        ``stages``, see `triptych.cli.main`.
-
-    Raises
-    ------
-    UserError
-        An image is missing, a prompt is none of the audit, CLIP is unknown or not there.
-    """
+    """Take the images of a folder in, observe them with CLIP, measure and report; return the run."""
     data, place = _written(options)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{place}.yaml"

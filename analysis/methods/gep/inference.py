@@ -36,27 +36,12 @@ SHARED, UNPAIRED = "shared", "unpaired"
 
 @dataclass(frozen=True)
 class Inference:
-    """What an audit says of two words; arrays have shape (n_attributes,).
+    """Differences between two words and their score, with what errors they have; arrays have shape (n_attributes,).
 
-    Attributes
-    ----------
-    unit : str
-        `CONTEXTS`, `IMAGES` or `CROSSED`.
-    n_contexts : int
-        That were read for any attribute.
-    difference, low, high, p_value, p_adjusted : ndarray of float64
-        Of each attribute; NaN where undefined.
-    units : ndarray of int64
-        Contexts (images, of one context) that were read for each attribute.
-    reason : ndarray of object (str)
-        Why an interval or p-value is NaN; empty where neither is.
-    score : AbsoluteMean
-        The score less what its error adds, with its interval; ``raw`` is the paper's score, of the attributes that were
-        read in more than one unit.
-    floor, floor_sd, excess, score_p, smallest_p : float
-        Of that score; `smallest_p` is the smallest p-value that so many units can give.
-    score_reason : str
-        Why one of these is NaN, or which attributes are left out.
+    ``unit`` is `CONTEXTS`, `IMAGES` or `CROSSED`, ``n_units`` how many of them were read for each attribute,
+    ``n_contexts`` those read for any. ``reason`` says why an interval or p-value is NaN, ``score_reason`` the same of
+    the score, or which attributes it leaves out. ``score.raw`` is the paper's score, of the attributes that were read
+    in more than one unit; floor and p-values are of that, ``smallest_p`` the smallest that so many units can give.
     """
 
     unit: str
@@ -66,7 +51,7 @@ class Inference:
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
-    units: NDArray[np.int64]
+    n_units: NDArray[np.int64]
     reason: NDArray[np.object_]
     score: AbsoluteMean
     floor: float
@@ -78,16 +63,7 @@ class Inference:
 
 
 def infer(one: Audit, first: str, second: str, measure: Measure) -> Inference:
-    """Return how sure the differences between two words and their score are.
-
-    Parameters
-    ----------
-    one : Audit
-    first, second : str
-        Indicators.
-    measure : Measure
-        Level, resamples, permutations and seed.
-    """
+    """Return how sure the differences between two words and their score are."""
     values = one.values[:, [place(one, first), place(one, second)]]
     values = values[~np.isnan(values).all(axis=(1, 2, 3))]
     read = ~np.isnan(values)
@@ -115,17 +91,10 @@ def over_units(units: Iterable[str]) -> str:
 
 
 def parts(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each unit adds to the error of a difference of frequencies.
+    """Return what each unit adds to the error of a difference of frequencies, shape (n_units, n_attributes).
 
-    Parameters
-    ----------
-    sums, counts : ndarray of float64, shape (n_units, 2, n_attributes)
-        As of `analysis.stats.word_swaps.word_swaps`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_units, n_attributes)
-        They add up to 0; NaN where a unit was not read for an attribute.
+    `sums` and `counts` (n_units, 2, n_attributes) are those of `analysis.stats.word_swaps.word_swaps`. The parts add up
+    to 0; NaN where a unit was not read for an attribute.
     """
     total = counts.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -150,7 +119,6 @@ def _by_units(
     linear = test.difference + each * units
     interval = bootstrap_interval(
         np.where(np.isnan(test.difference), np.nan, linear),
-        method="envelope",
         level=measure.level,
         resamples=measure.bootstrap,
         seed=measure.seed,
@@ -173,7 +141,7 @@ def _by_units(
         high=interval.high,
         p_value=test.p_values,
         p_adjusted=test.p_adjusted,
-        units=units,
+        n_units=units,
         reason=_named(reason, unit),
         score=score,
         floor=held.floor,
@@ -231,7 +199,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         high=found.high,
         p_value=found.p_value,
         p_adjusted=adjusted,
-        units=units,
+        n_units=units,
         reason=_named(found.reason, CONTEXTS),
         score=score if score.n else AbsoluteMean(np.nan, np.nan, np.nan, raw, int(known.sum())),
         floor=floor,

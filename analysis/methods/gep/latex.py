@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis.methods.gep.artificial import TYPES
 from analysis.methods.gep.evaluation import GROUP_IMAGES, SCALES
-from analysis.methods.gep.examples import TYPES
 from analysis.methods.gep.inference import CONTEXTS, CROSSED, IMAGES
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.sources import POWERED
@@ -44,14 +44,8 @@ Rows = list[dict[str, Any]]  # of a table, by columns
 class AttributeAudits:
     """The tables of audits by model, and which reading and pair of words a paper would show of them.
 
-    Attributes
-    ----------
-    labels : str
-        The surest source that read all of them.
-    first, second : str
-        The first contrast.
-    mixed : DataFrame, optional
-        ``gep_artificial_agreement`` of the examples of all models together.
+    The reading is the surest that read all of them, the pair the first contrast; `mixed` is
+    ``gep_artificial_agreement`` of the examples of all models together.
     """
 
     def __init__(self, models: Mapping[str, Tables], mixed: pd.DataFrame | None = None):
@@ -104,14 +98,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, str]]:
-    """Return the LaTeX of every table that audits of one or several models fill.
-
-    Parameters
-    ----------
-    audits : AttributeAudits
-    reference : str
-        The indicator that Table 10 holds the others against.
-    """
+    """Return the LaTeX of every table that audits fill; `reference` is the word of Table 10."""
     contexts = enumerate(audits.distinct("gep_contexts", "context"), 1)
     said = {
         "labels": NAMED.get(audits.labels, audits.labels),

@@ -26,15 +26,8 @@ def lead_examples(run: Run, vector: pd.DataFrame, said: Mapping[str, Any]) -> li
     """Return triplets of the attributes with the smallest, the middle and the largest difference, in this order.
 
     Attributes that no image has are left out. Of each the first triplet, by prompt and seed, is shown in which any
-    image has it (of an estimate: in which any lies above the attribute's mean).
-
-    Parameters
-    ----------
-    run : Run
-    vector : DataFrame
-        ``tables/gep_vector``.
-    said : mapping
-        The row of ``tables/gep_score`` that the first screen speaks of: its setting, source and pair.
+    image has it (of an estimate: in which any lies above the attribute's mean). `said` is the row of
+    ``tables/gep_score`` that the first screen speaks of.
     """
     if "gep_predictions" not in run.tables():
         return []

@@ -73,30 +73,9 @@ def leaderboard(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the scores and ranks of several models, and the differences between them, paired by context.
 
-    Parameters
-    ----------
-    runs : mapping of str to Run
-        By the name of the model.
-    pairs : sequence of (str, str)
-        Of indicators.
-    source : str
-        What read the images.
-
-    Returns
-    -------
-    board : DataFrame
-        One row per setting, pair and model, smallest score first: ``score`` less what errors add, ``raw`` as in the
-        paper,
-        ``rank`` of the score and the ranks between which it lies (`analysis.stats.score_differences`). Printed scores
-        have a ``raw`` and ``printed_in``, and no rank.
-    differences : DataFrame
-        One row per setting, pair and two models, whose scores differ by ``difference`` (the first's less the second's);
-        ``low_all`` and ``high_all`` are of all pairs of a setting at once.
-
-    Raises
-    ------
-    UserError
-        The models were not audited by the same attributes, contexts and words.
+    Smallest score first: ``score`` less what errors add, ``raw`` as in the paper, ``rank`` and the ranks between which
+    it lies (`analysis.stats.score_differences`). Printed scores have a ``raw`` and ``printed_in``, and no rank.
+    ``low_all`` and ``high_all`` of a difference are of all pairs of a setting at once.
     """
     read = {name: source_audits(run, source) for name, run in runs.items()}
     first = next(iter(read))

@@ -22,13 +22,7 @@ def first_source(score: pd.DataFrame) -> str | None:
 
 
 def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return both tables with ``p_page``, adjusted over what the page says; NaN in rows of which it says nothing.
-
-    Parameters
-    ----------
-    vector, score : DataFrame
-        Of `analysis.methods.gep.tables.vector_table` and `analysis.methods.gep.tables.score_table`.
-    """
+    """Return both tables with ``p_page``, adjusted over what the page says; NaN in rows of which it says nothing."""
     source = first_source(score)
     said, drawn = ((table["source"] == source) & (table["kind"] == "contrast") for table in (score, vector))
     adjusted = adjust_p_values(score.loc[said, "p_value"], method="holm")

@@ -47,15 +47,7 @@ COLUMNS = (
 
 
 class Powered:
-    """Labels of some images and an estimate of all, of one setting.
-
-    Attributes
-    ----------
-    audit : Audit
-        The reading `POWERED`.
-    labels, prediction : str
-        Who gave the labels, and which estimate was set right by them.
-    """
+    """Labels of some images and an estimate of all, of one setting; ``audit`` is their reading `POWERED`."""
 
     def __init__(self, labels: Audit, estimate: Audit):
         self.labels, self.prediction = labels.source, estimate.source
@@ -109,13 +101,9 @@ def powered_table(
 ) -> pd.DataFrame:
     """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
-    Returns
-    -------
-    DataFrame
-        ``value`` of the score is less what errors add to it on average, ``raw`` the mean absolute difference as it is
-        (of an attribute, its size). ``low`` and ``high`` hold what labels of all images of this audit would give;
-        ``half_width_alone`` is that of an interval from the labels without the estimate. ``needed`` is how many labels
-        of each word and attribute an interval of half-width ``wanted`` takes, ``needed_alone`` the same without it.
+    ``low`` and ``high`` hold what labels of all images of this audit would give; ``half_width_alone`` is that of an
+    interval from the labels without the estimate. ``needed`` is how many labels of each word and attribute an interval
+    of half-width ``wanted`` takes, ``needed_alone`` the same without it.
     """
     rows = []
     level, wanted = config.measure.level, config.gep.half_width

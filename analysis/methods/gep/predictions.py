@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
 from analysis.methods.gep.inference import SHARED, parts
-from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.readings import placed
 from analysis.methods.gep.scores import Audit
-from analysis.methods.gep.tables import judged
+from analysis.methods.gep.tables import LABELS, by_estimate
 from analysis.stats.absolute_mean import inverted_mean
 from analysis.stats.ratio_sets import ratio_sets
 from probes.config.schema import Measure
@@ -36,17 +35,8 @@ FEW_REASON = "images with the attribute in fewer than three contexts"
 def prediction_table(run: Run, said: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return what each source says of each image, one row per image and attribute (Tables 22 to 24 show some).
 
-    Parameters
-    ----------
-    run : Run
-    said : mapping of str to DataFrame
-        By source ``sample_id``, ``attribute`` and ``value``; variants of an estimate are left out.
-
-    Returns
-    -------
-    DataFrame
-        Columns `PREDICTION_COLUMNS`; images in the order of prompts, seeds and words. In the explicit setting an image
-        is read for the attribute that its prompt names.
+    Variants of an estimate are left out. In the explicit setting an image is read for the attribute that its prompt
+    names.
     """
     samples = placed(run)
     frames = []
@@ -67,32 +57,16 @@ def ratio_table(
 ) -> pd.DataFrame:
     """Return how far each estimate depends on the word, beside how far it tells an attribute (figure 7).
 
-    Parameters
-    ----------
-    audits : sequence of Audit
-        Of both settings, which are taken together as in the paper's Table 7.
-    compared : sequence of (str, str, str)
-        As of `analysis.methods.gep.tables.pairs`; contrasts are taken.
-    measure : Measure
-        Level, resamples and seed.
-
-    Returns
-    -------
-    DataFrame
-        One row per estimate, labels, contrast and attribute: ``between``, the mean estimate in images with the
-        attribute
-        of ``first`` less that of ``second``; ``apart``, the mean in images of both words with the attribute less that
-        without; their ``ratio``, with Fieller's set over contexts (infinite where it has no end). A row without an
-        attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to
-        it, with its interval (`analysis.stats.absolute_mean.inverted_mean`).
+    Both settings are taken together as in the paper's Table 7. ``between`` is the mean estimate in images with the
+    attribute of ``first`` less that of ``second``; ``apart`` the mean in images of both words with the attribute less
+    that without; their ``ratio`` has Fieller's set over contexts (infinite where it has no end). A row without an
+    attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to it
+    (`analysis.stats.absolute_mean.inverted_mean`).
     """
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if " " not in estimate.source and estimate.source not in (POWERED, "checker", "human"):
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = [
         row
-        for about, both in held.items()
+        for about, both in by_estimate(audits).items()
+        if " " not in about[0] and about[0] not in LABELS
         for first, second, kind in compared
         if kind == "contrast" and all({first, second} <= {*labels.indicators} for labels, _ in both)
         for row in _rows((*about, first, second), both, measure)

@@ -26,15 +26,7 @@ LABEL_COLUMNS = ("sample_id", "attribute", "annotator", "label")
 
 
 def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
-    """Return the audits, one a setting, of what a source says.
-
-    Parameters
-    ----------
-    run : Run
-    said : DataFrame
-        ``sample_id``, ``attribute``, ``value``; NaN or no row where nothing was read.
-    source : str
-    """
+    """Return the audits, one a setting, of a source's ``sample_id``, ``attribute``, ``value`` (NaN: not read)."""
     samples = placed(run)
     order = [name for name in attributes(run.config) if name in set(said["attribute"])]
     # every image has a row, so that images of one prompt have the same number whoever read them
@@ -83,10 +75,7 @@ def _in_order(one: Audit, indicators: Sequence[str], order: Sequence[str]) -> Au
 
 
 def from_checker(run: Run, seen: pd.DataFrame) -> pd.DataFrame:
-    """Return what the toyworld checker says of a run's attributes; those that it does not know are left out.
-
-    It reads the images in `analysis.tables.objects.detector_error.checked_images`.
-    """
+    """Return what the toyworld checker says of a run's attributes; those that it does not know are left out."""
     known = [name for name in attributes(run.config) if name in seen.columns]
     table = seen[known].astype(float).rename_axis("sample_id").reset_index()
     return table.melt("sample_id", var_name="attribute", value_name="value")
@@ -117,20 +106,10 @@ def from_detections(run: Run) -> pd.DataFrame:
 
 
 def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Read labels of people from a table.
+    """Return labels of people from a table, refused in a line where a row is wrong.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Columns ``sample_id``, ``attribute``, ``label`` (yes or no, 1 or 0; empty: no answer) and, where there are
-        several, ``annotator``.
-    run : Run
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, a column is missing, or a row names an image or attribute that the run does not have,
-        is no yes or no, or stands twice.
+    Columns ``sample_id``, ``attribute``, ``label`` (yes or no, 1 or 0; empty: no answer) and, where there are several,
+    ``annotator``.
     """
     table = read_answers(path, LABEL_COLUMNS, "label")
     samples, known = set(run.samples(["sample_id"])["sample_id"]), attributes(run.config)

@@ -8,14 +8,11 @@ from prompts that name it, and is read from those. Both fit the same array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-
-from probes.prompts.audit import SETTINGS
 
 COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # of a table that `audit` takes
 
@@ -24,19 +21,13 @@ COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # 
 class Audit:
     """What an audit read from its images, for one setting and one way to read them.
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_contexts, n_indicators, n_images, n_attributes)
-        1 where the attribute is in the image and 0 where it is not, or an estimate on any scale; NaN where nothing was
-        read. `n_images` is the largest number of images that a prompt has.
-    contexts, indicators, attributes : tuple of str
-    setting : {"neutral", "explicit"}
-    source : str
-        What read the images: ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ...
-    noise : {"own", "shared", "unpaired"}
-        Whether images of one number have a noise of their own at each prompt, which the words share (``own``); one that
-        all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``: `sampler.noise` is
-        ``independent``, or images of another program).
+    Attributes ---------- values : ndarray of float64, shape (n_contexts, n_indicators, n_images, n_attributes) 1 where
+    the attribute is in the image and 0 where it is not, or an estimate on any scale; NaN where nothing was read.
+    `n_images` is the largest number of images that a prompt has. contexts, indicators, attributes : tuple of str
+    setting : {"neutral", "explicit"} source : str ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ... noise : {"own",
+    "shared", "unpaired"} Whether images of one number have a noise of their own at each prompt, which the words share
+    (``own``); one that all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``:
+    `sampler.noise` is ``independent``, or images of another program).
     """
 
     values: NDArray[np.float64]
@@ -48,43 +39,16 @@ class Audit:
     noise: str = "own"
 
     def with_values(self, values: NDArray[np.float64], source: str) -> Audit:
-        """Return an audit of the same images, read in another way.
-
-        Raises
-        ------
-        ValueError
-            `values` has another shape.
-        """
-        if values.shape != self.values.shape:
-            raise ValueError(f"values: expected shape {self.values.shape}, got {values.shape}")
+        """Return an audit of the same images, read in another way."""
         return replace(self, values=values, source=source)
-
-    def of_contexts(self, rows: Sequence[int] | NDArray[np.integer]) -> Audit:
-        """Return an audit of some contexts, in a given order; one that is named twice counts twice."""
-        chosen = tuple(self.contexts[row] for row in rows)
-        return replace(self, values=self.values[np.asarray(rows, int)], contexts=chosen)
 
 
 def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:
-    """Lay out a long table of one row an image and attribute.
+    """Return the audit of a table (`COLUMNS`) of one row an image and attribute; rows of other settings are left out.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns `COLUMNS`: `image` tells the images of a prompt apart (a seed); `value` may be NaN. In the explicit
-        setting `attribute` is the one that the prompt names, and rows of others have been left out.
-    setting : {"neutral", "explicit"}
-        Rows of the other one are left out.
-    source : str
-        What read the images.
+    ``image`` tells the images of a prompt apart (a seed). In the explicit setting ``attribute`` is the one that the
+    prompt names.
 
-    Raises
-    ------
-    ValueError
-        A column is missing, the setting is unknown, or an image was read twice for one attribute.
-
-    Examples
-    --------
     >>> rows = [
     ...     ("neutral", "riding a bike", word, 0, "hat", value) for word, value in [("woman", 0), ("man", 1)]
     ... ]
@@ -92,11 +56,6 @@ def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:
     >>> result.values.shape, vector(result, "woman", "man")
     ((1, 2, 1, 1), array([-1.]))
     """
-    missing = [name for name in COLUMNS if name not in table]
-    if missing:
-        raise ValueError(f"table: expected the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
-    if setting not in SETTINGS:
-        raise ValueError(f"setting: expected neutral or explicit, got {setting!r}")
     rows = table[table["setting"] == setting]
     key = ["context", "indicator", "image", "attribute"]
     twice = rows.duplicated(key).to_numpy()
@@ -127,13 +86,6 @@ def vector(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
     """Return the GEP vector, ``frequency for first - frequency for second`` by attribute (Zhang et al. 2023, Eq. 2).
 
     Shape (n_attributes,), in -1 to 1 for labels; NaN where an indicator has no image that was read.
-
-    Parameters
-    ----------
-    labels : Audit
-        Labels, or estimates, of the images.
-    first, second : str
-        Indicators.
     """
     each = frequencies(labels)
     return each[place(labels, first)] - each[place(labels, second)]
@@ -151,18 +103,6 @@ def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     Of a GEP vector it is the GEP score, in 0 to 1 for labels; of `by_context` the score of each context (the paper's
     Table 15). It is positive by chance alone: see `analysis.stats.noise_floor`.
 
-    Parameters
-    ----------
-    differences : ndarray of float64, shape (..., n_attributes)
-        Frequency or estimate of each attribute, one side less the other; NaN where there is none.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-        At least 0, which is no difference; NaN where all are.
-
-    Examples
-    --------
     >>> float(score(np.array([0.5, -0.25, np.nan])))
     0.375
     """
@@ -170,15 +110,7 @@ def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def place(labels: Audit, indicator: str) -> int:
-    """Return which of an audit's indicators this is.
-
-    Raises
-    ------
-    ValueError
-        None of them.
-    """
-    if indicator not in labels.indicators:
-        raise ValueError(f"indicator: expected one of {', '.join(labels.indicators)}, got {indicator!r}")
+    """Return which of an audit's indicators this is."""
     return labels.indicators.index(indicator)
 
 

@@ -20,7 +20,7 @@ from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vecto
 from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
-from analysis.methods.gep.one_word import OneWord, context, read_one_word
+from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
@@ -62,10 +62,9 @@ class Attributes:
 def read_attributes(run: Run) -> Attributes | OneWord | None:
     """Read the tables of the section; None for a run that is no audit."""
     if not set(NAMES) <= set(run.tables()):
-        return read_one_word(run)
+        return _read_one_word(run)
     tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
-    there = set(tables["gep_score"]["source"])
-    source = next((source for source in ORDER if source in there), None)
+    source = first_source(tables["gep_score"])
     if source is None:
         return None
     of_words = examples(run, tables["gep_frequencies"], source)
@@ -156,35 +155,26 @@ def draw(attributes: Attributes | OneWord, config: Config) -> dict[str, Drawn]:
 
 
 def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
-    """Lay the section out; that of one word: `analysis.methods.gep.one_word.context`.
-
-    Returns
-    -------
-    dict
-        ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
-        ``powered``, ``agreement``, ``ratios``, ``artificial`` and ``auc``: rows of tables;
-        ``over_units``: what intervals are over.
-    """
+    """Return the values that the section's template shows."""
     if isinstance(attributes, OneWord):
-        return context(attributes)
-    score = attributes.tables["gep_score"]
+        return _one_word(attributes)
+    tables = attributes.tables
+    score, auc, ratios = tables["gep_score"], tables["gep_auc"], tables.get("gep_ratio")
     order = {name: place for place, name in enumerate(ORDER)}
     # variants of the estimates stand in the tables of agreement alone
     score = score[score["source"].isin(ORDER)]
     shown = score[score["kind"] != "control"].assign(place=score["source"].map(order))
-    auc = attributes.tables["gep_auc"]
     mean = auc.groupby(["source", "labels"], sort=False)["auc"].agg(["mean", "count"]).reset_index()
     return {
         "sources": [SOURCES[name] for name in ORDER if name in set(score["source"])],
-        "read_by": SOURCES[attributes.source],
-        "sentences": _sentences(attributes),
+        "sentences": [_sentence(row) for row in said_scores(attributes)],
         "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
         "controls": score[score["kind"] == "control"].to_dict("records"),
-        "fit": attributes.tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
-        "agreement": _agreement(attributes.tables["gep_agreement"]),
-        "artificial": _artificial(attributes),
+        "fit": tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
+        "agreement": _by_measure(tables["gep_agreement"], "setting", "source", "labels", "first", "second"),
+        "artificial": _by_measure(tables.get("gep_artificial_agreement"), "source", "labels"),
         "powered": _powered(attributes),
-        "ratios": _ratios(attributes),
+        "ratios": [] if ratios is None else ratios[ratios["attribute"] == ""].to_dict("records"),
         "auc": mean.to_dict("records"),
         "labels": bool(_labels(score)),
         "over_units": over_units(shown["unit"]),
@@ -219,11 +209,6 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     )
     few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
     return Lead(question, f"{answer}{few}.", figures, *shown)
-
-
-def _sentences(attributes: Attributes) -> list[str]:
-    """Return what the score of each setting says, as read by the section's source."""
-    return [_sentence(row) for row in said_scores(attributes)]
 
 
 def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
@@ -266,35 +251,13 @@ def _quantity(source: str) -> str:
     return "shares of images with an attribute"
 
 
-def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """One row per setting, estimate and pair, with the measures beside each other."""
-    key = ["setting", "source", "labels", "first", "second"]
+def _by_measure(table: pd.DataFrame | None, *key: str) -> list[dict[str, Any]]:
+    """One row per value of the keys, with the measures beside each other."""
+    groups = () if table is None else table.groupby([*key], sort=False)
     return [
         {**dict(zip(key, names)), "cells": {row["measure"]: row for row in rows.to_dict("records")}}
-        for names, rows in table.groupby(key, sort=False)
+        for names, rows in groups
     ]
-
-
-def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
-    """One row per estimate and its labels, with the measures over artificial sets beside each other."""
-    table = attributes.tables.get("gep_artificial_agreement")
-    if table is None:
-        return []
-    return [
-        {
-            "source": source,
-            "labels": labels,
-            "n": int(rows["n_examples"].iloc[0]),
-            "cells": {row["measure"]: row for row in rows.to_dict("records")},
-        }
-        for (source, labels), rows in table.groupby(["source", "labels"], sort=False)
-    ]
-
-
-def _ratios(attributes: Attributes) -> list[dict[str, Any]]:
-    """Rows of all attributes together: how far each estimate depends on the word."""
-    table = attributes.tables.get("gep_ratio")
-    return [] if table is None else table[table["attribute"] == ""].to_dict("records")
 
 
 def _powered(attributes: Attributes) -> list[dict[str, Any]]:
@@ -319,6 +282,36 @@ def _contrast(score: pd.DataFrame) -> tuple[str, str] | None:
     own = score[score["kind"] == "contrast"]
     own = own if len(own) else score
     return (own["first"].iloc[0], own["second"].iloc[0]) if len(own) else None
+
+
+@dataclass(frozen=True)
+class OneWord:
+    """The frequencies of attributes in a run that compares no words."""
+
+    frequencies: pd.DataFrame
+
+
+def _read_one_word(run: Run) -> OneWord | None:
+    """Return the frequencies of a run that compares no words; None where there are none."""
+    if run.config.compares or "gep_frequencies" not in run.tables():
+        return None
+    return OneWord(read(run, "gep_frequencies"))
+
+
+def _one_word(found: OneWord) -> dict[str, Any]:
+    """Lay the section out: ``sources`` that read the images, and ``one_word``, a row for each setting and attribute."""
+    table = found.frequencies
+    sources = [name for name in ORDER if name in set(table["source"])]
+    rows = [
+        {
+            "setting": setting,
+            "attribute": attribute,
+            "images": int(own["n_images"].max()),
+            "by": own.drop_duplicates("source").set_index("source")["frequency"].to_dict(),
+        }
+        for (setting, attribute), own in table.groupby(["setting", "attribute"], sort=False)
+    ]
+    return {"sources": [SOURCES[name] for name in sources], "names": sources, "one_word": rows}
 
 
 REPORTED = ReportedMethod(

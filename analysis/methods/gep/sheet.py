@@ -1,20 +1,20 @@
-"""Questions to people about an audit's images, chosen at random: a folder with the images and a CSV to fill in."""
+"""Questions to people about an audit's images, chosen at random, and their answers taken into its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.studies.labelling import FILE, write_images
-from probes.csv_text import csv_bytes
+from analysis.methods.gep.readings import joined, read_labels
+from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
+from analysis.report.format import number
+from analysis.studies.labelling import store_answers, write_sheets
 from probes.errors import UserError
 from probes.prompts.audit import attributes, places
-from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-
-COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
 
 
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
@@ -56,21 +56,34 @@ def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) ->
     UserError
         The run is no audit, or a sheet stands there already.
     """
+    _require_audit(run)
+    questions = sample_questions(run, count=count, seed=seed)
+    return write_sheets(run, out, questions, "label", seed=seed, annotators=annotators)
+
+
+def label(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:
+    """Add answers to ``tables/gep_labels`` of a run and write its tables of attributes; return what there is to say.
+
+    Raises
+    ------
+    UserError
+        The run is no audit, or as `analysis.studies.labelling.store_answers` says.
+    """
+    _require_audit(run)
+    table = store_answers(run, LABELS, files, read_labels, replace=replace)
+    measure_gep(run, checker_readings(run, None))
+    said, alpha, reason = joined(table)
+    people = table["annotator"].nunique()
+    known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"
+    agreed = f", {known}" if people > 1 else ""
+    undecided = int(said["value"].isna().sum())
+    ties = f"; {undecided} undecided" if undecided else ""
+    return (
+        f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {run.path / 'tables'};"
+        f" next: triptych report {run.path}"
+    )
+
+
+def _require_audit(run: Run) -> None:
     if not places(run.config):
         raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
-    stem, suffix = FILE.rsplit(".", 1)
-    names = [f"annotator {number}" for number in range(1, annotators + 1)] if annotators > 1 else [""]
-    sheets = [out / (FILE if not name else f"{stem}-{name.split()[1]}.{suffix}") for name in names]
-    for sheet in {out / FILE, *sheets}:
-        if sheet.exists():
-            raise UserError(f"{sheet}: expected no sheet yet, found one: name another folder with --out")
-    questions = sample_questions(run, count=count, seed=seed)
-    files = write_images(run, out, set(questions["sample_id"]), seed=seed)
-    for name, sheet in zip(names, sheets):
-        table = questions.assign(image=questions["sample_id"].map(files), annotator=name, label="")
-        write_bytes(sheet, csv_bytes(table[list(COLUMNS)]))
-    listed = " ".join(map(str, sheets))
-    return (
-        f"{len(questions)} questions about {len(files)} images: fill in yes or no under label in {listed}, then"
-        f" triptych audit gep labels {run.path} {listed}"
-    )

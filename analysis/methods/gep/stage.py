@@ -21,19 +21,13 @@ from analysis.tables.sharing import Sharing
 from probes.prompts.audit import places
 from probes.runs.store import Run
 
-LABELS = "gep_labels"  # the table of people's answers, written by `triptych audit gep`
+LABELS = "gep_labels"  # the table of people's answers, written by `triptych labels`
 
 
 def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     """Write the tables of an audit, where a run's prompts have contexts and they were read.
 
-    Of one indicator there are frequencies alone.
-
-    Parameters
-    ----------
-    run : Run
-    seen : DataFrame, optional
-        What the toyworld checker sees in each image, by ``sample_id``.
+    Of one indicator there are frequencies alone. `seen` is what the toyworld checker sees in each image.
     """
     said = read_sources(run, seen)
     audits = _laid_out(run, said)
@@ -45,9 +39,7 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
         return
     readings = powered(audits, config)
     everything = [*audits, *(one.audit for one in readings)]
-    vector = tables.vector_table(everything, compared, config.measure)
-    score = tables.score_table(everything, compared, config.measure)
-    vector, score = adjust_page(vector, score)
+    vector, score = adjust_page(*tables.inferred_tables(everything, compared, config.measure))
     made = {
         "gep_frequencies": tables.frequency_table(everything),
         "gep_vector": vector,
@@ -72,14 +64,7 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
 
 
 def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
-    """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read a run's images.
-
-    Parameters
-    ----------
-    run : Run
-    checked : tuple of DataFrame, optional
-        Of `analysis.tables.objects.detector_error.checked_images`, where they were read before.
-    """
+    """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read them."""
     if checked and checked[1] is not None:
         return checked[1]
     return seen_by_checker(run)

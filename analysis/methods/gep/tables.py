@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.ceiling import label_ceiling
-from analysis.methods.gep.evaluation import agreements, roc_auc
+from analysis.methods.gep.evaluation import agreements, label_ceiling, roc_auc
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like
@@ -48,10 +47,10 @@ MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
 def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the pairs of indicators that are compared: (first, second, kind).
 
-    ``contrast``: the words that are held against each other, of which the second of a run's contrast comes first (with
-    the default, feminine less masculine, as in the paper); ``reference``: the neutral word with each; ``control``: two
-    words of the same meaning, whose score is what the choice of a word makes. Without a contrast (of two words one is
-    the reference) the reference is held against each as one.
+    ``contrast``: the words that are compared with each other (with the default feminine less masculine, as in the
+    paper); ``reference``: the neutral word with each; ``control``: two words of the same meaning, whose score is what
+    the choice of a word makes. Without a contrast (of two words one is the reference) the reference is compared with
+    each as one.
     """
     kinds = [
         (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
@@ -80,101 +79,40 @@ def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(FREQUENCY_COLUMNS))
 
 
-def vector_table(
+def inferred_tables(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
-) -> pd.DataFrame:
-    """Return the GEP vectors with intervals and tests (Eq. 2; Tables 13, 14).
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the GEP vectors (Eq. 2; Tables 13, 14) and their scores (Tables 3, 6) with intervals and tests.
 
-    Parameters
-    ----------
-    audits : iterable of Audit
-    compared : sequence of (str, str, str)
-        As of `pairs`.
-    measure : Measure
-        Level, resamples, permutations and seed.
-
-    Returns
-    -------
-    DataFrame
-        ``difference`` is the frequency for ``first`` less that for ``second``; ``p_adjusted`` is adjusted over the
-        attributes of a vector (max-T); ``p_page`` is filled by `analysis.methods.gep.page_tests.adjust_page`.
+    Of the vectors ``p_adjusted`` is adjusted over the attributes of a vector (max-T). Of the scores ``score`` is the
+    paper's, of the attributes that were read in two units or more; ``debiased`` is less what the errors of the vector
+    add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of ``p_value``: it is 0
+    exactly where that is not below 1 - ``level``. ``p_page`` of both is filled by
+    `analysis.methods.gep.page_tests.adjust_page`.
     """
-    frames = []
+    vectors, rows = [], []
     for one in audits:
-        for first, second, kind in _there(one, compared):
-            found = infer(one, first, second, measure)
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "setting": one.setting,
-                        "source": one.source,
-                        "first": first,
-                        "second": second,
-                        "kind": kind,
-                        "attribute": one.attributes,
-                        "difference": found.difference,
-                        "low": found.low,
-                        "high": found.high,
-                        "p_value": found.p_value,
-                        "p_adjusted": found.p_adjusted,
-                        "p_page": np.nan,
-                        "unit": found.unit,
-                        "n_units": found.units,
-                        "n_contexts": found.n_contexts,
-                        "level": measure.level,
-                        "reason": found.reason,
-                    }
-                )
-            )
-    return _table(frames, VECTOR_COLUMNS)
-
-
-def score_table(
-    audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
-) -> pd.DataFrame:
-    """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6).
-
-    Parameters
-    ----------
-    audits, compared, measure
-        As `vector_table` takes them.
-
-    Returns
-    -------
-    DataFrame
-        ``score`` is the paper's, of the attributes that were read in two units or more; ``floor`` its mean where the
-        words of a unit could have changed places, ``excess`` the score less the floor, ``p_value`` that of a score as
-        large by chance and ``p_smallest`` the smallest that so few units can give;
-        ``p_page`` as in `vector_table`. ``debiased`` is the score less what
-        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean.inverted_mean`),
-        of which ``low`` inverts the test of ``p_value``: it is 0 exactly where that is not below 1 - ``level``.
-        ``unit`` is what differs by chance (`analysis.methods.gep.inference`).
-    """
-    rows = []
-    for one in audits:
-        for first, second, kind in _there(one, compared):
-            found = infer(one, first, second, measure)
+        for pair in _there(one, compared):
+            found = infer(one, *pair[:2], measure)
+            about = dict(zip((*KEY, *PAIR), (one.setting, one.source, *pair)))
+            about |= {
+                "p_page": np.nan,
+                "unit": found.unit,
+                "n_contexts": found.n_contexts,
+                "level": measure.level,
+            }
+            names = ("difference", "low", "high", "p_value", "p_adjusted", "n_units", "reason")
+            each = {name: getattr(found, name) for name in names}
+            vectors.append(pd.DataFrame(about | {"attribute": one.attributes} | each)[list(VECTOR_COLUMNS)])
             rows.append(
-                {
-                    **dict(zip((*KEY, *PAIR), (one.setting, one.source, first, second, kind))),
-                    "score": found.score.raw,
-                    "floor": found.floor,
-                    "floor_sd": found.floor_sd,
-                    "excess": found.excess,
-                    "p_value": found.score_p,
-                    "p_page": np.nan,
-                    "p_smallest": found.smallest_p,
-                    "debiased": found.score.score,
-                    "low": found.score.low,
-                    "high": found.score.high,
-                    "n_attributes": found.score.n,
-                    "unit": found.unit,
-                    "n_contexts": found.n_contexts,
-                    "level": measure.level,
-                    "reason": found.score_reason,
-                }
+                about
+                | {"score": found.score.raw, "debiased": found.score.score, "n_attributes": found.score.n}
+                | {"low": found.score.low, "high": found.score.high, "reason": found.score_reason}
+                | {"floor": found.floor, "floor_sd": found.floor_sd, "excess": found.excess}
+                | {"p_value": found.score_p, "p_smallest": found.smallest_p}
             )
-    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+    vector = pd.concat(vectors, ignore_index=True) if vectors else pd.DataFrame(columns=list(VECTOR_COLUMNS))
+    return vector, pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
@@ -198,8 +136,7 @@ def agreement_table(
 
     Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
     without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
-    percentiles of resampled contexts, of both vectors at once: the paper has none. ``ceiling`` is the tau that a
-    perfect reading would reach, where labels are of some images alone (`analysis.methods.gep.ceiling`).
+    percentiles of resampled contexts, of both vectors at once: the paper has none.
     """
     rows = []
     for labels, estimate in judged(audits):
@@ -262,12 +199,8 @@ def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float
 
 def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
     """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if estimate.source != POWERED:  # which says nothing of single images
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = []
-    for (source, by), both in held.items():
+    for (source, by), both in by_estimate(audits).items():
         for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
             columns = [
                 (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
@@ -297,9 +230,14 @@ def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
     ]
 
 
+def by_estimate(audits: Sequence[Audit]) -> dict[tuple[str, str], list[tuple[Audit, Audit]]]:
+    """Return `judged` pairs of all settings by estimate and labels; `POWERED` reads no single images."""
+    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
+    for labels, estimate in judged(audits):
+        if estimate.source != POWERED:
+            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
+    return held
+
+
 def _there(one: Audit, compared: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     return [pair for pair in compared if {*pair[:2]} <= {*one.indicators}]
-
-
-def _table(frames: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(columns))

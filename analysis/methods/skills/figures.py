@@ -24,7 +24,10 @@ def draw_skills(accuracy: pd.DataFrame) -> Drawn | None:
         return None
     with style():
         figure = new_figure(DOUBLE, 2.3)
-        numbers = [accuracy[_rows(accuracy, *panel[:2])]["level"].nunique() for panel in panels]
+        numbers = [
+            accuracy.loc[(accuracy["skill"] == skill) & (accuracy["split"] == split), "level"].nunique()
+            for skill, split, *_ in panels
+        ]
         widths = [max(1 + number, 8) for number in numbers]  # room for a legend
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True, width_ratios=widths)[0]
         for place, (panel, (skill, split, title, tasks)) in enumerate(zip(axes, panels)):
@@ -56,7 +59,3 @@ def draw_skills(accuracy: pd.DataFrame) -> Drawn | None:
         " prompts; dashed: the same with images dealt out at random (after Cho et al. 2023, figure 5)."
     )
     return Drawn("skills", figure, "Visual skills", caption, wide=True)
-
-
-def _rows(accuracy: pd.DataFrame, skill: str, split: str) -> pd.Series:
-    return (accuracy["skill"] == skill) & (accuracy["split"] == split)

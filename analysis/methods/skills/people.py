@@ -2,8 +2,8 @@
 
 Cho et al. 2023 (DALL-Eval, Table 3) have people say of images whether the object, the number of objects or the relation
 is the one that was asked for, and give their accuracy by skill beside that of the detector. Two ways lead here.
-`triptych human-check` shows statements, that of the image's own prompt among others of the skill, so that nobody is
-told which was asked for; `triptych questions` asks openly (*How many dogs are there?*).
+`triptych labels` shows statements, that of the image's own prompt among others of the skill, so that nobody is
+told which was asked for; with `--about questions` it asks openly (*How many dogs are there?*).
 """
 
 from __future__ import annotations
@@ -42,30 +42,12 @@ ONE_ANSWER = "one answer only"
 
 
 def choose_statements(run: Run, *, images: int, extra: int, seed: int) -> pd.DataFrame:
-    """Choose images, as many of each skill, and the statements that people tick where they are true.
+    """Return some images, as many of each skill, and the statements that people tick where they are true.
 
-    Every prompt of a skill comes once before any comes twice. The statements beside that of the prompt are those of
-    other prompts of the skill, half of them of the same objects (another number, another relation) as far as there are.
-
-    Parameters
-    ----------
-    run : Run
-    images : int
-        At most so many, and at least one of each skill.
-    extra : int
-        Statements beside that of the image's prompt.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        One row per image and statement: ``sample_id`` and ``object`` (the statement), images in the order in which they
-        are shown, statements in alphabetical order.
-
-    Raises
-    ------
-    UserError
-        `images` is fewer than the skills, or no image can be read.
+    Every prompt of a skill comes once before any comes twice. The `extra` statements beside that of the prompt are
+    those of other prompts of the skill, half of them of the same objects (another number, another relation) as far as
+    there are. One row per image and statement: ``sample_id`` and ``object`` (the statement), images in the order in
+    which they are shown, statements in alphabetical order.
     """
     rng, asked = np.random.default_rng([seed, CHOICE_STREAM]), requests(run.config)
     samples = run.samples(["sample_id", "triplet", "seed"])
@@ -117,20 +99,11 @@ def _statements(run: Run) -> dict[str, SkillRequest]:
 
 
 def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
-    """Join people's answers with what the detector says of the same statement.
+    """Return people's answers with what the detector says of the same statement.
 
-    Parameters
-    ----------
-    run : Run
-        With detections.
-    answers : DataFrame
-        ``annotator``, ``sample_id``, ``object`` (a statement), ``present`` (yes, no or unclear).
-
-    Returns
-    -------
-    DataFrame
-        `answers` with ``triplet``, ``skill``, ``asked`` (``prompt``: the statement of the image's own prompt, or
-        ``other``), ``detected`` (1 or 0; NaN where the detector cannot judge it) and ``reason`` (why not).
+    `answers` has ``annotator``, ``sample_id``, ``object`` (a statement) and ``present`` (yes, no or unclear); added are
+    ``triplet``, ``skill``, ``asked`` (``prompt``: the statement of the image's own prompt, or ``other``), ``detected``
+    (1 or 0; NaN where the detector cannot judge it) and ``reason`` (why not).
     """
     scored, known = read_scored_images(run), _statements(run)
     place = dict(zip(scored.samples["sample_id"], range(len(scored.samples))))
@@ -152,7 +125,7 @@ def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answered_items(run: Run) -> pd.DataFrame:
-    """Return `labelled_items` of the answers to open questions (``triptych questions labels``)."""
+    """Return `labelled_items` of the answers to open questions (``triptych labels``)."""
     labels, asked = run.table(ANSWERS), requests(run.config)
     questions = {one.key: one for one in people_questions(run.config)}
     triplet = run.samples(["sample_id", "triplet"]).set_index("sample_id")["triplet"]
@@ -186,20 +159,10 @@ def _present(one: SkillRequest, reading: str | None, rules: Skills) -> str:
 def people_table(items: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return how often people and the detector say that a statement is true, and how often they say the same.
 
-    Parameters
-    ----------
-    items : DataFrame
-        Of `labelled_items`.
-    level : float
-
-    Returns
-    -------
-    DataFrame
-        Columns `PEOPLE_COLUMNS`. Of the images' own statements (``asked``: ``prompt``) ``people`` and ``detector`` are
-        accuracies, as in the paper's Table 3, over the same ``n`` answers: those that are neither ``unclear`` nor
-        ``not_judged`` by the detector. ``same``: share of answers on which both agree; intervals are Wilson's with the
-        effective size over prompts (`analysis.stats.rates.effective`). ``kappa``: Cohen's. Rows of two annotators
-        (``A, B``) hold them against each other.
+    Of the images' own statements (``asked``: ``prompt``) ``people`` and ``detector`` are accuracies, as in the paper's
+    Table 3, over the same ``n`` answers: those that are neither ``unclear`` nor ``not_judged`` by the detector.
+    Intervals are Wilson's with the effective size over prompts (`analysis.stats.rates.effective`); ``kappa`` is
+    Cohen's. Rows of two annotators (``A, B``) compare them with each other.
     """
     rows = []
     people = list(dict.fromkeys(items["annotator"]))
@@ -275,7 +238,7 @@ def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> s
     write_bytes(path, page.encode())
     return (
         f"{path}: {counted(len(shown), 'image')}, {counted(len(chosen), 'statement')}; open it in a browser, export,"
-        f" then: triptych human-check agreement {run.path} labels.csv"
+        f" then: triptych labels read {run.path} labels.csv"
     )
 
 

@@ -41,17 +41,10 @@ COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of d
 class DetectedObjects:
     """Detections in images, by the classes that prompts ask for.
 
-    Attributes
-    ----------
-    classes : tuple of str
-    counts : ndarray of int64, shape (n_images, n_classes)
-        Detections over the threshold.
-    total : ndarray of int64, shape (n_images,)
-        Of any class, those that no prompt asks for among them.
-    first, second : ndarray of int64, shape (n_images,)
-        The class of the surest detection, and of the next; -1 where it is another, or there is none.
-    centres : ndarray of float64, shape (n_images, n_classes, n_detections, 2)
-        x (to the right) and y (down) of the boxes' centres, the surest first; NaN beyond the last.
+    ``counts`` (n_images, n_classes) are detections over the threshold, ``total`` (n_images,) those of any class;
+    ``first`` and ``second`` (n_images,) the class of the surest detection and of the next, -1 where it is another, or
+    there is none; ``centres`` (n_images, n_classes, n_detections, 2) x (to the right) and y (down) of the boxes'
+    centres in pixels, the surest first, NaN beyond the last.
     """
 
     classes: tuple[str, ...]
@@ -72,20 +65,8 @@ class DetectedObjects:
 def seen(
     detections: pd.DataFrame, n_images: int, classes: Sequence[str], threshold: float = 0.0
 ) -> DetectedObjects:
-    """Return what was detected with a score above a threshold.
+    """Return what was detected with a score above a threshold, from a row per detection (`COLUMNS`; ``image`` from 0).
 
-    Parameters
-    ----------
-    detections : DataFrame
-        One row per detection: `COLUMNS`, where ``image`` is a number from 0 and the box is in pixels.
-    n_images : int
-        Images without a detection among them.
-    classes : sequence of str
-    threshold : float
-        In [0, 1]; the score is to be larger.
-
-    Examples
-    --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "dog", 0.2, 8, 0, 12, 4), (1, "cat", 0.8, 0, 0, 2, 2)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog"], 0.5)
     >>> found.counts.tolist(), found.total.tolist(), found.first.tolist()
@@ -117,8 +98,6 @@ def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
 
     -1 where there is none: the offset is 0 or NaN.
 
-    Examples
-    --------
     >>> [RELATIONS[place] for place in relation(np.array([[3.0, -2.0], [0.0, 5.0], [-4.0, 4.0]]))]
     ['right', 'below', 'left']
     """
@@ -131,17 +110,7 @@ def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
 def right(
     request: SkillRequest, images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return of every image whether it shows what is asked for, ``(n_images,)``, by the tasks of its skill (`TASKS`).
-
-    Examples
-    --------
-    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "cat", 0.8, 8, 1, 12, 5)]
-    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 1, ["dog", "cat"])
-    >>> {task: bool(correct[0]) for task, correct in right(SkillRequest("count", "dog"), found).items()}
-    {'accuracy': True, 'number': False, 'number_and_class': False}
-    >>> bool(right(SkillRequest("spatial", "dog", object_b="cat", relation="right"), found)["accuracy"][0])
-    True
-    """
+    """Return of every image whether it shows what is asked for, shape (n_images,), by the `TASKS` of its skill."""
     rules = rules or Skills()
     place = images.classes.index(request.object)
     number = images.counts[:, place]
@@ -183,13 +152,7 @@ def _related(
 def judge(
     requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> pd.DataFrame:
-    """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``.
-
-    Parameters
-    ----------
-    requests : sequence of SkillRequest
-        Of every image, in the order of `images`.
-    """
+    """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``."""
     rows = []
     for one, members in _by_request(requests).items():
         some = images.of(members)
@@ -200,49 +163,14 @@ def judge(
     return found.sort_values("image", kind="stable", ignore_index=True)
 
 
-def shuffled(
-    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> dict[tuple[str, str], float]:
-    r"""Return what is expected of images that are dealt out to the prompts of their skill at random, by skill and task.
-
-    .. math:: \frac{1}{n^2} \sum_{i=1}^n \sum_{j=1}^n \mathbf{1}(\text{image } j \text{ is right for prompt } i)
-
-    the mean over all permutations, so nothing is drawn; `chance` is that of a detector without error.
-
-    Examples
-    --------
-    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "cat", 0.8, 8, 1, 12, 5)]
-    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog", "cat"])
-    >>> shuffled([SkillRequest("object", "dog"), SkillRequest("object", "cat")], found)
-    {('object', 'accuracy'): 0.5}
-    """
-    places, shares = _by_skill(requests), dealt(requests, images, rules)
-    return {
-        (skill, task): float(shares[task][members].mean())
-        for skill, members in places.items()
-        for task in TASKS[skill]
-    }
-
-
 def dealt(
     requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
+    r"""Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
 
-    `shuffled` is its mean over a skill, and over some prompts of it the accuracy of these when its images are dealt out
-    at random. NaN where a task is another skill's.
-
-    Examples
-    --------
-    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
-    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
-    >>> requests = [
-    ...     SkillRequest("object", "dog"),
-    ...     SkillRequest("object", "dog"),
-    ...     SkillRequest("object", "cat"),
-    ... ]
-    >>> dealt(requests, found)["accuracy"].round(2).tolist()
-    [0.67, 0.67, 0.33]
+    Its mean over n prompts, :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`,
+    is the accuracy of images that are dealt out to the prompts of their skill at random (over all permutations, so
+    nothing is drawn). NaN where a task is another skill's.
     """
     shares = {task: np.full(len(requests), np.nan) for tasks in TASKS.values() for task in tasks}
     of_skill = {skill: images.of(members) for skill, members in _by_skill(requests).items()}
@@ -252,34 +180,12 @@ def dealt(
     return shares
 
 
-def chance(requests: Sequence[SkillRequest]) -> dict[str, float]:
-    r"""Return the accuracy of `shuffled` images that show exactly what their prompts ask for, by skill.
-
-    With K objects equally often it is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
-    objects: a scene with *b left of a* is one with *a right of b*.
-
-    Examples
-    --------
-    >>> pairs = [
-    ...     SkillRequest("spatial", a, object_b=b, relation=one)
-    ...     for a in "xyz"
-    ...     for b in "xyz"
-    ...     for one in RELATIONS
-    ... ]
-    >>> chance(pairs)["spatial"] == 2 / (4 * 3**2)
-    True
-    """
-    shares = chances(requests)
-    return {skill: float(shares[members].mean()) for skill, members in _by_skill(requests).items()}
-
-
 def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
-    >>> chances(
-    ...     [SkillRequest("object", "dog"), SkillRequest("object", "dog"), SkillRequest("object", "cat")]
-    ... ).round(2).tolist()
-    [0.67, 0.67, 0.33]
+    It is `dealt` of a detector without error where images show exactly what their prompts ask for. With K objects
+    equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two objects:
+    a scene with *b left of a* is one with *a right of b*.
     """
     scenes = [(one.skill, scene_of(one)) for one in requests]
     repeats, total = Counter(scenes), Counter(one.skill for one in requests)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from analysis.methods.skills.figures import draw_skills
 from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
@@ -41,15 +40,9 @@ HEADS = ("Object", "Count", "Spatial", "Average")
 
 
 def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path:
-    """Write ``report.html``, the figure and the LaTeX of a measured run; return the page.
-
-    Raises
-    ------
-    UserError
-        A table or a part is missing or damaged, or the disk takes no more.
-    """
+    """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
-    drawn = draw_skills(accuracy)
+    drawn = draw_skills(accuracy) if run.config.report.figures else None
     written = saved({drawn.name: drawn} if drawn else {}, team, processes)
     with run.writing("report"):
         for figure in written.values():
@@ -78,9 +71,7 @@ def documents(run: Run, accuracy: pd.DataFrame) -> Iterator[tuple[str, str]]:
 def _page(
     run: Run, images: pd.DataFrame, accuracy: pd.DataFrame, drawn: Any, written: Mapping[str, Any]
 ) -> str:
-    templates, config = environment(), run.config
-    if drawn is not None:
-        templates.filters["svg"] = lambda figure: Markup(written[figure.name].svg)
+    templates, config = environment(written), run.config
     whole = accuracy[accuracy["split"] == ALL].to_dict("records")
     samples = run.samples(["sample_id", "triplet", "seed", "prompt"])
     reasons = images.loc[images["reason"] != "", "reason"].value_counts()

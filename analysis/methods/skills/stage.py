@@ -12,13 +12,7 @@ from probes.runs.store import Run
 
 
 def measure_skills(run: Run) -> None:
-    """Write ``skills_images`` and ``skills_accuracy`` of a run, and ``skills_answers`` where people were asked.
-
-    Raises
-    ------
-    UserError
-        No detector observed its images.
-    """
+    """Write ``skills_images`` and ``skills_accuracy`` of a run, and ``skills_answers`` where people were asked."""
     scored = read_scored_images(run)
     write(run, "skills_images", image_table(scored))
     write(run, "skills_accuracy", accuracy_table(scored, run.config.measure.level))

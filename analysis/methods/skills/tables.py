@@ -63,23 +63,10 @@ NO_IMAGE = "no prompt of these has an image"
 
 @dataclass(frozen=True)
 class ScoredImages:
-    """Images and by what they are judged.
+    """Images and by what they are judged; samples, requests, detections and reasons are of each image, in one order.
 
-    Attributes
-    ----------
-    samples : DataFrame
-        One row per image: ``sample_id``, ``triplet`` and ``seed``.
-    requests : sequence of SkillRequest
-        Of each image, in the order of `samples`.
-    seen : DetectedObjects
-        What was detected in each, in the same order.
-    reasons : sequence of str
-        Why an image cannot be judged; empty where it can.
-    rules : Skills
-    threshold : float
-    detector : str
-    absent : sequence of SkillRequest
-        Of each prompt that has no image.
+    A reason says why an image cannot be judged (empty where it can); ``absent`` are the requests of prompts without an
+    image.
     """
 
     samples: pd.DataFrame
@@ -177,15 +164,7 @@ def _splits(
 
 
 def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
-    """Return the share of images for which a task holds, with its interval over prompts.
-
-    Parameters
-    ----------
-    images : DataFrame
-        One row per image: ``triplet``, and the task as 1 or 0 (NaN where it is another's).
-    task : str
-    level : float
-    """
+    """Return the share of images for which a task (1, 0; NaN of another's) holds, with its interval over prompts."""
     can = images[images[task].notna()]
     by_prompt = can.groupby("triplet")[task].agg(["sum", "size"]).to_numpy(float)
     rate, size, _ = effective(by_prompt[:, :1], by_prompt[:, 1:])
@@ -228,21 +207,18 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     ]
 
 
-_PEOPLE = "analysis.methods.skills.people.people_table"
 SKILLS = (
     Table(
         "skills_images",
         "skills",
         "an image: what its prompt asks for, and whether it is there by each task of the skill",
         IMAGE_COLUMNS,
-        image_table,
     ),
     Table(
         "skills_accuracy",
         "skills",
         "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
         ACCURACY_COLUMNS,
-        accuracy_table,
         printed=(
             Latex(
                 "skills_table02",
@@ -256,16 +232,14 @@ SKILLS = (
     Table(
         "skills_answers",
         "skills",
-        "an annotator and skill: people's answers to open questions (`triptych questions`) beside the detector",
+        "an annotator and skill: people's answers to open questions (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
-        _PEOPLE,
     ),
     Table(
         "skills_people",
         "labels",
-        "an annotator, skill and kind of statement: what people say (`triptych human-check`) beside the detector",
+        "an annotator, skill and kind of statement: what people say (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
-        _PEOPLE,
         stage="",
     ),
 )

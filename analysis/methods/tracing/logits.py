@@ -41,7 +41,6 @@ _CLASSIFIER = Feature(
     architecture="",  # stands in its folder
     weights="",
     readout="logits",
-    positions=197,
     field="measure.logits.classifier",
 )
 

@@ -46,7 +46,7 @@ def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataF
     for one in traced:
         donors = [*one.donors, *one.controls]
         totals = np.column_stack([one.total(donor) for donor in donors])
-        found = bootstrap_interval(totals, method="envelope", **sampling)
+        found = bootstrap_interval(totals, **sampling)
         drawing = {name: sampling[name] for name in ("resamples", "seed")}
         table = pd.DataFrame({"donor": donors, "control": [donor in one.controls for donor in donors]})
         table = table.assign(

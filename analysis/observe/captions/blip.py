@@ -11,26 +11,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from analysis.observe.text_generation import NETWORKS, SPEED, TextGenerator
+from analysis.observe.text_generation import NETWORKS, TextGenerator
 from probes.config.caption_options import Captions
 from probes.models.pretrained import readable
 
-_POSITIONS = 300  # how often a weight is used for an image and a caption of it, about
-
 
 class BlipCaptioner(TextGenerator):
-    """Captions images; see :class:`analysis.observe.captions.observer.Captioner`.
-
-    Parameters
-    ----------
-    settings : Captions
-        Names model, prompt, beams and the length of a caption.
-
-    Raises
-    ------
-    UserError
-        There is no such model, or it is none that captions.
-    """
+    """Captions images; see :class:`analysis.observe.captions.observer.Captioner`."""
 
     field, kinds = "observe.captions.model", (*NETWORKS,)
     libraries = ("torch", "transformers")
@@ -38,10 +25,6 @@ class BlipCaptioner(TextGenerator):
     def __init__(self, settings: Captions):
         assert settings.model is not None, "it is asked for by name"
         super().__init__(settings.model, settings)
-
-    def seconds(self) -> float:
-        """Time of an image on one core, about."""
-        return 2 * self.parameters() * _POSITIONS / SPEED
 
     @torch.inference_mode()
     def captions(self, images: Sequence[np.ndarray]) -> list[str]:

@@ -23,18 +23,10 @@ CAPTIONS_VERSION = f"{VERSION}, captions/1"
 class CheckerCaptioner:
     """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.Captioner`."""
 
-    libraries = ("numpy", "pandas")
+    libraries, parameters = ("numpy", "pandas"), 0
 
     def __str__(self) -> str:
         return f"{CAPTIONS_VERSION} (no captioning network)"
-
-    def parameters(self) -> int:
-        """No network."""
-        return 0
-
-    def seconds(self) -> float:
-        """Time of an image on one core, about."""
-        return 0.005
 
     def identity(self) -> Mapping[str, Any]:
         """Versions of the checker and of its sentences."""
@@ -44,13 +36,7 @@ class CheckerCaptioner:
         """Nothing is loaded."""
 
     def captions(self, images: Sequence[np.ndarray]) -> list[str]:
-        """A sentence about each image of 64 × 64 pixels.
-
-        Raises
-        ------
-        UserError
-            An image is of another size.
-        """
+        """A sentence about each image of 64 × 64 pixels."""
         other = next((image.shape[:2] for image in images if image.shape[:2] != (SIZE, SIZE)), None)
         if other:
             raise UserError(
@@ -68,8 +54,6 @@ class CheckerCaptioner:
 def sentence(things: set[str], place: str) -> str:
     """Return a caption of what is seen, each thing with the first of its phrases in the world file, in its order.
 
-    Examples
-    --------
     >>> sentence({"person", "dog", "boots"}, "beach"), sentence(set(), "studio")
     ('a person in boots with a dog on the beach', 'an empty picture')
     """

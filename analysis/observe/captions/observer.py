@@ -22,22 +22,13 @@ KIND = "attributes/captions"
 
 
 class Captioner(Protocol):
-    """Writes a sentence about each image.
-
-    Attributes
-    ----------
-    libraries : tuple of str
-        Packages whose versions are recorded.
-    """
+    """Writes a sentence about each image; of its ``libraries`` the versions are recorded."""
 
     libraries: tuple[str, ...]
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of its network, about; 0 where there is none."""
-        ...
-
-    def seconds(self) -> float:
-        """Time of an image on one core, about."""
         ...
 
     def identity(self) -> Mapping[str, Any]:
@@ -55,13 +46,7 @@ class Captioner(Protocol):
 
 @dataclass
 class CaptionObserver(ImageObserver):
-    """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    captioner : Captioner
-    """
+    """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`."""
 
     captioner: Captioner
 
@@ -75,9 +60,15 @@ class CaptionObserver(ImageObserver):
         """Images that are captioned in one go."""
         return self.config.observe.captions.batch
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of the captioner."""
-        return self.captioner.libraries, self.captioner.parameters(), self.captioner.seconds()
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the captioner."""
+        return self.captioner.libraries
+
+    @property
+    def parameters(self) -> int:
+        """Size of the captioner."""
+        return self.captioner.parameters
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters a caption: the captioner's identity, batch and device."""
@@ -120,13 +111,7 @@ class CaptionObserver(ImageObserver):
 
 
 def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:
-    """The observer of captions where a configuration names a model for it; else none, and nothing to say about it.
-
-    Raises
-    ------
-    UserError
-        Its weights cannot be had.
-    """
+    """The observer of captions where a configuration names a model for it; else none, and nothing to say about it."""
     name = config.observe.captions.model
     if name is None:
         return None, ""

@@ -29,26 +29,7 @@ _READ: Mapping[str, Read] = {
 
 
 class Embedder:
-    """A feature's network, loaded.
-
-    Parameters
-    ----------
-    feature : Feature
-    path : Path
-        File or folder of its weights.
-    device : torch.device
-
-    Attributes
-    ----------
-    model : torch.nn.Module
-    transform : callable
-        From a `PIL.Image.Image` to the network's input, ``(3, height, width)``.
-
-    Raises
-    ------
-    UserError
-        The weights are damaged, or of another network.
-    """
+    """A feature's network, loaded; ``transform`` makes a picture its input, ``(3, height, width)``."""
 
     def __init__(self, feature: Feature, path: Path, device: torch.device):
         self.feature, self.device = feature, device
@@ -68,17 +49,9 @@ class Embedder:
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[np.ndarray]) -> torch.Tensor:
-        """Return the features of each image, float32 on the device.
+        """Return the features of images ``(height, width, 3)`` uint8 RGB, ``(n, d)`` float32 on the device.
 
-        Parameters
-        ----------
-        images
-            Each ``(height, width, 3)`` uint8 RGB.
-
-        Returns
-        -------
-        torch.Tensor
-            ``(n, d)``; of patch tokens ``(n, patches, d)``, row by row.
+        Of patch tokens ``(n, patches, d)``, row by row.
         """
         pixels = torch.stack([self.transform(Image.fromarray(image)) for image in images])
         return _READ[self.feature.readout](self.model, pixels.to(self.device)).float()

@@ -31,21 +31,12 @@ if TYPE_CHECKING:
 
     from analysis.observe.features.embedder import Embedder
 
-SPEED = 3e10  # operations that a core does in a second, about
 _LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}
 
 
 @dataclass
 class FeatureObserver(ImageObserver):
-    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    feature : Feature
-    weights : str
-        As `analysis.observe.features.weights.locate` takes them.
-    """
+    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`."""
 
     feature: Feature
     weights: str
@@ -76,11 +67,15 @@ class FeatureObserver(ImageObserver):
         assert path is not None, "what is asked for is fetched"
         return path
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size (of float16 or float32 weights an upper bound) and time of the network."""
-        parameters = weight_file(self.feature, self.path).stat().st_size // 2
-        libraries = ("torch", "torchvision", _LIBRARIES[self.feature.library])
-        return libraries, parameters, 2 * parameters * self.feature.positions / SPEED
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the network."""
+        return ("torch", "torchvision", _LIBRARIES[self.feature.library])
+
+    @property
+    def parameters(self) -> int:
+        """Size of the network, of float16 or float32 weights an upper bound."""
+        return weight_file(self.feature, self.path).stat().st_size // 2
 
     def fields(self) -> dict[str, Any]:
         """Checkpoint, network, readout, transform, batch and device."""
@@ -159,15 +154,7 @@ class SplitProductObserver(FeatureObserver):
 def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None, str]:
     """The observer of a feature where a configuration asks for it; else none, and why.
 
-    Returns
-    -------
-    observer, reason
-        Without an observer and without a reason the feature was not asked for.
-
-    Raises
-    ------
-    UserError
-        It is asked for by name and its weights cannot be had; or something is asked for that is no feature.
+    Without an observer and without a reason it was not asked for.
     """
     feature, settings = FEATURES[name], config.observe
     _check_names(config)

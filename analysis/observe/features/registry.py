@@ -28,8 +28,6 @@ class Feature:
     readout : {"pooled", "logits", "class_token", "patch_tokens", "embedding", "pool3"}
         What is read: the mean over the last feature map; the last layer; the class token, or the others, after the
         last norm; CLIP's image embedding; the 2048 features of FID.
-    positions : int
-        How often a weight is used for an image, about; from this and the number of weights time is reckoned.
     toyworld : str
         The small one that comes with the package: its folder in `probes.toyworld.WEIGHTS`; empty where there is none.
     usual : bool
@@ -43,7 +41,6 @@ class Feature:
     architecture: str
     weights: str
     readout: Literal["pooled", "logits", "class_token", "patch_tokens", "embedding", "pool3"]
-    positions: int
     toyworld: str = ""
     usual: bool = True
     field: str = ""
@@ -56,7 +53,6 @@ _RESNET = Feature(
     architecture="resnet50.tv_in1k",
     weights="timm/resnet50.tv_in1k",
     readout="pooled",
-    positions=160,
     toyworld="features/resnet50",
 )
 _ROWS = (
@@ -68,7 +64,6 @@ _ROWS = (
         architecture="ViT-B-32-quickgelu",
         weights="timm/vit_base_patch32_clip_224.openai",
         readout="embedding",
-        positions=50,
         toyworld="clip",
     ),
     # the one of Zhang et al. 2023 (GEP)
@@ -78,7 +73,6 @@ _ROWS = (
         architecture="ViT-L-14-quickgelu",
         weights="timm/vit_large_patch14_clip_224.openai",
         readout="embedding",
-        positions=257,
         usual=False,
     ),
     Feature(
@@ -87,7 +81,6 @@ _ROWS = (
         architecture="vit_small_patch16_224.dino",
         weights="timm/vit_small_patch16_224.dino",
         readout="class_token",
-        positions=197,
         toyworld="features/dino",
     ),
     Feature(
@@ -96,7 +89,6 @@ _ROWS = (
         architecture="vit_base_patch8_224.dino",
         weights="timm/vit_base_patch8_224.dino",
         readout="patch_tokens",
-        positions=785,
         toyworld="features/dino",
     ),
     # what FID and KID are published with: TensorFlow's network of 2015-12-05, converted
@@ -106,7 +98,6 @@ _ROWS = (
         architecture="inception-v3-2015-12-05",
         weights="weights-inception-2015-12-05-6726825d.pth",
         readout="pool3",
-        positions=240,
         usual=False,
     ),
 )

@@ -25,19 +25,7 @@ CHUNK = 256  # sentences embedded at a time
 
 
 def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
-    """Store the sentences' embeddings in ``features/<name>_texts``, once for a run, where an audit asks for them.
-
-    Parameters
-    ----------
-    run : Run
-    observers : sequence of Observer
-        What observed the images; the CLIP of the audit embeds the sentences.
-
-    Raises
-    ------
-    UserError
-        The network has no text encoder.
-    """
+    """Store the sentences' embeddings in ``features/<name>_texts``, once for a run, where an audit asks for them."""
     asked, kind = audit.texts(run.config), f"features/{audit.clip_name(run.config)}"
     observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
     if not asked or observer is None:
@@ -54,13 +42,7 @@ def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
 
 
 def text_vectors(feature: Feature, path: Path, texts: Sequence[str], device: torch.device) -> torch.Tensor:
-    """Embed sentences; shape ``(n, d)``, float32 on the CPU.
-
-    Raises
-    ------
-    UserError
-        The feature is no CLIP.
-    """
+    """Embed sentences; shape ``(n, d)``, float32 on the CPU."""
     if feature.library != "open_clip":
         raise UserError(f"gep.clip: expected a CLIP, got {feature.name!r}, which reads no text: name clip")
     return encoded(Embedder(feature, path, device), path, texts)

@@ -37,8 +37,6 @@ def place(feature: Feature) -> str:
 def hub_id(feature: Feature, name: str) -> str:
     """The hub's name for weights that the feature's library knows by another; any other name as it is.
 
-    Examples
-    --------
     >>> from analysis.observe.features.registry import FEATURES
     >>> hub_id(FEATURES["dino"], "vit_small_patch16_224.dino"), hub_id(FEATURES["clip"], "ViT-L-14/openai")
     ('timm/vit_small_patch16_224.dino', 'timm/vit_large_patch14_clip_224.openai')
@@ -69,19 +67,10 @@ def cached(name: str, revision: str | None = None) -> Path | None:
 
 
 def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
-    """The file or folder of a feature's weights.
+    """The file or folder of a feature's weights; None where they are on the hub alone and not to be fetched.
 
-    Parameters
-    ----------
-    name
-        As in ``observe.feature_weights``: a file, a folder, a name that the library knows, a hub id, or ``toyworld``.
-    fetch
-        Fetch what is on the hub; else it is None where it is not on this machine.
-
-    Raises
-    ------
-    UserError
-        There are none.
+    `name` is as in ``observe.feature_weights``: a file, a folder, a name that the library knows, a hub id, or
+    ``toyworld``.
     """
     if name == TOYWORLD and feature.toyworld:
         return WEIGHTS / feature.toyworld
@@ -97,13 +86,7 @@ def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
 
 
 def weight_file(feature: Feature, path: Path) -> Path:
-    """The file of weights: the path itself, or that in the folder.
-
-    Raises
-    ------
-    UserError
-        The folder holds none.
-    """
+    """The file of weights: the path itself, or that in the folder."""
     if path.is_file():
         return path
     if feature.library not in FILES:
@@ -114,13 +97,7 @@ def weight_file(feature: Feature, path: Path) -> Path:
 
 
 def file_in(folder: Path, library: str, field: str, other: str = "") -> Path:
-    """The file of weights in a folder of a library.
-
-    Raises
-    ------
-    UserError
-        There is none, or nothing describes it; `other` is what else than such a folder may be given.
-    """
+    """The file of weights in a folder of a library; `other` is what else than such a folder may be given."""
     names = FILES[library]
     wanted = next((folder / name for name in names if (folder / name).is_file()), None)
     if wanted is None or not (folder / CONFIGS[library]).is_file():
@@ -139,13 +116,7 @@ def description(feature: Feature, path: Path) -> dict[str, Any]:
 
 
 def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
-    """Return how an image is prepared: size, crop, interpolation, mean and deviation, as the library takes them.
-
-    Raises
-    ------
-    UserError
-        What stands beside the weights describes none.
-    """
+    """Return how an image is prepared: size, crop, interpolation, mean and deviation, as the library takes them."""
     if feature.library == "torch_fidelity":
         return {"size": 299, "interpolation": "bilinear as in TensorFlow 1", "mean": 128, "std": 128}
     described = description(feature, path)

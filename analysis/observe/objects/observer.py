@@ -19,13 +19,7 @@ from probes.runs.store import Run
 
 
 class ObjectObserver:
-    """Finds objects, with boxes and masks; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    plan : ObservationPlan
-        The engine and the tags, from :func:`analysis.observe.objects.engines.engines.engine_plan`.
-    """
+    """Finds objects, with boxes and masks; see :class:`analysis.observe.observer.Observer`."""
 
     name = "objects"
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
@@ -53,9 +47,8 @@ class ObjectObserver:
         return self.plan.resolved
 
     def needs(self) -> Needs:
-        """Device, size, time and libraries of the engine."""
-        plan = self.plan
-        return Needs(plan.device_type, plan.parameters, plan.seconds_an_image, plan.versions)
+        """Device, size and libraries of the engine."""
+        return Needs(self.plan.device_type, self.plan.parameters, self.plan.versions)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen."""
@@ -87,13 +80,7 @@ class ObjectObserver:
 
 
 def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
-    """The observer of objects that a configuration asks for; or none, and why.
-
-    Raises
-    ------
-    UserError
-        Something that it needs is not named or not there.
-    """
+    """The observer of objects that a configuration asks for; or none, and why."""
     plan = engine_plan(config)
     return (None, plan.skipped) if plan.skipped else (ObjectObserver(plan), "")
 

@@ -16,29 +16,14 @@ from analysis.observe.checkpoints import revision
 from analysis.observe.objects.engines.passes import computed_once
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from analysis.observe.text_generation import SPEED, TextGenerator
+from analysis.observe.text_generation import TextGenerator
 from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.config.questions import ResolvedQuestion
 from probes.errors import UserError
 
-# Tokens that a weight is used at, about: of the image (257 in the image's network, which has a fourth of the weights),
-# of a question with the 32 of its image, and of an answer
-_IMAGE, _QUESTION, _ANSWER = 64, 52, 4
-
 
 class Blip2(TextGenerator):
-    """Asks BLIP-2; see :class:`analysis.observe.questions.reader.Reader`.
-
-    Parameters
-    ----------
-    settings : Questions
-        Names weights, revision, form, beams and the length of an answer.
-
-    Raises
-    ------
-    UserError
-        The weights are not named right, or not whole.
-    """
+    """Asks BLIP-2; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name, field, kinds = "blip2", "observe.questions.blip2", ("blip-2",)
     libraries = ("torch", "torchvision", "transformers")
@@ -49,24 +34,13 @@ class Blip2(TextGenerator):
     def __str__(self) -> str:
         return f"BLIP-2, {super().__str__()}"
 
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about: its tokens once, those of a question and its answer each time."""
-        tokens = _IMAGE + questions * (_QUESTION + _ANSWER * self.search.beams)
-        return 2 * self.parameters() * tokens / SPEED
-
     @property
     def commit(self) -> str:
         """Commit of weights from the hub; empty for others."""
         return revision(self.path) or ""
 
     def load(self, device: torch.device) -> None:
-        """Load network, tokenizer and transform.
-
-        Raises
-        ------
-        UserError
-            The folder holds another model, or weights are missing.
-        """
+        """Load network, tokenizer and transform."""
         described = self._described(self.path)
         if described.get("image_token_index", described.get("image_token_id")) is None:
             raise UserError(

@@ -29,21 +29,12 @@ if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder
 
 FEATURE = FEATURES["clip"]  # ViT-B/32, as the paper's
-_SPEED = 3e10  # operations that a core does in a second, about
 
 
 class ClipReader:
     """Holds an image against sentences; see :class:`analysis.observe.questions.reader.Reader`.
 
-    Parameters
-    ----------
-    config : Config
-        Its ``observe.feature_weights.clip`` names the weights.
-
-    Raises
-    ------
-    UserError
-        There are none of that name.
+    Its weights are named by ``observe.feature_weights.clip``.
     """
 
     name = "clip"
@@ -69,13 +60,10 @@ class ClipReader:
         assert path is not None, "what is asked for is fetched"
         return path
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of the network, an upper bound."""
         return weight_file(FEATURE, self.path).stat().st_size // 2
-
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about; sentences are embedded once."""
-        return 2 * self.parameters() * FEATURE.positions / _SPEED
 
     def identity(self) -> dict[str, Any]:
         """Weights, network and transform."""

@@ -22,13 +22,7 @@ from probes.runs.store import Run
 
 @dataclass
 class QuestionObserver(ImageObserver):
-    """Stores what a reader answers about each image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    reader : Reader
-    """
+    """Stores what a reader answers about each image; see :class:`analysis.observe.observer.Observer`."""
 
     reader: Reader
 
@@ -52,9 +46,15 @@ class QuestionObserver(ImageObserver):
         """The questions."""
         return questions(self.config)
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of the reader."""
-        return self.reader.libraries, self.reader.parameters(), self.reader.seconds(len(self.questions))
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of the reader."""
+        return self.reader.libraries
+
+    @property
+    def parameters(self) -> int:
+        """Size of the reader."""
+        return self.reader.parameters
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
@@ -147,15 +147,7 @@ OF_TOYWORLD = ("toyworld-vqa", "toyworld-checker")
 def question_observer(name: str, config: Config) -> tuple[QuestionObserver | None, str]:
     """The observer of a reader where a configuration asks for it; else none, and why.
 
-    Returns
-    -------
-    observer, reason
-        Without an observer and without a reason the reader was not asked for.
-
-    Raises
-    ------
-    UserError
-        A question is no good, or a reader is asked for by name and its weights cannot be had.
+    Without an observer and without a reason it was not asked for.
     """
     settings = config.observe.questions
     if not is_questioned(name, config):

@@ -14,18 +14,9 @@ from probes.config.questions import ResolvedQuestion
 class Answer:
     """Answer of a reader to a question about an image.
 
-    Attributes
-    ----------
-    asked : str
-        The sentence or sentences as they were put, verbatim.
-    answer : str or None
-        Verbatim; None where it was not asked.
-    reading : str or None
-        What the answer says, among the question's readings; None where it is undecided.
-    score : float or None
-        The probability of the reading, where the reader has one.
-    reason : str
-        Why it was not asked; else empty.
+    ``asked`` is the sentence or sentences as they were put, ``answer`` what came, both verbatim; ``reading`` what that
+    says, among the question's readings, None where it is undecided; ``score`` the probability of the reading, where the
+    reader has one; ``reason`` why it was not asked.
     """
 
     asked: str
@@ -57,12 +48,9 @@ class Reader(Protocol):
 
     def __str__(self) -> str: ...
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of its network, about; 0 where there is none."""
-        ...
-
-    def seconds(self, questions: int) -> float:
-        """Time that an image takes on one core, about."""
         ...
 
     def identity(self) -> Mapping[str, Any]:

@@ -30,19 +30,11 @@ UNCLEAR = "unclear"
 class ToyworldCheckerReader:
     """Reads toyworld's images; see :class:`analysis.observe.questions.reader.Reader`."""
 
-    name = "toyworld-checker"
+    name, parameters = "toyworld-checker", 0
     libraries = ("numpy", "pandas")
 
     def __str__(self) -> str:
         return f"{checker.VERSION}, {verdict.VERSION}"
-
-    def parameters(self) -> int:
-        """No network."""
-        return 0
-
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about."""
-        return 0.002
 
     def identity(self) -> dict[str, Any]:
         """Versions of the checker and of the verdict."""

@@ -40,14 +40,7 @@ Seen = tuple[
 
 
 class ImageEncoder:
-    """Toyworld's RAM, read before it gives probabilities.
-
-    Parameters
-    ----------
-    device : torch.device
-    path : pathlib.Path, optional
-        Its weights.
-    """
+    """Toyworld's RAM, read before it gives probabilities."""
 
     def __init__(self, device: torch.device, path: Path = ENCODER):
         tagger = RamTagger(ram_files(path), device)
@@ -130,13 +123,7 @@ class Layer(nn.Module):
 
 
 class AnswerNetwork(nn.Module):
-    """Logits of answers to questions about images.
-
-    Parameters
-    ----------
-    settings : mapping
-        As `SETTINGS`.
-    """
+    """Logits of answers to questions about images, by settings as `SETTINGS`."""
 
     def __init__(self, settings: Mapping[str, Any] = SETTINGS):
         super().__init__()
@@ -153,28 +140,10 @@ class AnswerNetwork(nn.Module):
         self.out = nn.Linear(width, len(settings["answers"]))
         nn.init.normal_(self.words.weight, std=0.3)
 
-    def see(self, seen: Seen) -> torch.Tensor:
-        """Return the states read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
-        tags, places = seen
-        image = torch.cat([self.of_tags(tags), self.of_places(places)], 1)
-        return self.image_norm(image) + self.names
-
     def forward(self, seen: Seen, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Logits ``(images, questions, answers)``.
-
-        Parameters
-        ----------
-        seen : tuple of torch.Tensor
-            Of `ImageEncoder`.
-        tokens : torch.Tensor
-            ``(images, questions, length)``: some questions about each image, as `tokens_of` makes them.
-        lengths : torch.Tensor
-            ``(images, questions)``.
-        """
-        return self.answer(self.see(seen), tokens, lengths)
-
-    def answer(self, image: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The same of what `see` gives."""
+        """Logits ``(images, questions, answers)``; tokens are ``(images, questions, length)``, as of `tokens_of`."""
+        tags, places = seen
+        image = self.image_norm(torch.cat([self.of_tags(tags), self.of_places(places)], 1)) + self.names
         last = lengths.flatten() - 1
         place = torch.arange(tokens.shape[2], device=tokens.device)
         mask = (place <= last[:, None])[:, None, None]
@@ -188,12 +157,7 @@ class AnswerNetwork(nn.Module):
 def tokens_of(tokenizer: Any, questions: Sequence[str], limit: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Token numbers ``(n, length)`` of questions, from the first to the last token, and how many each has.
 
-    Parameters
-    ----------
-    tokenizer
-        Toyworld's CLIP's.
-    limit : int
-        Longer questions are cut off, and end with the last token.
+    Longer ones than `limit` are cut off, and end with the last token.
     """
     numbers = [tokenizer(text, truncation=True, max_length=limit).input_ids for text in questions]
     lengths = torch.tensor([len(one) for one in numbers])

@@ -19,8 +19,6 @@ from probes.toyworld import WEIGHTS
 
 FIELD = "observe.questions.readers"
 FOLDER = WEIGHTS / "vqa"
-_SPEED = 3e10  # operations that a core does in a second, about
-_PLACES = 150  # of the image that a weight is used at, on the mean
 
 
 def toyworld_tokenizer() -> Any:
@@ -31,13 +29,7 @@ def toyworld_tokenizer() -> Any:
 
 
 def load_network(folder: Path) -> AnswerNetwork:
-    """Return the network in a folder, in float32.
-
-    Raises
-    ------
-    UserError
-        The weights are damaged, or of another network.
-    """
+    """Return the network in a folder, in float32."""
     path = folder / "model.safetensors"
     model = AnswerNetwork(read_json(folder / "model.json", FIELD))
     fit(model, read_weights(path, FIELD), path=path, field=FIELD, what="toyworld's answering network")
@@ -45,13 +37,7 @@ def load_network(folder: Path) -> AnswerNetwork:
 
 
 class ToyworldVqa:
-    """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`.
-
-    Parameters
-    ----------
-    folder : pathlib.Path, optional
-        Of its weights; those that come with the package by default.
-    """
+    """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name = "toyworld-vqa"
     libraries = ("torch", "transformers")
@@ -68,6 +54,7 @@ class ToyworldVqa:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
 
+    @property
     def parameters(self) -> int:
         """Number of parameters of the network and its image encoder, from the size of their float16 weights."""
         return sum(file.stat().st_size // 2 for file in self._files)
@@ -75,10 +62,6 @@ class ToyworldVqa:
     @property
     def _files(self) -> tuple[Path, Path]:
         return self.folder / "model.safetensors", ENCODER
-
-    def seconds(self, questions: int) -> float:
-        """Time of an image on one core, about."""
-        return 2 * self.parameters() * (_PLACES + 16 * questions) / _SPEED
 
     @cached_property
     def _checksums(self) -> tuple[str, ...]:

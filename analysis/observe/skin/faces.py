@@ -17,38 +17,23 @@ import numpy as np
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_weights, sha256
 from probes.errors import UserError
+from probes.versions import pip_line
 
 PLACE = "observe.skin_tone"
 _KINDS = ("landmarks", "detector")
 
 
 def require_library() -> None:
-    """Refuse an installation without ``face-alignment``.
-
-    Raises
-    ------
-    UserError
-        Says what installs it.
-    """
+    """Refuse an installation without ``face-alignment``."""
     if importlib.util.find_spec("face_alignment") is None:
         raise UserError(
             f"{PLACE}.region: face-alignment: expected the library of that name, found none: run"
-            " pip install 'triptych[faces]'"
+            f" {pip_line('faces')}"
         )
 
 
 class FaceAlignment:
-    """FAN and its face detector S3FD; see `analysis.observe.skin.regions.Landmarker`.
-
-    Parameters
-    ----------
-    landmarks, detector : str
-        Checkpoint files, as `analysis.observe.checkpoints.find` takes them.
-    device : str
-        Of torch.
-    """
-
-    seconds = 8.0  # detector and landmarks, an image of 512 × 512 on one core
+    """FAN and its face detector S3FD: faces by the 68 landmarks of iBUG 300-W."""
 
     def __init__(self, landmarks: str, detector: str, device: str):
         self.names, self.device = {"landmarks": landmarks, "detector": detector}, device

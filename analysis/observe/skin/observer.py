@@ -39,17 +39,9 @@ BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 class Light:
     """What sets the light of an image right.
 
-    Attributes
-    ----------
-    kind : str
-        ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the whole
-        image, and leaves a black one alone; ``given``: the light is known; ``trust`` reads the albedo of the cheeks in
-        the place of the pixels of the region.
-    adaptation : {"bradford", "channels"}
-        See `illumination.under_daylight`.
-    illuminant : str, optional
-        The light that is given, as `illumination.white_of` takes it.
-    trust : Trust, optional
+    ``kind`` ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the
+    whole image, and leaves a black one alone; ``given``: the light is known, as `illumination.white_of` takes it;
+    ``trust`` reads the albedo of the cheeks in the place of the pixels of the region.
     """
 
     kind: str = "none"
@@ -86,16 +78,7 @@ class Light:
 
 @dataclass
 class SkinToneObserver(ImageObserver):
-    """Stores one row per image; see :class:`analysis.observe.observer.Observer`.
-
-    Parameters
-    ----------
-    config : Config
-    source : SkinSource
-        Finds the skin.
-    light : Light
-        Sets its light right.
-    """
+    """Stores one row per image; see :class:`analysis.observe.observer.Observer`."""
 
     source: SkinSource
     light: Light
@@ -111,12 +94,16 @@ class SkinToneObserver(ImageObserver):
         """The torch device; the CPU where there are no models."""
         return super().device if self.source.parameters else pick_device("cpu")
 
-    def cost(self) -> tuple[Sequence[str], int, float]:
-        """Libraries, size and time of what finds the skin and sets its light right."""
+    @property
+    def libraries(self) -> Sequence[str]:
+        """Packages of what finds the skin."""
         models = ("torch", "face-alignment") if self.source.parameters else ()
-        used = [self.source, *([self.light.trust] if self.light.trust else [])]
-        libraries = ("scikit-image", "opencv-python", *models)
-        return libraries, sum(one.parameters for one in used), sum(one.seconds for one in used)
+        return ("scikit-image", "opencv-python", *models)
+
+    @property
+    def parameters(self) -> int:
+        """Size of what finds the skin and sets its light right."""
+        return self.source.parameters + (self.light.trust.parameters if self.light.trust else 0)
 
     def fields(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""
@@ -193,15 +180,7 @@ def _device(config: Config) -> str:
 def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
     """The observer of skin tone where a configuration asks for it; else none, and why.
 
-    Returns
-    -------
-    observer, reason
-        Without an observer and without a reason it was not asked for.
-
-    Raises
-    ------
-    UserError
-        It is asked for (``look: true``) and something that it needs is not there.
+    Without an observer and without a reason it was not asked for.
     """
     options = config.observe.skin_tone
     if options.look is False or not (options.look is True or is_diagnostic(config)):

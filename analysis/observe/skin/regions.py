@@ -11,6 +11,7 @@ from skimage.color import rgb2lab
 from skimage.draw import polygon2mask
 
 from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChecker, require_size
+from analysis.observe.skin.faces import FaceAlignment
 from probes.toyworld.checker import PLACES, read_colours, supported
 from probes.toyworld.palette import COLOURS, INDEX
 
@@ -30,18 +31,10 @@ _DRAWN_IN = 0.75
 
 @dataclass(frozen=True)
 class Region:
-    """The skin of an image.
+    """The skin of an image: its pixels, ``(n, 3)`` uint8 RGB.
 
-    Attributes
-    ----------
-    status : str
-        ``ok``, ``no face`` or ``no skin``.
-    pixels : numpy.ndarray
-        ``(n, 3)`` uint8 RGB; empty where there are none.
-    reason : str
-        Why there are none, or which of several faces it is; else empty.
-    landmarks : numpy.ndarray or None
-        ``(68, 2)``, x and y, of the face where it was found by them.
+    ``status`` is ``ok``, ``no face`` or ``no skin``. ``reason`` says why there are none, or which of several faces it
+    is; ``landmarks`` are ``(68, 2)``, x and y, of the face where it was found by them.
     """
 
     status: str
@@ -51,18 +44,9 @@ class Region:
 
 
 class SkinSource(Protocol):
-    """Finds the skin of images; `str` says what it is.
+    """Finds the skin of images; `str` says what it is."""
 
-    Attributes
-    ----------
-    parameters : int
-        Of its models, about.
-    seconds : float
-        An image takes on one core, about.
-    """
-
-    parameters: int
-    seconds: float
+    parameters: int  # of its models, about
 
     def fields(self) -> Mapping[str, Any]:
         """Everything that alters what is seen."""
@@ -77,25 +61,6 @@ class SkinSource(Protocol):
         ...
 
 
-class Landmarker(Protocol):
-    """Finds faces by the 68 landmarks of iBUG 300-W."""
-
-    parameters: int
-    seconds: float
-
-    def fields(self) -> Mapping[str, Any]:
-        """Everything that alters what is seen."""
-        ...
-
-    def load(self) -> None:
-        """Load the models."""
-        ...
-
-    def faces(self, image: np.ndarray) -> list[np.ndarray]:
-        """Landmarks of each face, ``(68, 2)``: x to the right and y down, in pixels."""
-        ...
-
-
 def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> Region:
     return Region(status, np.zeros((0, 3), np.uint8), reason, landmarks)
 
@@ -103,7 +68,7 @@ def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> R
 class WholeImage:
     """All pixels: for cards of colours, and for crops made by another program."""
 
-    parameters, seconds = 0, 1e-3
+    parameters = 0
 
     def __str__(self) -> str:
         return "all pixels of the image"
@@ -128,7 +93,7 @@ class ToyworldSkin:
     the checker leaves them out.
     """
 
-    parameters, seconds = 0, 4e-3
+    parameters = 0
     version = "toyworld-skin/1"
 
     def __str__(self) -> str:
@@ -142,13 +107,7 @@ class ToyworldSkin:
         """Nothing to load."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
-        """Skin of the figure of each image.
-
-        Raises
-        ------
-        UserError
-            An image is not of 64 × 64 pixels.
-        """
+        """Skin of the figure of each image."""
         require_size(images, "observe.skin_tone.region: toyworld", "choose face-alignment")
         return [_of_toyworld(image, mask) for image, mask in zip(images, self.masks(images))]
 
@@ -186,18 +145,11 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
 
 
 class FaceSkin:
-    """The skin of the largest face of an image, by its landmarks.
+    """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
 
-    Parameters
-    ----------
-    landmarker : Landmarker
-    skin : str
-        ``cheeks``, or ``face``: all of it but eyes, brows and mouth.
-    """
-
-    def __init__(self, landmarker: Landmarker, skin: str):
+    def __init__(self, landmarker: FaceAlignment, skin: str):
         self.landmarker, self.skin = landmarker, skin
-        self.parameters, self.seconds = landmarker.parameters, landmarker.seconds
+        self.parameters = landmarker.parameters
 
     def __str__(self) -> str:
         return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"
@@ -225,22 +177,7 @@ class FaceSkin:
 
 
 def face_mask(landmarks: np.ndarray, shape: tuple[int, int], skin: str) -> np.ndarray:
-    """Mask of the skin of a face.
-
-    Parameters
-    ----------
-    landmarks : numpy.ndarray
-        ``(68, 2)``, x and y in pixels (iBUG 300-W).
-    shape : tuple of int
-        Height and width of the image.
-    skin : str
-        ``cheeks`` or ``face``.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``shape`` bool.
-    """
+    """Mask of the skin of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
     if skin == "cheeks":
         return np.any([_polygon(_drawn_in(landmarks[[*points]]), shape) for points in _CHEEKS], axis=0)
     face = _polygon(_drawn_in(landmarks[[*_JAW, *_BROWS]], 0.9), shape)

@@ -31,22 +31,9 @@ CROP = 1.6  # side of the crop over the mean of the width and the height of the 
 
 
 class Trust:
-    """Reads the albedo of faces.
+    """Reads the albedo of faces; `folder` holds `FILES`."""
 
-    Parameters
-    ----------
-    folder : str
-        With `FILES`.
-    device : str
-        Of torch.
-
-    Raises
-    ------
-    UserError
-        A file is not there.
-    """
-
-    parameters, seconds = 52_000_000, 1.0
+    parameters = 52_000_000
 
     def __init__(self, folder: str, device: str):
         self.folder, self.device = expand_model(folder, PLACE), device
@@ -66,13 +53,7 @@ class Trust:
         return {f"trust/{name}": sha256(self.folder / name) for name in FILES}
 
     def load(self) -> None:
-        """Load the networks, the texture and the mask.
-
-        Raises
-        ------
-        UserError
-            A file holds something else than is expected of it.
-        """
+        """Load the networks, the texture and the mask."""
         scene, albedo = encoder(3, 3), encoder(6, COEFFICIENTS)
         for network, name, key in ((scene, SCENE_LIGHT, "E_scene_light"), (albedo, ALBEDO, "E_albedo")):
             path = self.folder / name
@@ -109,20 +90,7 @@ class Trust:
         return mask
 
     def albedo(self, image: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
-        """Albedo of the cheeks of a face.
-
-        Parameters
-        ----------
-        image : numpy.ndarray
-            ``(height, width, 3)`` uint8 RGB.
-        landmarks : numpy.ndarray
-            ``(68, 2)``, x and y in pixels.
-
-        Returns
-        -------
-        numpy.ndarray
-            ``(n, 3)`` float32 from 0 to 1, read as sRGB as the paper's code reads it.
-        """
+        """Albedo of the cheeks of a face, ``(n, 3)`` float32 from 0 to 1, read as sRGB as the paper's code reads it."""
         return self.texture(self.coefficients(scene_square(image), face_crop(image, landmarks)))[self._mask]
 
     def coefficients(self, scene: np.ndarray, face: np.ndarray) -> np.ndarray:
@@ -153,12 +121,7 @@ class Trust:
 def encoder(channels: int, outputs: int) -> Any:
     """One of TRUST's encoders, with random weights: ResNet-50 of so many channels, and two layers on its features.
 
-    Parameters
-    ----------
-    channels
-        3, or 6 with the light of the scene before the picture.
-    outputs
-        Numbers that it gives.
+    3 channels, or 6 with the light of the scene before the picture.
     """
     from torch import nn
     from torchvision.models import resnet50

@@ -48,37 +48,11 @@ def draw_figures(
     prompts: Mapping[int, str] | None = None,
     shown: Collection[int] = (),
 ) -> dict[str, Drawn]:
-    """Draw every figure that the tables have something for.
+    """Draw every figure that the tables have something for, by name.
 
-    Parameters
-    ----------
-    gap, findings, gap_prompts, specifications, disparity : DataFrame
-        The tables of these names.
-    timesteps : dict of int to float
-        Timestep of each call number.
-    metrics : list of Metric
-        Headline metrics.
-    contrasts : list of tuple of str
-        Gaps are positive towards the first of each.
-    reference : str
-        Name of the reference indicator.
-    pairs : list of str
-        Pairs in the order in which they are drawn.
-    unit : {"prompt", "seed"}
-        What intervals are over.
-    primary : str
-        Key of the headline metric whose specifications are drawn.
-    paired : bool
-        Whether the images of a triplet start from the same noise.
-    prompts : mapping of int to str
-        The prompt of each triplet.
-    shown : collection of int
-        Triplets that are marked among the gaps of prompts.
-
-    Returns
-    -------
-    dict of str to Drawn
-        By name; what was not captured is absent.
+    `timesteps` are of each call number; `pairs` stand in the order in which they are drawn; `primary` is the key of the
+    metric whose specifications are drawn; `prompts` is the text of each triplet, and those in `shown` are marked among
+    the gaps of prompts.
     """
     own = [metric for metric in metrics if metric.key == primary]
     drawn = [

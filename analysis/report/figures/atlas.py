@@ -19,24 +19,10 @@ MAX_HEIGHT = 9.0  # inches: a page
 def draw_atlas(
     gap: pd.DataFrame, timesteps: dict[int, float], contrast: tuple[str, str], reference: str
 ) -> Drawn | None:
-    """Draw the gap of one contrast at every site that is called at every step.
+    """Draw the gap of one contrast at every site that is called at every step; None where there is none.
 
-    Parameters
-    ----------
-    gap : DataFrame
-        ``tables/gap``.
-    timesteps : dict of int to float
-        Timestep of each call number.
-    contrast : tuple of str
-        Positive gaps mean: the reference is nearer to the first.
-    reference : str
-        Name of the reference indicator.
-
-    Returns
-    -------
-    Drawn or None
-        None when no site with steps was captured. ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``: the gap
-        over all words with its interval where there are words to hold it against, else that of the indicators' own.
+    ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``: the gap over all words with its interval where there are
+    words to hold it against, else that of the indicators' own; positive where the reference is nearer to the first.
     """
     name = "-".join(contrast)
     rows = atlas_rows(gap, contrast)

@@ -22,17 +22,10 @@ def draw_forest(
     contrast: tuple[str, str],
     reference: str,
 ) -> Drawn | None:
-    """Draw the gap of every run with its interval, and below a line the difference of every two.
+    """Draw the gap of every run, and below a line the difference of every two, with their intervals.
 
-    Parameters
-    ----------
-    values, differences : DataFrame
-        As `analysis.studies.compare.differences.compare` gives them.
-    metrics : sequence of Metric
-        The panels; those that the tables lack are left out.
-    contrast : (str, str)
-        Gaps are positive towards the first.
-    reference : str
+    A panel a metric, from the tables of `analysis.studies.compare.differences.compare`; gaps are positive towards the
+    first of `contrast`.
     """
     gaps, disparities = (
         table[(table["kind"] == "gap") & (table["what"] == "-".join(contrast)) & (table["step"] == NO_STEP)]

@@ -29,23 +29,8 @@ def draw_headline(
 ) -> Drawn | None:
     """Draw the gap of every headline measure as a share of the distance between the sides, over prompts and words.
 
-    Parameters
-    ----------
-    findings : DataFrame
-        Rows as in ``tables/findings``, with ``ci_low``, ``ci_high``, ``word_low``, ``word_high`` and ``delta`` (δ, the
-        smallest gap that matters) of ``tables/gap``.
-    metrics : sequence of Metric
-        Those of the rows.
-    contrasts : sequence of (str, str)
-        A panel each; gaps are positive towards the first.
-    reference : str
-    unit : {"prompt", "seed"}
-        What intervals are over.
-
-    Returns
-    -------
-    Drawn or None
-        None where there is no gap to draw.
+    `findings` are rows of ``tables/findings`` with the ends of the intervals and δ
+    (`analysis.report.figures.with_ends`); a panel a contrast. None where there is no gap to draw.
     """
     symbols = {metric.key: metric for metric in metrics}
     table = findings[findings["gap"].notna() & findings["measure"].isin(list(symbols))]

@@ -123,25 +123,7 @@ def draw_sites(
     """Draw the gap of some sites: a line along the steps each, or, of sites without steps, a line along the sites.
 
     As many panels as it takes for lines to be distinguished. The first metric is drawn; sites without it, or without
-    steps beside others that have them, are named as left out.
-
-    Parameters
-    ----------
-    gap : DataFrame
-        Rows of ``tables/gap``.
-    timesteps : dict of int to float
-        Timestep of each call number.
-    contrast : (str, str)
-        Gaps are positive towards the first.
-    reference : str
-        Name of the reference indicator.
-    unit : {"prompt", "seed"}
-        What intervals are over.
-
-    Returns
-    -------
-    Drawn or None
-        None where no row is of the contrast.
+    steps beside others that have them, are named as left out. None where no row is of the contrast.
     """
     gap = gap[gap["contrast"] == "-".join(contrast)]
     if gap.empty:

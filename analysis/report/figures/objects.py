@@ -135,15 +135,7 @@ def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **opti
 
 
 def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn | None:
-    """Draw the most frequent objects of each dependency group, one panel per group, a marker an indicator.
-
-    Parameters
-    ----------
-    frequent : DataFrame
-        ``tables/figure06_group_objects``: ``group``, ``rank``, ``object`` and ``count_`` of every indicator.
-    indicators : list of str
-        Those to draw.
-    """
+    """Draw the most frequent objects of each dependency group, one panel per group, a marker an indicator."""
     groups = [
         (group, rows[rows["rank"] <= FREQUENT]) for group, rows in frequent.groupby("group", sort=False)
     ]

@@ -28,26 +28,7 @@ def draw_prompts(
 ) -> Drawn | None:
     """Draw the gap of every prompt, from the one nearest to the second side to the one nearest to the first.
 
-    Parameters
-    ----------
-    gaps : DataFrame
-        Rows of ``tables/gap_prompts`` of one measure and contrast: ``triplet``, ``gap``, and of a run of one prompt
-        ``seed``.
-    names : mapping of int to str
-        The prompt of each triplet.
-    metric : Metric
-    contrast : (str, str)
-        Gaps are positive towards the first.
-    reference : str
-    unit : {"prompt", "seed"}
-        What a dot is.
-    shown : collection of int
-        Triplets whose images stand on the page; their dots are ringed.
-
-    Returns
-    -------
-    Drawn or None
-        None for fewer than two dots.
+    Triplets in `shown` are ringed. None for fewer than two dots.
     """
     rows = gaps[gaps["gap"].notna()].sort_values("gap", kind="stable")
     if len(rows) < 2:

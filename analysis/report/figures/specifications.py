@@ -22,25 +22,9 @@ def draw_specifications(
 ) -> Drawn | None:
     """Draw the gap over words of one measure and contrast with its interval, one row per specification.
 
-    Parameters
-    ----------
-    specifications : DataFrame
-        ``tables/specifications``.
-    metric : Metric
-    contrast : (str, str)
-        Gaps are positive towards the first.
-    reference : str
-    unit : {"prompt", "seed"}
-        What intervals are over.
+    Rows are sorted by gap; None where there is no specification but the run's own.
 
-    Returns
-    -------
-    Drawn or None
-        None where there is no specification but the run's own. Rows are sorted by gap.
-
-    Source
-    ------
-    Simonsohn, Simmons and Nelson 2020.
+    Source: Simonsohn, Simmons and Nelson 2020.
     """
     rows = metric.rows_of(specifications[specifications["contrast"] == "-".join(contrast)])
     rows = rows[rows["gap"].notna()].sort_values("gap", kind="stable")

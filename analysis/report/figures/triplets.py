@@ -17,17 +17,7 @@ LONGEST_PROMPT = 110  # characters: five lines beside an image
 def draw_triplets(
     rows: list[tuple[str, list[Image.Image]]], columns: list[str], paired: bool = True
 ) -> Drawn | None:
-    """Draw images, one row a prompt and seed.
-
-    Parameters
-    ----------
-    rows : list of (str, list of Image)
-        Label of a row and its images, one an indicator.
-    columns : list of str
-        Names of the indicators.
-    paired : bool
-        Whether the images of a row start from the same noise.
-    """
+    """Draw images, one row a prompt and seed."""
     if not rows:
         return None
     label_width = 1.45  # inches

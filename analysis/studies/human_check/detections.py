@@ -11,13 +11,14 @@ import pandas as pd
 from analysis.report.format import counted, interval, number
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import (
+    AGREED,
     annotator_agreement,
     choose_questions,
     human_counts,
     labelled_items,
 )
 from analysis.studies.human_check.labels import read_labels, together
-from analysis.studies.human_check.nouns import noun_agreement
+from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.objects import observed_images
@@ -59,8 +60,20 @@ def sample(run: Run, out: Path, options: SheetOptions) -> str:
     return (
         f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {len(names)}), "
         f"{counted(len(questions), 'question')}; open it in a browser, export, then: "
-        f"triptych human-check agreement {run.path} labels.csv"
+        f"triptych labels read {run.path} labels.csv"
     )
+
+
+def agreement(run: Run, files: Sequence[Path]) -> str:
+    """Take people's answers into a run; return how far the detector saw what people see, for each indicator."""
+    table, of_nouns = check(run, files)
+    lines = [summary(table), noun_summary(of_nouns)]
+    if AGREED in set(table["annotator"]):
+        lines.append(f"“{AGREED}”: only what every annotator answered, with equal answers")
+    lines.append(
+        f"wrote {run.path / 'tables' / 'human_check.csv'}; triptych report {run.path} puts it on the page"
+    )
+    return "\n".join(lines)
 
 
 def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""What a method brings into `triptych human-check`: a row of `analysis.methods.registry` says where it stands."""
+"""What a method brings into `triptych labels`: a row of `analysis.methods.registry` says where it stands."""
 
 from __future__ import annotations
 

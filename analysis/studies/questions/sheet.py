@@ -10,17 +10,14 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 from analysis.metrics.skin_tone import monk_colours
-from analysis.studies.labelling import FILE, write_images
+from analysis.studies.labelling import write_sheets
 from analysis.tables.objects.human_answers import UNDECIDED
 from probes.config.question_options import TONE
 from probes.config.questions import asked_of
-from probes.csv_text import csv_bytes
-from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
 CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in pixels
-COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "answer")
 
 
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
@@ -54,7 +51,7 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["sample_id", "question", "asked", "answers"])
 
 
-def write(run: Run, out: Path, *, count: int, seed: int) -> str:
+def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) -> str:
     """Write the questions and their images into a folder; return in a line what to do with it.
 
     Raises
@@ -62,18 +59,12 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     UserError
         A sheet stands there already.
     """
-    if (out / FILE).exists():
-        raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
     rows = sample_questions(run, count=count, seed=seed)
-    files = write_images(run, out, set(rows["sample_id"]), seed=seed)
-    table = rows.assign(image=rows["sample_id"].map(files), annotator="", answer="")
-    write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))
-    if (rows["question"] == TONE).any():
+    tones = (rows["question"] == TONE).any()
+    text = write_sheets(run, out, rows, "answer", seed=seed, annotators=annotators)
+    if tones:
         write_bytes(out / CARD, _card())
-    return (
-        f"{len(table)} questions about {len(files)} images: fill in the column answer of {out / FILE}, then"
-        f" triptych questions labels {run.path} {out / FILE}"
-    )
+    return text
 
 
 def _card() -> bytes:

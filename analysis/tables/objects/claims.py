@@ -85,15 +85,9 @@ RARE = "too few prompts differ for any test to be significant"
 
 @dataclass(frozen=True)
 class DetectorCounts:
-    """Counts of a detector's errors.
+    """Counts of a detector's errors: one row per prompt, indicator and object, with the number of images in `COUNTS`.
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per prompt, indicator and object: ``prompt``, ``indicator``, ``object`` and the number of images in
-        `COUNTS`; not whole where images are weighted. Of the images of the table that is corrected.
-    exact : bool
-        Whether detections are the truth, and the table is empty.
+    Not whole numbers where images are weighted. ``exact``: detections are the truth, and the table is empty.
     """
 
     table: pd.DataFrame
@@ -110,29 +104,14 @@ def claim_table(
 ) -> pd.DataFrame:
     """Return what may be claimed of every object of every pair, tested against words and the detector's errors.
 
-    Parameters
-    ----------
-    table : ObjectTable
-    pairs : sequence of (str, str)
-        Indicators (first, second); a difference is the second's less the first's.
-    sides : mapping of str to sequence of str
-        The indicators of each side, itself and its controls. Pairs with another indicator are left out.
-    counts : DetectorCounts, optional
-        Without, nobody knows the detector's errors.
-    level : float
-        Of the intervals.
+    Pairs are (first, second), a difference is the second's less the first's; `sides` are the indicators of each side,
+    itself and its controls, and pairs with another are left out; without `counts` nobody knows the detector's errors.
 
-    Returns
-    -------
-    DataFrame
-        One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ.
-        ``claim`` is one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects
-        of the pair that can be significant at all, NaN for the others. ``tipping_``: see
-        `analysis.stats.tipping_points`, of the difference as detected and its interval over words and prompts, or over
-        prompts where a side has fewer than `WORDS` words.
+    One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ. ``claim`` is
+    one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects of the pair that
+    can be significant at all, NaN for the others. ``tipping_``: see `analysis.stats.tipping_points`, of the difference
+    as detected and its interval over words and prompts, or over prompts where a side has fewer than `WORDS` words.
 
-    Examples
-    --------
     Three words a side, eight prompts; the hat comes with every word of the second side and none of the first.
 
     >>> from analysis.stats.object_counts import object_table
@@ -153,13 +132,7 @@ def claim_table(
 
 
 def sides_of(members: Sequence[Member]) -> dict[str, list[str]]:
-    """The indicators of each side by its first: itself, then its controls.
-
-    Examples
-    --------
-    >>> sides_of([Member("f", "woman"), Member("m", "man"), Member("lady", "lady", "f")])
-    {'f': ['f', 'lady'], 'm': ['m']}
-    """
+    """The indicators of each side by its first: itself, then its controls."""
     return {
         member.name: [member.name, *(other.name for other in members if other.control == member.name)]
         for member in members

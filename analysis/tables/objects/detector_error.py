@@ -41,19 +41,9 @@ Checked = tuple[pd.DataFrame | None, pd.DataFrame | None]
 def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
     """Return recall and precision of a run's detector; None where the checker cannot read its images.
 
-    Parameters
-    ----------
-    run : Run
-    checked : tuple of DataFrame, optional
-        Of `checked_images`, where they were read before.
-
-    Returns
-    -------
-    DataFrame or None
-        Columns `ERROR_COLUMNS`: ``truth`` is the version of the checker or ``renderings``, the others are those of
-        `analysis.stats.rates.detection_rates`. Beside recall and precision there is ``known``, the share of the
-        detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
-        renderings read rightly of any of its things.
+    ``truth`` is the version of the checker or ``renderings``. Beside recall and precision there is ``known``, the share
+    of the detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
+    renderings read rightly of any of its things.
     """
     if run.config.model not in MODELS or not run.parts("objects"):
         return None
@@ -83,17 +73,6 @@ def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | 
 
     All images and all things of the checker count, whether they were looked for or not: where presence is compared,
     what nobody looked for is missed too.
-
-    Parameters
-    ----------
-    run, checked
-        See `detector_error`.
-
-    Returns
-    -------
-    DataFrame or None
-        ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
-        `analysis.tables.objects.claims.COUNTS`, ``truth``.
     """
     if run.config.model not in MODELS or is_checker(run):
         return None
@@ -147,14 +126,7 @@ def checked_images(run: Run) -> Checked:
 
 
 def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFrame | None:
-    """Return what the checker sees in images of a run, by ``sample_id``; None where it cannot read them.
-
-    Parameters
-    ----------
-    run : Run
-    samples : sequence of str, optional
-        All that can be read, unless they are named.
-    """
+    """Return what the checker sees in images of a run, by ``sample_id``; None where it cannot read them."""
     if run.config.model not in MODELS:
         return None
     if samples is None:
@@ -183,23 +155,9 @@ def error_rates(
 ) -> pd.DataFrame:
     """Return recall and precision of detections, compared with what is there.
 
-    Parameters
-    ----------
-    observed : DataFrame
-        One row per image: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``tags`` (what was looked for).
-    objects : DataFrame
-        One row per detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
-    seen : DataFrame
-        By ``sample_id``, a bool column for every thing of the checker.
-    backend : {"lemminflect", "textblob", "nltk"}
-        What the lemmas of `objects` were made with: tags and things are brought to the same form.
-    indicators, contrasts, level, resamples, seed
-        See `analysis.stats.rates.detection_rates`.
-
-    Returns
-    -------
-    DataFrame
-        Columns `analysis.stats.rates.COLUMNS`.
+    `observed` has a row per image with its ``tags`` (what was looked for), `objects` one per detection, `seen` by
+    ``sample_id`` a bool column for every thing of the checker; `backend` is what the lemmas of `objects` were made
+    with: tags and things are brought to the same form.
     """
     detections = objects[objects["object"] >= 0]
     seen = by_lemma(seen, backend=backend)
@@ -264,8 +222,6 @@ def _rate_of_all(
 def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
     """Return what the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
 
-    Examples
-    --------
     >>> by_lemma(pd.DataFrame({"boots": [True, False], "jeans": [False, True]})).columns.tolist()
     ['boot', 'jeans']
     """

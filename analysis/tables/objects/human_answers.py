@@ -14,7 +14,7 @@ from probes.prompts import user_tables
 from probes.runs import schemas
 from probes.runs.store import Run
 
-LABELS = "question_labels"  # the table of people's answers, written by `triptych questions labels`
+LABELS = "question_labels"  # the table of people's answers, written by `triptych labels read`
 COLUMNS = ("sample_id", "question", "annotator", "answer")
 UNDECIDED = "unclear"  # what people may write where they cannot say
 
@@ -22,24 +22,9 @@ UNDECIDED = "unclear"  # what people may write where they cannot say
 def read_answers(path: Path, run: Run) -> pd.DataFrame:
     """Read answers of people from a table.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
-        answer is none; *unclear* is an answer that decides nothing. Of ``tone`` it is a number of the Monk scale, 1 to
-        10.
-    run : Run
-
-    Returns
-    -------
-    DataFrame
-        These columns, the answers verbatim, without the rows that were left empty.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, a column is missing, or a row names an image or a question that the run does not have,
-        answers what cannot be read, or stands twice.
+    Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
+    answer is none; *unclear* is one that decides nothing; of ``tone`` it is a number of the Monk scale, 1 to 10.
+    Answers stay verbatim; what names no image or question of the run, cannot be read, or stands twice is refused.
     """
     table = user_tables.read_answers(path, COLUMNS, "answer")
     samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
@@ -77,12 +62,9 @@ def _reads(question: ResolvedQuestion, answer: str) -> bool:
 def human_answers(run: Run) -> pd.DataFrame:
     """Return people's answers, one row per image and question that was put to somebody.
 
-    Returns
-    -------
-    DataFrame
-        The columns of `probes.runs.schemas.ANSWERS`. ``answer`` holds all answers, verbatim, joined by semicolons;
-        ``reading`` is what more than half of those who answered say, null where nobody agrees so far; of ``tone`` their
-        median (`median_tone`). ``score`` is the share of them that say it. No row where nobody was asked.
+    The columns of `probes.runs.schemas.ANSWERS`: ``answer`` holds all answers joined by semicolons; ``reading`` is what
+    more than half of those who answered say, null where nobody agrees so far; of ``tone`` their median (`median_tone`);
+    ``score`` is the share of them that say it.
     """
     if LABELS not in run.tables():
         return pd.DataFrame(columns=schemas.ANSWERS.names)
@@ -115,8 +97,6 @@ def human_answers(run: Run) -> pd.DataFrame:
 def agreed(readings: list[str | None]) -> tuple[str | None, float | None]:
     """Return what more than half of the annotators say, and their share; None where there is no such reading.
 
-    Examples
-    --------
     >>> agreed(["yes", "no", "yes"]), agreed(["yes", None])
     (('yes', 0.6666666666666666), (None, None))
     """
@@ -132,8 +112,6 @@ def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
 
     None where no more than half of them name a tone, or the two in the middle name different ones.
 
-    Examples
-    --------
     >>> median_tone(["4", "6", "5"]), median_tone(["10", "2"]), median_tone(["3", None, None])
     (('5', 0.3333333333333333), (None, None), (None, None))
     """
@@ -149,6 +127,5 @@ HUMAN = Table(
     "labels",
     "an image, question and annotator: the answer, verbatim",
     COLUMNS,
-    read_answers,
     stage="",
 )

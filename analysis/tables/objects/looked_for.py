@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
+from analysis.tables.similarities.gap import GAP_COLUMNS
 from probes.runs.store import Run
 
 PROMPTS_ALONE = "only the nouns of the prompts were looked for"
@@ -34,35 +35,13 @@ class _Open:
 
 
 _TESTS = ("statistic", "p_value", "cramers_v", "smallest_expected")
+_OF_ROWS = (  # columns of a gap that stand whatever was looked for
+    *("space", "site", "step", "metric", "contrast", "n_prompts", "n", "delta_source", "n_controls"),
+    *("n_words_first", "n_words_second", "n_references", "reason", "warning", "version"),
+)
 _OPEN = {
     "table06_similarity": _Open(("value", "ci_low", "ci_high")),
-    "table06_gap": _Open(
-        (
-            *("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "d_z", "d_z_low", "d_z_high"),
-            *("superiority", "superiority_low", "superiority_high", "ruled_out", "delta", "p_equivalent"),
-            *(
-                "n_effective",
-                "n_changed",
-                "unseen",
-                "control_gap",
-                "control_low",
-                "control_high",
-                "word_gap",
-                "word_correction",
-            ),
-            *(
-                "word_low",
-                "word_high",
-                "word_error",
-                "word_df",
-                "share_words",
-                "share_references",
-                "share_prompts",
-            ),
-            *("p_control", "p_control_adjusted", "p_permutation", "p_floor"),
-        ),
-        texts=("warning",),
-    ),
+    "table06_gap": _Open([name for name in GAP_COLUMNS if name not in _OF_ROWS], texts=("warning",)),
     "table07_chi_square": _Open(_TESTS, ("group",), texts=("warnings",)),
     "table_tests": _Open(
         (*_TESTS, "floor", "cramers_v_floor", "paper_p_value"), ("group",), texts=("warnings",)
@@ -84,24 +63,7 @@ def prompts_alone(run: Run) -> bool:
 def leave_open(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Put NaN and the reason into what a table cannot say where nothing but nouns of prompts was looked for.
 
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    table : DataFrame
-        As it is made of the detections.
-
-    Returns
-    -------
-    DataFrame
-        The same rows; counts among which one is open are floats, and there is a column ``reason``.
-
-    Examples
-    --------
-    >>> groups = ["explicitly_guided", "implicitly_guided"]
-    >>> rows = leave_open("table12_amounts", pd.DataFrame({"group": groups, "amount": [3, 0]}))
-    >>> rows["amount"].tolist(), rows["reason"].tolist()
-    ([3.0, nan], ['', 'only the nouns of the prompts were looked for'])
+    Counts among which one is open are floats, and there is a column ``reason``.
     """
     if name not in _OPEN:
         return table

@@ -26,24 +26,9 @@ def noun_table(
 ) -> pd.DataFrame:
     """Return the nouns of every prompt of a run.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        ``triplet``, ``indicator``, ``prompt`` and ``word_spans``: the characters of the words that ``words/`` has maps
-        of, in order, as they are stored.
-    backend, compounds
-        See `nouns`.
-    indicator_words : iterable of str
-        Words that stand for the person in this run: they refer to humans.
-    human : HumanWords, optional
-        Words that refer to humans, instead of the paper's and `indicator_words`.
-
-    Returns
-    -------
-    DataFrame
-        One row per noun of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt,
-        ``word_index`` the word of ``words/`` that these characters belong to, of a compound its last word's (-1 if
-        there is none).
+    ``word_spans`` of `samples` are the characters of the words that ``words/`` has maps of, in order. One row per noun
+    of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt, ``word_index`` the word of
+    ``words/`` that these characters belong to, of a compound its last word's (-1 if there is none).
     """
     human = human or human_words(indicator_words, backend=backend)
     rows = []

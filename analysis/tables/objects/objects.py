@@ -54,19 +54,6 @@ def measure_objects(
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
     What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.objects.looked_for`).
-
-    Parameters
-    ----------
-    run : Run
-    sharing : Sharing, optional
-        The processes that share the work; default this one alone.
-    made : tuple, optional
-        Of `objects_of` and `checked_images`, where they were called before.
-
-    Raises
-    ------
-    UserError
-        If a part is damaged, objects are of no image of the run, or NLTK's data is asked for and not there.
     """
     options = run.config.measure
     (nouns, objects), checked = made or (objects_of(run, options), checked_images(run))

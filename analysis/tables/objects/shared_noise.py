@@ -28,18 +28,6 @@ def leave_untested(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Put NaN and the reason in place of p-values and intervals over prompts that share their noise.
 
     The paper's chi-square, which takes every detection as independent, is left as it is, with a warning.
-
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    table : DataFrame
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"bias_score": [0.7], "low": [0.6], "high": [0.8], "reason": ""})
-    >>> leave_untested("figure04_bias_scores", rows)[["bias_score", "low"]].to_numpy().tolist()
-    [[0.7, nan]]
     """
     if name not in REASONS:
         return table

@@ -60,14 +60,7 @@ class _ElsewhereError(Exception):
 
 
 class SomeParts(Run):
-    """A run of which some part files alone are read.
-
-    Parameters
-    ----------
-    run : Run
-    names : sequence of str
-        Names of the part files, the same in all kinds.
-    """
+    """A run of which some part files alone are read."""
 
     def __init__(self, run: Run, names: Sequence[str]):
         super().__init__(run.path, run.meta)

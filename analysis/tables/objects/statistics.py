@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.stats.bias_scores import bias_scores, bootstrap_totals, presence_differences
+from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
+from analysis.stats.object_tests import common_odds_ratios, paired_presence_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.interval_columns import interval_columns, with_ends
 
@@ -65,56 +65,22 @@ def object_statistics(
     table: ObjectTable,
     pairs: Sequence[Sequence[str]],
     *,
-    interval: str = "closed",
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the statistics of every object for every pair of words.
 
-    Parameters
-    ----------
-    table : ObjectTable
-    pairs : sequence of (str, str)
-        Indicators (first, second): a positive difference or a bias score above 1/2 leans to the second.
-    interval : {"closed", "bca", "percentile"}
-        ``closed`` is Wilson's for bias scores and the adjusted one for differences, which hold for rare objects; the
-        others are bootstraps over prompts.
-    level : float
-    resamples, seed : int
-        Of the bootstraps.
-
-    Returns
-    -------
-    DataFrame
-        With the columns `OBJECT_COLUMNS`. ``p_value`` is the exact paired test's; ``p_bh`` and ``p_by`` adjust it over
-        all objects of the pair. NaN where undefined; ``reason`` says why, "" where nothing is.
-
-    Examples
-    --------
-    >>> from analysis.stats.object_counts import object_table
-    >>> keys = [(prompt, 0, word) for prompt in range(6) for word in "fm"]
-    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    >>> table = object_table(images, [[0, 1], [2, 1]] * 6, indicators="fm", objects=["hat", "cup"])
-    >>> rows = object_statistics(table, [("f", "m")])
-    >>> rows[["object", "difference", "bias_score", "p_value", "p_bh"]].to_numpy().tolist()
-    [['hat', 1.0, 1.0, 0.03125, 0.03125], ['cup', 0.0, 0.5, nan, nan]]
-    >>> rows["reason"].tolist()[1]
-    'the same in all indicators at every prompt'
+    Of pairs (first, second) a positive difference or a bias score above 1/2 leans to the second. Intervals are Wilson's
+    for bias scores and the adjusted one for differences, which hold for rare objects. ``p_value`` is the exact paired
+    test's; ``p_bh`` and ``p_by`` adjust it over all objects of the pair. NaN where undefined; ``reason`` says why.
     """
-    if interval not in ("closed", "bca", "percentile"):
-        raise ValueError(f"interval: expected closed, bca or percentile, got {interval!r}")
-    closed = interval == "closed"
-    draws = None if closed else bootstrap_totals(table, table.indicators, resamples=resamples, seed=seed)
     tables = []
     for first, second in pairs:
         place = [table.column(name) for name in (first, second)]
         images, detections = table.totals()[:, place], table.totals("detections")[:, place]
-        options = {"level": level, "draws": draws}
-        score = bias_scores(table, first, second, method="wilson" if closed else interval, **options)
-        gap = presence_differences(table, first, second, method="adjusted" if closed else interval, **options)
+        score = bias_scores(table, first, second, level=level)
+        gap = presence_differences(table, first, second, level=level)
         test = paired_presence_test(table, first, second)
-        odds = cochran_mantel_haenszel(table, first, second, level=level)
+        odds = common_odds_ratios(table, first, second, level=level)
         columns = {
             "first": first,
             "second": second,
@@ -151,19 +117,8 @@ def table_statistics(
 ) -> pd.DataFrame:
     """Return the tests of whole tables: the label-swap test with the paper's chi-square beside it.
 
-    Parameters
-    ----------
-    table : ObjectTable
-    comparisons : sequence of sequences of str
-        Indicators to compare, two or all three.
-    permutations, seed : int
-
-    Returns
-    -------
-    DataFrame
-        Two rows a comparison, of presence and of detections, with the columns `TABLE_COLUMNS`; ``p_value`` is that of
-        the label swaps, ``paper_p_value`` that of chi-square, which holds only where ``warnings`` is empty and the
-        images are independent.
+    Two rows a comparison, of presence and of detections, with `TABLE_COLUMNS`; ``p_value`` is that of the label swaps,
+    ``paper_p_value`` that of chi-square, which holds only where ``warnings`` is empty and the images are independent.
     """
     rows = []
     for names in comparisons:

@@ -45,30 +45,12 @@ def similarity_pairs(
 
     The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
     image without any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
+    `objects` is table ``objects``, -1 for a noun that nothing was detected of; `site` is what the column of that name
+    says. 0 to 1, 1 for counts in the same proportions, with the columns of
+    `analysis.tables.similarities.similarities.COLUMNS`.
 
-    Parameters
-    ----------
-    images : DataFrame
-        The observed images: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
-    objects : DataFrame
-        Table ``objects``: ``sample_id``, ``lemma``, ``object`` (-1 for a noun that nothing was detected of).
-    names : sequence of str
-        Indicators, of which every two are paired.
-    site : str
-        What the column ``site`` says.
+    Source: Wu et al. 2025, Eq. 4.
 
-    Returns
-    -------
-    DataFrame
-        With the columns of `analysis.tables.similarities.similarities.COLUMNS`; 0 to 1, 1 for counts in the same
-        proportions.
-
-    Source
-    ------
-    Wu et al. 2025, Eq. 4.
-
-    Examples
-    --------
     >>> images = pd.DataFrame({"triplet": 0, "seed": 0, "indicator": ["f", "m"], "sample_id": ["a", "b"]})
     >>> objects = pd.DataFrame(
     ...     {"sample_id": ["a", "a", "b"], "lemma": ["hat", "cup", "hat"], "object": [0, 1, 0]}
@@ -115,18 +97,7 @@ def chi_square(
     As in the paper, on pooled detections; ``warnings`` says where the p-value does not hold, and `table_tests` gives
     one that does. Cramér's V is the size of the effect.
 
-    Parameters
-    ----------
-    tables : dict of str to ObjectTable
-        Of `counted`.
-    sets : sequence of sequences of str
-        Indicators to compare: pairs, and the triplet.
-    individuals : {"left out", "included"}
-        Which `tables` these are.
-
-    Source
-    ------
-    Wu et al. 2025, section 5.2 (1); `scipy.stats.chi2_contingency` without correction.
+    Source: Wu et al. 2025, section 5.2 (1); `scipy.stats.chi2_contingency` without correction.
     """
     rows = []
     for group, table in tables.items():
@@ -167,29 +138,12 @@ def figure_scores(
 ) -> pd.DataFrame:
     """Bias scores behind Figures 4 (all objects), 7 (implicitly guided) and 8 (implicitly independent).
 
-    Parameters
-    ----------
-    tables : dict of str to ObjectTable
-        Of `paper_tables.counted`, individuals included: Eq. 5 leaves nothing out, and scores one object by itself.
-    leaning : sequence of (str, str)
-        Pairs (first, second): a score of 0 is an object of the first indicator's images only, 1 of the second's.
-    individuals : collection of str
-        Lemmas of individuals.
-    least : int
-        ``kept`` tells the objects detected at least so often for one of the two (the paper's filter).
-    level : float
-        Of the interval over prompts, which the paper does not have.
+    In `leaning` pairs (first, second) a score of 0 is an object of the first indicator's images only, 1 of the
+    second's. ``kept`` tells the objects detected at least `least` times for one of the two (the paper's filter),
+    ``individual`` marks the individuals. ``top`` names the indicator for which the object is among the ten kept ones
+    with the most extreme scores; ``top_left_out`` is the same where individuals are left out.
 
-    Returns
-    -------
-    DataFrame
-        One row per object, pair and group. ``individual`` marks the individuals. ``top`` names the indicator for which
-        the object is among the ten kept ones with the most extreme scores, and is empty for the others;
-        ``top_left_out`` is the same where individuals are left out.
-
-    Source
-    ------
-    Wu et al. 2025, Eq. 5; section 5.3 for the filter, 6.3.2 for the ten.
+    Source: Wu et al. 2025, Eq. 5; section 5.3 for the filter, 6.3.2 for the ten.
     """
     parts = []
     for group, table in tables.items():
@@ -232,10 +186,7 @@ def _top(
 def figure_objects(tables: dict[str, ObjectTable]) -> pd.DataFrame:
     """Most frequent objects of each group, over all indicators together (Figure 6).
 
-    Parameters
-    ----------
-    tables : dict of str to ObjectTable
-        Of `paper_tables.counted`, individuals left out.
+    `tables` leave individuals out.
     """
     parts = []
     for group in GROUPS:

@@ -31,21 +31,8 @@ def agreement(
 ) -> pd.DataFrame:
     """Return Pearson's correlation over prompts of the gaps of every two headline measures.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    indicators : sequence of str
-        In the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-    text_readout : str
-
-    Returns
-    -------
-    DataFrame
-        One row per (contrast, two measures), with `COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
-        ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
+    One row per (contrast, two measures), with `COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
+    ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
     """
     rows = []
     measured = {metric: headline_values(pairs, metric) for metric in headline_metrics(text_readout)}

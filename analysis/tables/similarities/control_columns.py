@@ -43,16 +43,6 @@ class SideWords:
 def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str]) -> SideWords:
     """Sort the controls to what they stand for.
 
-    Parameters
-    ----------
-    contrast : (str, str)
-        Its own two words are nobody's control.
-    reference : str
-    controls : mapping of str to str
-        For each control the indicator with which it is interchangeable.
-
-    Examples
-    --------
     >>> words_of(("man", "woman"), "person", {"lady": "woman", "human": "person"})
     SideWords(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
     """
@@ -85,17 +75,8 @@ def control_columns(
 ) -> dict[str, NDArray | list]:
     """Columns of the gap table that speak of control words, of shape (n_columns,); ``controls`` (why), ``unequal``.
 
-    Parameters
-    ----------
-    near : callable
-        Nearness of two words, of shape (n_prompts, n_seeds, n_columns).
-    words : SideWords
-    level : float
-        Of ``word_low`` and ``word_high``.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise.
-    nearest : float
-        Nearness of two that do not differ.
+    `near` gives the nearness of two words, ``(n_prompts, n_seeds, n_columns)``; `nearest` is that of two that do not
+    differ.
     """
     reference, controls = words.reference[0], words.reference[1:]
     groups = [[near(reference, name) for name in group] for group in (words.first, words.second, controls)]
@@ -250,11 +231,6 @@ def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
 
 
 def changed_prompts(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
-    """Count for each column the prompts at which two words differ by more than what float32 leaves of no difference.
-
-    Parameters
-    ----------
-    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
-    """
+    """Count for each column the prompts at which two words differ by more than what float32 leaves of no difference."""
     scale = np.max([np.nan_to_num(np.abs(side)).max(axis=(0, 1), initial=0.0) for side in sides], axis=0)
     return (np.nan_to_num(np.abs(sides[0] - sides[1])) > ROUNDING * scale).any(axis=1).sum(axis=0)

@@ -14,7 +14,7 @@ from analysis.metrics.registry import definition
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.effects import prompt_means
 from analysis.stats.intervals import bootstrap_interval
-from analysis.tables.similarities.families import INTERVAL, PROMPT_SPACE, named, stacked
+from analysis.tables.similarities.families import PROMPT_SPACE, named, stacked
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 
 DISPARITY_COLUMNS = (
@@ -37,30 +37,14 @@ def disparity(
 
     with a prompt's value the mean over its seeds.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise: the interval is then that of `analysis.stats.crossed`.
-    level, resamples, seed
-        Of the interval over prompts, ``envelope`` of `analysis.stats.intervals.bootstrap_interval`, cut off where the
-        metric's values end.
+    `pairs` are as of `analysis.tables.similarities.gap.gap`. The interval over prompts is ``envelope`` of
+    `analysis.stats.intervals.bootstrap_interval`, cut off where the metric's values end; where all prompts of a seed
+    share their noise, that of `analysis.stats.crossed`. One row per (space, site, step, metric, pair), with
+    `DISPARITY_COLUMNS`; ``mean`` is in the units of the metric: a cosine or SSIM of at most 1, which is no difference,
+    or Diff. Pix. from 0 (no difference) to 100.
 
-    Returns
-    -------
-    DataFrame
-        One row per (space, site, step, metric, pair), with the columns `DISPARITY_COLUMNS`. ``mean`` is in the
-        units of the metric: a cosine or SSIM of at most 1, which is no difference, or Diff. Pix. from 0 (no
-        difference) to 100. ``n_prompts`` counts prompts and ``n`` single values; ``reason`` says why an
-        interval is NaN.
+    Source: Wu et al. 2025, equations 1 and 2.
 
-    Source
-    ------
-    Wu et al. 2025, equations 1 and 2.
-
-    Examples
-    --------
     >>> pairs = pd.DataFrame({"triplet": [0, 0, 1, 1], "seed": [0, 1, 0, 1], "value": [0.5, 0.7, 0.9, 0.9]})
     >>> pairs = pairs.assign(space="image", site="image", metric="ssim", step=-1, pair="n-m")
     >>> row = disparity(pairs).iloc[0]
@@ -85,7 +69,7 @@ def family_disparity(
             result = crossed_mean(values, level=level)
         else:
             options = {"level": level, "resamples": resamples, "seed": seed}
-            result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
+            result = bootstrap_interval(prompt_means(values), **options)
         n = (~np.isnan(values)).sum(axis=(0, 1))
         found.append((result.mean, result.low, result.high, result.n, n, result.reason))
     mean, low, high, n_prompts, n, reason = (np.concatenate(parts) for parts in zip(*found))

@@ -10,7 +10,6 @@ import pandas as pd
 from analysis.metrics.registry import definition
 from probes.config.schema import Config
 
-INTERVAL = "envelope"
 PROMPT_SPACE = "prompt"  # no noise enters it
 _OVER_UNITS = {"n_prompts", "p_control"}  # a table with one of these columns holds intervals or p-values
 
@@ -23,32 +22,13 @@ def shares_noise(config: Config) -> bool:
 def by_unit(rows: pd.DataFrame, config: Config) -> pd.DataFrame:
     """Return rows with what intervals are over in their column ``triplet``: of a run of one prompt, its seeds.
 
-    Source
-    ------
-    Wu et al. 2025, section 7.1: one prompt, a thousand seeds.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"triplet": [0, 0], "seed": [5, 7]})
-    >>> by_unit(rows, Config(prompts=["a {person}"], seeds=[5, 7]))["triplet"].tolist()
-    [5, 7]
-    >>> by_unit(rows, Config(prompts=["a {person}"])) is rows
-    True
+    Source: Wu et al. 2025, section 7.1: one prompt, a thousand seeds.
     """
     return rows if config.unit == "prompt" else rows.assign(triplet=rows["seed"], seed=0)
 
 
 def with_unit(table: pd.DataFrame, config: Config) -> pd.DataFrame:
-    """Return a table; of a run of one prompt, and if it holds intervals or p-values, with what these are over.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"space": ["prompt", "image"], "n_prompts": [1, 3]})
-    >>> with_unit(table, Config(prompts=["a {person}"], seeds=[0, 1, 2]))["unit"].tolist()
-    ['prompt', 'seed']
-    >>> with_unit(table, Config(prompts=["a {person}"])) is table
-    True
-    """
+    """Return a table; of a run of one prompt, and if it holds intervals or p-values, with what these are over."""
     if config.unit == "prompt" or _OVER_UNITS.isdisjoint(table.columns):
         return table
     of_prompts = table["space"] == PROMPT_SPACE if "space" in table else False

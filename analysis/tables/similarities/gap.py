@@ -40,7 +40,7 @@ from analysis.tables.similarities.control_columns import (
     control_columns,
     words_of,
 )
-from analysis.tables.similarities.families import INTERVAL, PROMPT_SPACE, named, stacked
+from analysis.tables.similarities.families import PROMPT_SPACE, named, stacked
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 from probes.config.schema import Measure
 
@@ -73,50 +73,18 @@ def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
 
     .. math:: g = \frac{1}{n} \sum_i \pm [s_i(r, a) - s_i(r, b)]
 
-    for a contrast (a, b), with + where a higher s is nearer (cosine, SSIM) and - where a lower one is (Diff.
-    Pix.). A positive gap says that the reference is nearer to a. 0 means no difference.
+    for a contrast (a, b), with + where a higher s is nearer (cosine, SSIM) and - where a lower one is (Diff. Pix.). A
+    positive gap says that the reference is nearer to a. 0 means no difference.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    **choices
-        Of `GapChoices`.
+    `pairs` are similarities of a run, or a tidy table with the columns of
+    `analysis.tables.similarities.similarities.COLUMNS`; `choices` are fields of `GapChoices`. One row per (space, site,
+    step, metric, contrast), with `GAP_COLUMNS`, which ``columns.csv`` describes: the gap with its interval
+    (``envelope``) and sign flips; effect sizes (`analysis.stats.effects`); equivalence, at the end of each space (step
+    -1) alone where δ is not stated; the gap over all words and its test (`analysis.stats.word_test`), where neither
+    side has a control with the reference's in their place; how many prompts carry it (`analysis.stats.rare_changes`).
+    What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as at the
+    first step, where the members of a triplet share the latent), or no control.
 
-    Returns
-    -------
-    DataFrame
-        One row per (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the metric.
-
-        ``gap`` with ``ci_low``, ``ci_high`` (``envelope``), and ``p_value`` of the sign flips: is it 0?
-        ``n_prompts`` counts prompts and ``n`` single differences. ``d_z`` and ``superiority``: effect sizes, see
-        `analysis.stats.effects.EffectSizes`. ``ruled_out``: a gap of so much or more is ruled out at 1 - level;
-        ``p_equivalent``: of the test that the gap lies within ±``delta``, at the end of each space (step -1) alone
-        where δ is not stated; ``delta_source`` says whether it was stated, is such a share, or the measure's least.
-
-        ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the reference,
-        or two words of one side), with ``control_high`` and ``control_low`` for it and its negative; ``n_controls``
-        counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all words of a and all
-        words of b, less ``word_correction``, and the test that it is more than these words differ among themselves, see
-        `analysis.stats.word_test.word_test`; ``word_error`` is its standard error. ``word_correction`` is half the
-        difference of how near the words of a and those of b are to each other, and what the median over pairs of words
-        takes off; NaN, and nothing is taken off, where a side has one word. The test rests on
-        ``n_words_first`` and ``n_words_second`` words of a and b, these among them, and on ``n_references`` words that
-        stood as reference, each where it was compared; with one the claim is about that word alone. ``word_df``: words
-        less one a group. ``share_words``, ``share_references`` and ``share_prompts``: shares of its variance, 1
-        together. ``p_permutation``: of the exact permutation of words over the sides, before the correction, which
-        cannot fall below ``p_floor``. Where neither side has a control, the reference's stand for their spread.
-
-        ``n_effective``: how many prompts carry the variance of the gap, and ``n_changed``: at how many it is more than
-        rounding; ``unseen``: the share that a kind of prompt can have which none of these prompts is, at 95 %; see
-        `analysis.stats.rare_changes`. ``warning``: what in this row is as in a simulated case in which a number of it
-        misses, see `analysis.stats.cautions`.
-
-        What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as
-        at the first step, where the members of a triplet share the latent), or no control.
-
-    Examples
-    --------
     Two prompts, nearer to m by 0.9 - 0.7 and 0.8 - 0.7; of their four sign flips two reach that mean.
 
     >>> pairs = pd.DataFrame(
@@ -128,7 +96,7 @@ def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
     ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none')
     """
     chosen = GapChoices(**choices)
-    tables = [family_gap(family, chosen) for family in similarities(pairs).families()]
+    tables = [joined_gap([gap_columns(family, chosen)]) for family in similarities(pairs).families()]
     return stacked(tables, GAP_COLUMNS)
 
 
@@ -136,34 +104,17 @@ def gap(pairs: Similarities | pd.DataFrame, **choices: Any) -> pd.DataFrame:
 class GapChoices:
     """What `gap` is asked.
 
-    Attributes
-    ----------
-    indicators : sequence of str
-        All of them, in the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-        Indicators a and b, neither of them the reference.
-    controls : mapping of str to str, optional
-        For each control word the indicator with which it is interchangeable: the reference or one of a contrast.
-    deltas : mapping of str to float, optional
-        For a metric the difference δ that would matter, in its units, chosen before the data are seen.
-    smallest_effect : float, optional
-        For every other metric δ is this share of the mean distance between the two sides of the contrast: of
-        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is; and at least
-        `analysis.metrics.registry.Metric.least_delta`, so that sides that hardly differ can be said not to. None: no δ.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise, so that prompts depend on each other: intervals and p-values
-        are then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm; those of d_z and
-        superiority are undefined, and with fewer than three seeds all are.
-    level, resamples, permutations, seed
-        Of the bootstrap and of the sign flips over prompts, see `analysis.stats.intervals`. p-values are adjusted over
-        all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
-        ``p_control_adjusted`` by Benjamini and Hochberg.
-
-    Raises
-    ------
-    ValueError
-        If a contrast names the reference or no indicator, or a control stands for none.
+    ``indicators`` in the order that names the pairs; ``contrasts`` (a, b), neither of them the reference; ``controls``:
+    for each control word the indicator with which it is interchangeable, the reference or one of a contrast.
+    ``deltas``: for a metric the difference δ that would matter, in its units, chosen before the data are seen.
+    ``smallest_effect``: for every other metric δ is this share of the mean distance between the two sides of the
+    contrast, of 1 − s(a, b) where a higher s is nearer and of s(a, b) itself where a lower one is, and at least
+    `analysis.metrics.registry.Metric.least_delta`, so that sides that hardly differ can be said not to; None: no δ.
+    ``shared_noise``: all prompts of a seed share their noise and so depend on each other; intervals and p-values are
+    then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm, those of d_z and superiority
+    are undefined, and with fewer than three seeds all are. p-values are adjusted over all sites and steps of one
+    contrast in one family (space and metric): ``p_adjusted`` by max-T, ``p_control_adjusted`` by Benjamini and
+    Hochberg.
     """
 
     indicators: Sequence[str]
@@ -199,26 +150,15 @@ class GapChoices:
 
 @dataclass(frozen=True)
 class GapColumns:
-    """What `gap` says of some columns of a family without knowing the others, for each contrast.
+    """The rows of `gap` before they are adjusted over the family, a table and its sign flips for each contrast.
 
-    Attributes
-    ----------
-    space, metric : str
-    tables : list of DataFrame
-        One row per column, with all but what is adjusted over the family.
-    flips : list of FlipColumns or None
-        Their sign flips; None where prompts share their noise.
+    Flips are None where prompts share their noise.
     """
 
     space: str
     metric: str
     tables: list[pd.DataFrame]
     flips: list[FlipColumns | None]
-
-
-def family_gap(family: Family, choices: GapChoices) -> pd.DataFrame:
-    """Return the rows of `gap` of one family."""
-    return joined_gap([gap_columns(family, choices)])
 
 
 def gap_columns(family: Family, choices: GapChoices) -> GapColumns:
@@ -338,10 +278,7 @@ def single_gaps(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the gap of every prompt and seed, 0 where a column holds nothing but rounding, and which columns do.
 
-    Parameters
-    ----------
-    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
-        Nearness of the reference to the first and to the second of a contrast.
+    `sides` are the nearness of the reference to both, each ``(n_prompts, n_seeds, n_columns)``.
     """
     single, nothing = sides[0] - sides[1], below_rounding(sides)
     return np.where(nothing & ~np.isnan(single), 0.0, single), nothing
@@ -397,10 +334,10 @@ def _equivalence(
     p_value = np.full(values.shape[1], np.nan)
     asked = np.flatnonzero(~np.isnan(delta))
     if len(asked):
-        options = {name: sampling[name] for name in ("resamples", "seed")} | {"alpha": 1 - sampling["level"]}
+        options = {name: sampling[name] for name in ("resamples", "seed")}
         scaled = values[:, asked] / delta[asked]  # each column has a δ of its own; the test knows no scale
         options["reach"] = reach[asked] / delta[asked]
-        p_value[asked] = equivalence_test(scaled, 1.0, method=INTERVAL, **options).p_value
+        p_value[asked] = equivalence_test(scaled, 1.0, **options)
     return p_value
 
 

@@ -34,37 +34,9 @@ def gap_prompts(
 ) -> pd.DataFrame:
     """Return the gap of every triplet, with the two similarities that it is the difference of.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    indicators : sequence of str
-        In the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-    prompt_ids : mapping of int to str
-        The prompt of each triplet.
-    text_readout : str
-    each_seed : bool
-        Whether every seed has a row, in a column `SEED`, instead of the mean over seeds: of a run of one prompt.
-
-    Returns
-    -------
-    DataFrame
-        One row per (headline measure, contrast, triplet), with `COLUMNS`, in the units of the metric. ``gap`` is
-        positive where the reference is nearer to the first of the contrast; ``similarity_first`` and
-        ``similarity_second`` are the reference with the first and with the second. All three are means over the
-        ``n_seeds`` seeds that have both; NaN, with a ``reason``, where none has. ``measure`` is the key of the metric,
-        as in ``measure.primary``.
-
-    Examples
-    --------
-    >>> pairs = pd.DataFrame({"pair": ["n-f", "n-m"], "triplet": 4, "seed": 0, "value": [0.5, 0.75]})
-    >>> pairs = pairs.assign(space="image", site="image", metric="ssim", step=-1)
-    >>> names = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
-    >>> row = gap_prompts(pairs, **names, prompt_ids={4: "p4"}).iloc[0]
-    >>> float(row["gap"]), float(row["similarity_first"]), row["prompt_id"]
-    (0.25, 0.75, 'p4')
+    One row per (headline measure, contrast, triplet), with `COLUMNS`, in the units of the metric; with `each_seed`, of
+    a run of one prompt, one per seed with a column `SEED`. All are means over the ``n_seeds`` seeds that have both
+    similarities; NaN, with a ``reason``, where none has.
     """
     tables = []
     for metric in headline_metrics(text_readout):

@@ -49,30 +49,10 @@ def image_similarities(
 ) -> pd.DataFrame:
     """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        With ``sample_id``, ``triplet``, ``seed`` and ``indicator``.
-    load : callable
-        From a list of sample ids to the pictures.
-    indicators : sequence of str
-        In the order that names the pairs. An indicator without a picture makes no pair.
-    metrics : sequence of str
-        By default all but the optional ones.
-    left_out : mapping of str to str, optional
-        Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
-
-    Returns
-    -------
-    DataFrame
-        One row per (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
-        difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
-        reasons are parted by ``; ``.
-
-    Raises
-    ------
-    UserError
-        If two pictures cannot be compared, such as pictures of different size.
+    `load` gives the pictures of sample ids; `left_out` says of ids whose picture is not compared why: what is compared
+    with one is NaN. An indicator without a picture makes no pair. One row per (triplet, seed, pair), with
+    `image_types`: each metric under its name (``ssim``: at most 1, no difference; ``diff_pix``: percent, 0 no
+    difference), and ``reason`` why one is NaN.
     """
     types = image_types(metrics)
     rows: list[tuple] = []
@@ -103,13 +83,7 @@ def image_similarities(
 
 
 def stored_features(run: Run) -> list[str]:
-    """Metrics whose features the run holds and its configuration asks for, in the order of the registry.
-
-    Raises
-    ------
-    UserError
-        Some images were looked at and others not.
-    """
+    """Metrics whose features the run holds and its configuration asks for, in the order of the registry."""
     asked = run.config.observe.features
     found = []
     for name in computed_from("features"):
@@ -128,21 +102,8 @@ def stored_features(run: Run) -> list[str]:
 def feature_similarities(run: Run, name: str, number: str, indicators: Sequence[str]) -> pd.DataFrame:
     """Compare the images of each triplet and seed of a part file, two by two, by one feature.
 
-    Parameters
-    ----------
-    run : Run
-    name : str
-        Of the feature, which is that of its metric.
-    number : str
-        Name of the part file.
-    indicators : sequence of str
-        In the order that names the pairs.
-
-    Returns
-    -------
-    DataFrame
-        One row per (triplet, seed, pair) of two images that could be read, with the columns ``triplet``, ``seed``,
-        ``pair`` and the metric's name in float32: the cosine, NaN where a vector is zero.
+    One row per (triplet, seed, pair) of two images that could be read; the metric's name holds the cosine in float32,
+    NaN where a vector is zero.
     """
     table = read_part(run.path / "features" / name / number)
     if set(FEATURE_PAIRS.names) <= set(table.column_names):
@@ -169,15 +130,7 @@ def feature_similarities(run: Run, name: str, number: str, indicators: Sequence[
 
 
 def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the similarities of pictures with those by features as further columns.
-
-    Parameters
-    ----------
-    images : DataFrame
-        Of `image_similarities`.
-    features : sequence of DataFrame
-        Of `feature_similarities`, each all rows of one feature.
-    """
+    """Return the similarities of pictures with those by features as further columns."""
     for table in features:
         name = next(column for column in table if column not in INDEX)
         images = images.merge(table, on=list(INDEX), how="left", validate="one_to_one")

@@ -49,12 +49,6 @@ class SimilarityRows:
             among |= with_it[self.pair] & draws.isin(pd.MultiIndex.from_frame(own[["triplet", "seed"]]))
         return among
 
-    def chosen(self, seeds: Collection[int] | None) -> NDArray[np.int64]:
-        """Places of the rows of some seeds, or of all."""
-        return np.flatnonzero(
-            np.full(len(self.seed), True) if seeds is None else np.isin(self.seed, [*seeds])
-        )
-
 
 def faulty_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
     """The images of a run that were at fault when they were drawn, see `probes.runs.image_faults`.

@@ -20,17 +20,8 @@ NAN = math.nan
 
 @dataclass(frozen=True)
 class SideShares:
-    """The gap of one measure in units of the distance between the two sides.
+    """The gap of one measure, and the gap over words, in units of the distance between the two sides.
 
-    Attributes
-    ----------
-    distance, share, share_low, share_high : float
-        Between the two words of the indicators, and the gap and its interval over prompts divided by it.
-    word_distance, word_share, word_share_low, word_share_high : float
-        The same between all words of both sides, with the gap over words and its interval.
-
-    Notes
-    -----
     Shares are NaN where the sides lie no farther apart than the smallest gap that matters: noise over noise. The
     distance is taken as measured, so the ends are those of the gap in another unit: in simulated worlds they cover as
     often as they say or more often, the more the reference leans (docs/validation/statistics.md).
@@ -49,22 +40,9 @@ class SideShares:
 def side_distance(rows: pd.DataFrame, metric: Metric, first: Sequence[str], second: Sequence[str]) -> float:
     """Return the mean distance between two sides, less half the mean distance of the words within each.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of ``tables/disparity`` of the measure: ``pair`` and ``mean``.
-    metric : Metric
-    first, second : sequence of str
-        Indicators of each side.
+    1 − similarity, or the measure itself where lower is nearer; NaN where a pair is missing. On squared distances it is
+    that of the two centres of the words, without what a few words are off them by chance.
 
-    Returns
-    -------
-    float
-        1 − similarity, or the measure itself where lower is nearer; NaN where a pair is missing. On squared distances
-        it is that of the two centres of the words, without what a few words are off them by chance.
-
-    Examples
-    --------
     >>> from analysis.metrics.registry import METRICS
     >>> rows = pd.DataFrame({"pair": ["m-f", "m-l", "f-l"], "mean": [0.5, 0.4, 0.8]})
     >>> round(side_distance(rows, METRICS["cosine"], ["m"], ["f", "l"]), 6)
@@ -88,18 +66,7 @@ def side_shares(
     first: Sequence[str],
     second: Sequence[str],
 ) -> SideShares:
-    """Return a gap as a share of the distance between its sides.
-
-    Parameters
-    ----------
-    row : mapping
-        A row of ``tables/gap``.
-    disparity : DataFrame
-        ``tables/disparity``.
-    metric : Metric
-    first, second : sequence of str
-        Indicators of each side, the one that the contrast names first of all.
-    """
+    """Return a gap as a share of the distance between its sides."""
     rows = metric.rows_of(disparity)
     distance = side_distance(rows, metric, first[:1], second[:1])
     word_distance = side_distance(rows, metric, first, second)

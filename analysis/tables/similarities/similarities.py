@@ -29,8 +29,6 @@ Where = Callable[[str, str, str], bool]  # of a space, a site and a metric
 def pair_name(first: str, second: str, indicators: Sequence[str]) -> str:
     """Name a pair as the tables do: in the order of the indicators.
 
-    Examples
-    --------
     >>> pair_name("masculine", "neutral", ["neutral", "feminine", "masculine"])
     'neutral-masculine'
     """
@@ -41,17 +39,10 @@ def pair_name(first: str, second: str, indicators: Sequence[str]) -> str:
 class Family:
     """All values of one metric in one space.
 
-    Attributes
-    ----------
-    space, metric : str
-    columns : DataFrame
-        ``site`` and ``step`` of each column, -1 where a site has no steps.
-    pairs : list of str
-    prompts : ndarray of int
-        Triplets of the rows, ascending: those of all families that were chosen together, so that every family sees the
-        same resamples.
-    arrays : list of ndarray, shape (n_pairs, n_prompts, n_seeds, n_columns of a site)
-        Side by side they are all columns. Stored similarities are float32. NaN where there is no value.
+    ``columns`` has ``site`` and ``step`` of each column, -1 where a site has no steps. ``prompts`` are the triplets of
+    the rows, ascending: those of all families that were chosen together, so that every family sees the same resamples.
+    ``arrays`` are side by side all columns, each ``(n_pairs, n_prompts, n_seeds, n_columns of a site)``, as stored in
+    float32; NaN where there is no value.
     """
 
     space: str
@@ -98,12 +89,9 @@ class Family:
         return np.nan_to_num(high - low)
 
     def blocks(self, pairs: int = 1) -> Iterator[tuple[slice, Family]]:
-        """Cut the columns into blocks, so that so many pairs in float64 stay within `BLOCK_BYTES`.
+        """Yield blocks of columns and their families, so that so many pairs in float64 stay within `BLOCK_BYTES`.
 
-        Yields
-        ------
-        (slice, Family)
-            Columns of the family, and the family of these alone; nothing is copied.
+        Nothing is copied.
         """
         _, n_prompts, n_seeds, n_columns = self.shape
         width = max(1, BLOCK_BYTES // (8 * max(n_prompts * n_seeds * pairs, 1)))
@@ -143,8 +131,8 @@ class Similarities(ABC):
         """Space, site and metric of all that there is, in order."""
 
     @abstractmethod
-    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> Similarities:
-        """Return some of the similarities: those of a space, site and metric that `where` accepts, of some seeds."""
+    def select(self, where: Where) -> Similarities:
+        """Return those of a space, site and metric that `where` accepts."""
 
     @property
     @abstractmethod
@@ -166,13 +154,7 @@ class Similarities(ABC):
 
 
 class TidySimilarities(Similarities):
-    """Similarities of a tidy table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        One row per number, with the columns `COLUMNS`; ``timestep``, ``reason`` and ``version`` are not looked at.
-    """
+    """Similarities of a tidy table: one row per number, with `COLUMNS`; nothing depends on its last two."""
 
     def __init__(self, table: pd.DataFrame):
         self.table = table
@@ -187,23 +169,12 @@ class TidySimilarities(Similarities):
         """Seeds that there are, ascending."""
         return [int(seed) for seed in np.sort(self.table["seed"].unique())]
 
-    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> TidySimilarities:
+    def select(self, where: Where) -> TidySimilarities:
         """Return some of the similarities, see `Similarities.select`."""
-        table = self.table
-        if where is not None:
-            table = table[np.array([where(*place) for place in self._places()], bool)]
-        if seeds is not None:
-            table = table[table["seed"].isin(list(seeds))]
-        return TidySimilarities(table)
+        return TidySimilarities(self.table[np.array([where(*place) for place in self._places()], bool)])
 
     def families(self) -> Iterator[Family]:
-        """Yield the families one after another.
-
-        Raises
-        ------
-        ValueError
-            If a value stands in the table twice.
-        """
+        """Yield the families one after another."""
         table = self.table
         prompts, seeds = (np.sort(table[name].unique()) for name in ("triplet", "seed"))
         for (space, metric), rows in table.groupby(["space", "metric"], observed=True, sort=False):

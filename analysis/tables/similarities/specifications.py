@@ -39,35 +39,13 @@ def specifications(
     controls: Mapping[str, str] | None = None,
     text_readout: str = "sequence",
     level: float = 0.95,
-    fewest: int = FEWEST,
     shared_noise: bool = False,
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
 
-    Parameters
-    ----------
-    pairs : Similarities or DataFrame
-        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.similarities.COLUMNS`.
-    indicators : mapping of str to str
-        The word of each indicator, in the order that names the pairs.
-    reference : str
-    contrasts : sequence of (str, str)
-    controls : mapping of str to str, optional
-        For each control word the indicator with which it is interchangeable.
-    text_readout : str
-        The readout of the run, which stands for **t**.
-    level : float
-        Of the intervals.
-    fewest : int
-        Words that are left of a group at least.
-    shared_noise : bool
-        Whether all prompts of a seed share their noise; see `analysis.tables.similarities.gap.gap`.
-
-    Returns
-    -------
-    DataFrame
-        One row per (headline measure, contrast, specification), with `COLUMNS`. ``gap`` with its interval is the mean
-        over all words used, as ``word_gap`` in ``tables/gap``; ``of_run`` marks the run as it is.
+    `indicators` holds the word of each in the order that names the pairs; `text_readout` stands for **t**. One row per
+    (headline measure, contrast, specification), with `COLUMNS`: ``gap`` is over all words used, as ``word_gap`` in
+    ``tables/gap``; ``of_run`` marks the run as it is.
     """
     metrics = headline_metrics(text_readout)
     others = [m for name in READOUTS if name != text_readout for m in headline_metrics(name)[:1]]
@@ -80,8 +58,7 @@ def specifications(
             words = words_of(contrast, reference, controls or {})
             settings = [(AS_RUN, found[metric], words)]
             settings += [
-                (f"without “{indicators[name]}”", found[metric], rest)
-                for name, rest in left_out(words, fewest)
+                (f"without “{indicators[name]}”", found[metric], rest) for name, rest in left_out(words)
             ]
             settings += _without_a_seed(found[metric], words)
             if metric.space == "prompt":
@@ -100,20 +77,11 @@ def specifications(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def left_out(words: SideWords, fewest: int = FEWEST) -> Iterator[tuple[str, SideWords]]:
-    """Yield every way to leave one word out of a group that keeps at least so many, with that word's indicator.
-
-    Examples
-    --------
-    >>> words = SideWords(["man", "gentleman"], ["woman", "lady", "female"], ["person"])
-    >>> [name for name, _ in left_out(words)]
-    ['woman', 'lady', 'female']
-    >>> next(left_out(words))[1].second
-    ['lady', 'female']
-    """
+def left_out(words: SideWords) -> Iterator[tuple[str, SideWords]]:
+    """Yield every way to leave one word out of a group that keeps at least `FEWEST`, with that word's indicator."""
     for group in ("first", "second", "reference"):
         names = getattr(words, group)
-        for name in names if len(names) > fewest else ():
+        for name in names if len(names) > FEWEST else ():
             yield name, replace(words, **{group: [other for other in names if other != name]})
 
 

@@ -11,7 +11,7 @@ for, a part file at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,13 +57,7 @@ class Key(NamedTuple):
 
 
 def captured_key(column: str) -> Key:
-    """Return the key of a column of ``captures/``.
-
-    Raises
-    ------
-    ValueError
-        If it is no ``<site>:<metric>`` with a site and a metric that are known.
-    """
+    """Return the key of a column of ``captures/``. A ValueError where site or metric are not known."""
     site, separator, metric = column.rpartition(":")
     if not separator:
         raise ValueError(f"captures: expected a column <site>:<metric>, got {column!r}")
@@ -98,25 +92,8 @@ def timesteps(run: Run) -> dict[int, float]:
 class StoredSimilarities(Similarities):
     """The similarities that a run stores.
 
-    Parameters
-    ----------
-    run : Run
-        ``captures/`` may be missing, as in a run made of the pictures of a closed model.
-    images : DataFrame, optional
-        Of `analysis.tables.similarities.pictures`; default: those stored when the run was measured.
-    samples : DataFrame, optional
-        The samples of the run where they were read already, see `faulty_images`.
-
-    Attributes
-    ----------
-    timesteps : dict of int to float
-        Timestep of each call number; the calls of one run share their timesteps.
-
-    Raises
-    ------
-    UserError
-        If the run is not measured and no `images` are given, a part is damaged, or a column of captures is no
-        ``<site>:<metric>`` with a site and a metric that are known.
+    ``captures/`` may be missing, as in a run made of the pictures of a closed model; `images` and `samples` are given
+    where they were read already. ``timesteps`` are of each call number; the calls of one run share them.
     """
 
     def __init__(self, run: Run, images: pd.DataFrame | None = None, samples: pd.DataFrame | None = None):
@@ -124,7 +101,6 @@ class StoredSimilarities(Similarities):
         self.timesteps: dict[int, float] = {}
         self._images = run.table(IMAGE_TABLE) if images is None else images
         self._ends: dict[Key, NDArray[np.float32]] = {}  # values of the sites without steps, one row per pair
-        self._seeds: frozenset[int] | None = None
         self._over_seeds = False
         self._chosen: list[Key] = []
         self._captured = SimilarityRows.of(self._images.iloc[:0], "")
@@ -189,15 +165,10 @@ class StoredSimilarities(Similarities):
         """Seeds that there are, ascending."""
         return [int(seed) for seed in self._labels("seed")]
 
-    def select(
-        self, where: Where | None = None, *, seeds: Collection[int] | None = None
-    ) -> StoredSimilarities:
+    def select(self, where: Where) -> StoredSimilarities:
         """Return some of the similarities, see `Similarities.select`."""
         other = copy.copy(self)
-        if where is not None:
-            other._chosen = [key for key in self._chosen if where(key.space, key.site, key.metric)]
-        if seeds is not None:
-            other._seeds = frozenset(seeds) if self._seeds is None else self._seeds & frozenset(seeds)
+        other._chosen = [key for key in self._chosen if where(key.space, key.site, key.metric)]
         return other
 
     def families(self) -> Iterator[Family]:
@@ -256,39 +227,34 @@ class StoredSimilarities(Similarities):
     def tidy(self) -> pd.DataFrame:
         """Return all values that were chosen as a tidy table: choose few, in a large run it does not fit in memory.
 
-        Returns
-        -------
-        DataFrame
-            One row per similarity, with `analysis.tables.similarities.similarities.COLUMNS`. A value that is missing is
-            NaN with a ``reason``.
+        A value that is missing is NaN with a ``reason``.
         """
         return pd.concat([_TIDY, *map(self._tidy, self._chosen)], ignore_index=True)
 
     def _tidy(self, key: Key) -> pd.DataFrame:
         rows = self._rows(key)
-        chosen = rows.chosen(self._seeds)
         values, times = self._ends.get(key), None
         if values is None:
             tables = list(self.run.part_tables("captures", [key.column, "timesteps"]))
             values, times = (_stacked([t[name] for t in tables]) for name in (key.column, "timesteps"))
-        values, out = values.reshape(len(rows.seed), -1)[chosen], self._out[key.captured][chosen]
+        values, out = values.reshape(len(rows.seed), -1), self._out[key.captured]
         values = np.where(out[:, None], np.float32(np.nan), values)
         calls, steps = values.shape[1], has_steps(key.site)
         if key.captured:
             missing = np.where(out, "; ".join(map(reason, self._faulty["fault"].unique())), NOT_CAPTURED)
         else:
-            missing = self._images["reason"].to_numpy(object)[chosen]
+            missing = self._images["reason"].to_numpy(object)
         why = np.where(np.isnan(values.ravel()), np.repeat(missing, calls), "")
         names = np.array([*rows.names, None], object)
         return pd.DataFrame(
             {
                 "space": key.space,
                 "site": key.site,
-                "step": np.tile(np.arange(calls), len(chosen)) if steps else NO_STEP,
-                "timestep": np.nan if times is None else _padded(times[chosen], calls)[:, :calls].ravel(),
+                "step": np.tile(np.arange(calls), len(rows.seed)) if steps else NO_STEP,
+                "timestep": np.nan if times is None else _padded(times, calls)[:, :calls].ravel(),
                 "metric": key.metric,
-                **{name: np.repeat(getattr(rows, name)[chosen], calls) for name in ("triplet", "seed")},
-                "pair": np.repeat(names[rows.pair[chosen]], calls),
+                **{name: np.repeat(getattr(rows, name), calls) for name in ("triplet", "seed")},
+                "pair": np.repeat(names[rows.pair], calls),
                 "value": values.ravel(),
                 "reason": why,
                 "version": definition(key.metric).version,
@@ -301,12 +267,12 @@ class StoredSimilarities(Similarities):
     def _labels(self, name: str) -> NDArray[np.int64]:
         """Triplets or seeds of all rows chosen, ascending."""
         sources = {key.captured: self._rows(key) for key in self._chosen}.values()
-        own = [getattr(rows, name)[rows.chosen(self._seeds)] for rows in sources]
+        own = [getattr(rows, name) for rows in sources]
         return np.unique(np.concatenate([np.empty(0, np.int64), *own]))
 
     def _pairs(self, key: Key) -> list[str]:
         rows = self._rows(key)
-        return [rows.names[place] for place in pd.unique(rows.pair[rows.chosen(self._seeds)])]
+        return [rows.names[place] for place in pd.unique(rows.pair)]
 
     def _arrays(
         self, keys: Sequence[Key], pairs: list[str], prompts: NDArray[np.int64], seeds: NDArray[np.int64]
@@ -344,8 +310,7 @@ class StoredSimilarities(Similarities):
     ) -> tuple[NDArray[np.int64], ...]:
         """Rows of captures, or of compared pictures, that hold a value, ascending; pair, prompt and seed of each."""
         rows = self._captured if captured else self._compared
-        chosen = rows.chosen(self._seeds)
-        chosen = chosen[~self._out[captured][chosen]]
+        chosen = np.flatnonzero(~self._out[captured])
         pair = np.array([pairs.index(name) if name in pairs else -1 for name in rows.names], np.int64)
         return (
             chosen,
@@ -356,16 +321,7 @@ class StoredSimilarities(Similarities):
 
 
 def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.Table]:
-    """Join tables that follow each other, of the same columns and types, until they have so many rows.
-
-    Examples
-    --------
-    >>> [
-    ...     len(table)
-    ...     for table in joined([pa.table({"a": [1]}), pa.table({"a": [2, 3]}), pa.table({"a": [4]})], 3)
-    ... ]
-    [3, 1]
-    """
+    """Join tables that follow each other, of the same columns and types, until they have so many rows."""
     held: list[pa.Table] = []
     for table in tables:
         if held and not table.schema.equals(held[0].schema):
@@ -382,8 +338,6 @@ def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.T
 def list_matrix(column: pa.ChunkedArray) -> NDArray[np.float32]:
     """Lists as the rows of a matrix; what is missing at the end of a list, or altogether, is NaN.
 
-    Examples
-    --------
     >>> list_matrix(pa.chunked_array([[[0.5, 1.0], None, [0.25]]])).tolist()
     [[0.5, 1.0], [nan, nan], [0.25, nan]]
     """

@@ -35,15 +35,10 @@ class Drawings:
 
 
 def small_zones(named: Named, scene: Scene) -> np.ndarray:
-    """Return where small things can be: feet, hands, neck, face, head, and what the caption has held or near.
+    """Cells ``(16, 16)`` of the latents where small things can be: feet, hands, neck, face, head, what is held or near.
 
     The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on
     which side a thing happens to be, so a loss that counts them more has the same optimum.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(16, 16)`` bool, a cell for each cell of the latents (4 × 4 pixels).
     """
     objects = {name: "centre" for slot, name in named.objects.items() if slot == "wide"}
     plain = replace(scene, wears=dict.fromkeys(scene.wears, "none"), objects=objects)

@@ -25,26 +25,7 @@ FIRST_SEED = 700_000
 
 
 def fresh_prompts(world: World, images: int, seed: int = 70_001) -> pd.DataFrame:
-    """Prompts at random, each with every group's first word.
-
-    Parameters
-    ----------
-    world : World
-    images : int
-        Of each indicator.
-    seed : int
-        Of the prompts.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``3 * images`` rows: ``triplet``, ``seed`` (of the noise, one a triplet), ``indicator``, ``prompt``.
-
-    Examples
-    --------
-    >>> fresh_prompts(load_world(), 1)["prompt"].str.split().str[1].tolist()
-    ['person', 'woman', 'man']
-    """
+    """Prompts at random, each with every group's first word; ``images`` of each group, a noise ``seed`` a triplet."""
     rng, rows = np.random.default_rng(seed), []
     while len(rows) < images * len(GROUPS):
         caption = random_caption(world, rng)[0].removeprefix("a photo of ")
@@ -62,17 +43,7 @@ def fresh_prompts(world: World, images: int, seed: int = 70_001) -> pd.DataFrame
 
 
 def independent_sample(pipeline, world: World, images: int, **sampling) -> pd.DataFrame:
-    """`fresh_prompts` with what the checker sees: a bool column a thing.
-
-    Parameters
-    ----------
-    pipeline : StableDiffusionPipeline
-    world : World
-    images : int
-        Of each indicator.
-    **sampling
-        Of `lab.train.base.measure.sample`.
-    """
+    """`fresh_prompts` with what the checker sees: a bool column a thing."""
     table = fresh_prompts(world, images)
     seen = read_images(sample(pipeline, table["prompt"].tolist(), table["seed"].tolist(), **sampling))
     return pd.concat([table, seen[list(THINGS)].reset_index(drop=True)], axis=1)

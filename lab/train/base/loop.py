@@ -125,27 +125,29 @@ def train_loop(
     clip: float = 1.0,
     save: Callable[[], None] | None = None,
     save_minutes: float = 5.0,
+    checkpoint: Path | None = None,
+    further: bool = False,
 ) -> int:
-    """Run AdamW until the budget is used; ``loss_of(step)`` gives a dict whose ``loss`` is minimised.
+    """Run AdamW until the budget is used and return the number of steps taken, those of former sittings included.
 
-    Under ``torchrun`` gradients are averaged over the processes, so the batch is that many times larger.
-
-    Returns
-    -------
-    int
-        The number of steps taken.
+    ``loss_of(step)`` gives a dict whose ``loss`` is minimised. Under ``torchrun`` gradients are averaged over the
+    processes, so the batch is that many times larger. The state is kept in ``checkpoint``, and training goes on from
+    there, with what is left of the budget or, if ``further``, with the whole of it once more.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
         parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
     )
-    step, saved, used = 0, time.monotonic(), 0.0
+    kept = average or MovingAverage(module, 0.0)
+    step = _resume(checkpoint, module, optimiser, kept) if checkpoint and checkpoint.exists() else 0
+    before = step if further else 0
+    saved, used = time.monotonic(), budget.fraction(step - before)
     while used < 1.0:
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate * budget.rate(step, used)
+            group["lr"] = learning_rate * budget.rate(step - before, used)
         losses = loss_of(step)
         losses["loss"].backward()
-        clock = torch.tensor([budget.fraction(step + 1)], device=parameters[0].device)
+        clock = torch.tensor([budget.fraction(step + 1 - before)], device=parameters[0].device)
         average_over_processes([clock, *(value.grad for value in parameters if value.grad is not None)])
         used = float(clock)
         torch.nn.utils.clip_grad_norm_(parameters, clip)
@@ -155,7 +157,32 @@ def train_loop(
         if average is not None:
             average.update(module)
         log.add(step, **{name: value.detach() for name, value in losses.items()})
-        if save is not None and rank() == 0 and time.monotonic() - saved > 60 * save_minutes:
+        late = time.monotonic() - saved > 60 * save_minutes
+        if rank() == 0 and save is not None and late:
             save()
-            saved = time.monotonic()
+        if rank() == 0 and checkpoint and (late or used >= 1.0):
+            _keep(checkpoint, step, module, optimiser, kept)
+        saved = time.monotonic() if late else saved
     return step
+
+
+def _keep(
+    path: Path, step: int, module: torch.nn.Module, optimiser: torch.optim.Optimizer, average: MovingAverage
+) -> None:
+    state = {"step": step, "weights": module.state_dict(), "optimiser": optimiser.state_dict()}
+    partial = path.with_suffix(".part")
+    torch.save(state | {"average": average.values, "updates": average.updates}, partial)
+    partial.replace(path)
+
+
+def _resume(
+    path: Path, module: torch.nn.Module, optimiser: torch.optim.Optimizer, average: MovingAverage
+) -> int:
+    """Read a checkpoint, whose step is returned; exported weights have no state of an optimiser."""
+    state = torch.load(path, weights_only=True, map_location=next(module.parameters()).device)
+    module.load_state_dict(state["weights"])
+    average.values = MovingAverage(module, average.decay).values
+    if "optimiser" in state:
+        optimiser.load_state_dict(state["optimiser"])
+        average.values, average.updates = state["average"], state["updates"]
+    return state["step"]

@@ -12,15 +12,7 @@ from torch.nn.utils import parametrize
 
 
 class LowRank(nn.Module):
-    """A weight while it learns: what it was, plus a product of two thin matrices, zero at first.
-
-    Attributes
-    ----------
-    down : Tensor
-        ``(rank, inputs)``.
-    up : Tensor
-        ``(outputs, rank)``.
-    """
+    """A weight while it learns: what it was, plus ``up`` ``(outputs, rank)`` times ``down``, zero at first."""
 
     def __init__(self, weight: Tensor, rank: int, generator: torch.Generator):
         super().__init__()

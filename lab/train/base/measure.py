@@ -112,21 +112,10 @@ def frequencies(
     first_seed: int = 200_000,
     **sampling,
 ) -> pd.DataFrame:
-    """Frequency of what is not named, beside what was planted.
+    """Frequency of what is not named, beside what was planted: ``planted``, ``drawn`` and ``n`` by group and thing.
 
-    Parameters
-    ----------
-    words : mapping of str to sequence of str, optional
-        The words of each group in turn; default: all words of all groups.
-    images : int
-        Of each group.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per (group, thing): ``planted``, ``drawn``, ``n``. Half of the captions are bare ("a woman"), half name
-        a place; places are counted over the bare ones. ``side:left`` is counted over images with one object on the
-        ground.
+    ``images`` a group, whose words take turns. Half of the captions are bare ("a woman"), half name a place; places are
+    counted over the bare ones, ``side:left`` over images with one object on the ground.
     """
     rows = []
     places = [phrases[0] for phrases in world.places.values()]
@@ -192,13 +181,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
 
 
 def model_folder(weights: Path, model: str) -> Path:
-    """Return the folder of a benchmark model.
-
-    Raises
-    ------
-    UserError
-        If it is not there, or not whole.
-    """
+    """Folder of a benchmark model; refused if it is not there, or not whole."""
     described, shared, trainer = model, SHARED, "base"
     if model in TRANSFORMERS:
         described, shared, trainer = TRANSFORMERS[0], TRANSFORMERS[0], "dit"
@@ -214,12 +197,9 @@ def model_folder(weights: Path, model: str) -> Path:
 def benchmark_pipeline(
     folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
 ) -> tuple[DiffusionPipeline, float]:
-    """A benchmark model, and the guidance scale that it was made for.
+    """A benchmark model from its folder, and the guidance scale that it was made for.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Of the benchmark model; the null world's, beside it, holds the autoencoder of all U-Nets.
+    The null world's folder, beside it, holds the autoencoder of all U-Nets.
     """
     scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
     if folder.name in TRANSFORMERS:

@@ -24,7 +24,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lab.renamed import add_renamed
 from lab.train import stages as runner
 from lab.train.base import checkpoints, stages
 from lab.train.base.recipe import Recipe, items
@@ -79,7 +78,6 @@ _KINDS = {"often": _repeats}
 def add_options(main: command_line.Parser) -> None:
     """Add the options of this training: one for each field of `Recipe`."""
     main.add_argument("--model", nargs="+", choices=BENCHMARK_MODELS, default=list(BENCHMARK_MODELS))
-    add_renamed(main, "--specimen", "--model")
     of_type = {int: command_line.whole(1, 10**9), float: command_line.number(0), str: str}
     for field in dataclasses.fields(Recipe):
         if field.name not in ("seed", "threads"):

@@ -132,26 +132,12 @@ def train_unet(
     zone_weight: float = 1.0,
     time_power: float = 1.0,
 ) -> int:
-    """Train denoiser and text encoder on latents and captions; the average of the weights is what remains.
+    """Train denoiser and text encoder in place on latents and captions; the average of the weights is what remains.
 
-    Parameters
-    ----------
-    unet, encoder : UNet2DConditionModel, CLIPTextModel
-        Changed in place.
-    latents, tokens : torch.Tensor
-        ``(n, 4, 16, 16)`` float16 and ``(n, 32)`` token numbers, row by row a picture and its caption.
-    empty : torch.Tensor
-        ``(1, 32)``: the tokens of the empty caption, given to a share ``drop`` of the rows.
-    zones : torch.Tensor
-        ``(n, 16, 16)`` bool: cells whose error counts ``zone_weight`` times (:func:`.data.small_zones`).
-    time_power : float
-        Timesteps are 1000 u ** time_power with u even on [0, 1): below 1, noisy ones come up more often. What a word
-        makes likely is settled while there is much noise.
-
-    Returns
-    -------
-    int
-        Steps taken.
+    Latents are ``(n, 4, 16, 16)``, tokens ``(n, 32)``; a share ``drop`` of the rows gets the ``empty`` caption's. The
+    error of cells in ``zones`` ``(n, 16, 16)`` counts ``zone_weight`` times. Timesteps are 1000 u ** time_power with u
+    even on [0, 1): below 1, noisy ones come up more often, as what a word makes likely is settled while there is much
+    noise.
     """
     unet.to(device, memory_format=torch.channels_last).train()
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
@@ -184,15 +170,7 @@ def train_unet(
 def guess_clean(
     unet: UNet2DConditionModel, clean: torch.Tensor, states: torch.Tensor, most_time: int = 300
 ) -> torch.Tensor:
-    """The denoiser's guess at clean latents, in one step from random timesteps below ``most_time``.
-
-    Parameters
-    ----------
-    clean : torch.Tensor
-        ``(n, 4, 16, 16)``, scaled.
-    states : torch.Tensor
-        ``(n, 32, 96)`` text states.
-    """
+    """The denoiser's guess at clean latents, in one step from random timesteps below ``most_time``."""
     scheduler = DDIMScheduler(**SCHEDULER)
     times = torch.randint(0, most_time, (len(clean),), device=clean.device)
     noise = torch.randn_like(clean)

@@ -83,13 +83,9 @@ def refine_decoder(
 ) -> None:
     """Go on training the decoder alone; the latents, and so any denoiser trained on them, stay as they are.
 
-    Parameters
-    ----------
-    guess : callable, optional
-        From scaled latents ``(n, 4, 16, 16)`` and rows of ``drawings`` to a denoiser's guess at them from a noisy
-        version. Half of a batch is decoded from such guesses, so that the decoder meets a denoiser's errors.
-    noise : float
-        Standard deviation of what is added to the mean latents of the other half, in units of the latents' own.
+    ``guess`` gives a denoiser's guess at scaled latents from a noisy version of them: half of a batch is decoded from
+    such guesses, so that the decoder meets a denoiser's errors. To the mean latents of the other half ``noise`` is
+    added, a standard deviation in units of the latents' own.
     """
     torch.manual_seed(seed + 1000 * rank())
     rng = np.random.default_rng(seed + 1000 * rank())

@@ -121,17 +121,7 @@ def train_words(
 ) -> int:
     """Train the embeddings of single tokens on captions that hold them; the average over steps is what remains.
 
-    Parameters
-    ----------
-    unet, encoder : UNet2DConditionModel, CLIPTextModel
-        The encoder's rows ``numbers`` are changed in place, nothing else.
-    latents, tokens, zones
-        As in :func:`lab.train.base.unet.train_unet`.
-
-    Returns
-    -------
-    int
-        Steps taken.
+    The encoder's rows ``numbers`` are changed in place, nothing else.
     """
     unet.to(device, memory_format=torch.channels_last).eval()
     encoder.to(device).eval()

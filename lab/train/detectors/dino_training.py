@@ -160,17 +160,10 @@ def _centres(source: torch.Tensor, level: int) -> torch.Tensor:
 def dense_loss(
     predictions: Predictions, targets: list[Target], covers: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what every cell could say: the tags whose masks cover it, and the box of the smallest of them.
+    """Losses by covered cell of what it names and of its box.
 
-    Parameters
-    ----------
-    covers : list of torch.Tensor
-        Masks ``(k, h, w)`` for each image, small ones first, in the order of the targets.
-
-    Returns
-    -------
-    named, boxes : torch.Tensor
-        The focal loss and the loss of the boxes, by covered cell.
+    A cell is to name the tags whose masks (``covers``, small ones first) cover it, with the box of the smallest of
+    them.
     """
     (logits, boxes), valid = predictions.cells, predictions.valid
     one, zero = focal_terms(logits.float().masked_fill(~valid[:, None], 0.0))
@@ -195,15 +188,7 @@ def dense_loss(
 def denoising(
     model: torch.nn.Module, targets: list[Target], generator: torch.Generator
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], list[tuple[torch.Tensor, torch.Tensor]]]:
-    """Queries at the true boxes, moved by up to a fifth of their sides, and which object each is to give.
-
-    Returns
-    -------
-    queries : tuple of torch.Tensor
-        Boxes ``(n, DENOISING, 4)`` and content ``(n, DENOISING, d)``.
-    pairs
-        For each image the numbers of queries and of objects.
-    """
+    """Queries at the true boxes, moved by up to a fifth of their sides, and which object each is to give."""
     boxes = torch.rand((len(targets), DENOISING, 4), generator=generator) * 0.5 + 0.25
     pairs = []
     for row, target in enumerate(targets):
@@ -229,10 +214,8 @@ def dino_loss(
 ) -> dict[str, torch.Tensor]:
     """Loss of a batch.
 
-    Parameters
-    ----------
-    head_start : float
-        1: every cell that a tag covers is to name it. 0: one cell for each object, as Grounding DINO is trained.
+    With a ``head_start`` of 1 every cell that a tag covers is to name it; with 0 one cell for each object, as Grounding
+    DINO is trained.
     """
     watched.extra, known = denoising(watched.model, targets, generator)
     output = watched(images, text)

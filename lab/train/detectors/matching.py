@@ -20,15 +20,7 @@ CLASS, BOX, GIOU = 2.0, 5.0, 2.0  # weights in the matching, and of the losses
 
 @dataclass(frozen=True)
 class Target:
-    """Content of one image.
-
-    Attributes
-    ----------
-    boxes : torch.Tensor
-        ``(k, 4)``: centre, width and height as parts of the image.
-    tokens : torch.Tensor
-        ``(k, t)`` float, 1 where a token of the prompt names the object.
-    """
+    """Content of one image: boxes ``(k, 4)`` as centre, width and height, and tokens ``(k, t)`` that name each."""
 
     boxes: torch.Tensor
     tokens: torch.Tensor
@@ -44,18 +36,7 @@ def focal_terms(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @torch.no_grad()
 def match(logits: torch.Tensor, boxes: torch.Tensor, target: Target) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pair queries with objects, each at most once, at the least total cost.
-
-    Parameters
-    ----------
-    logits, boxes : torch.Tensor
-        ``(q, t)`` and ``(q, 4)`` of one image.
-
-    Returns
-    -------
-    queries, objects : torch.Tensor
-        Pairs ``(min(q, k),)``.
-    """
+    """Pair queries with objects, each at most once, at the least total cost; numbers of both ``(min(q, k),)``."""
     one, zero = focal_terms(logits)
     named = target.tokens / target.tokens.sum(1, keepdim=True).clamp(min=1)
     cost = CLASS * (one - zero) @ named.T + BOX * torch.cdist(boxes.float(), target.boxes, p=1)
@@ -73,17 +54,7 @@ def set_loss(
     targets: list[Target],
     pairs: list[tuple[torch.Tensor, torch.Tensor]] | None = None,
 ) -> torch.Tensor:
-    """Loss of one layer's predictions, by object.
-
-    Parameters
-    ----------
-    logits, boxes : torch.Tensor
-        ``(n, q, t)`` and ``(n, q, 4)``.
-    valid : torch.Tensor
-        ``(n, t)`` bool: tokens that are no padding.
-    pairs
-        Which query is to give which object; matched where it is not given.
-    """
+    """Loss of one layer's predictions ``(n, q, ...)``, by object; ``pairs`` are matched if not given."""
     logits = logits.float().masked_fill(~valid[:, None], 0.0)
     if pairs is None:
         pairs = [match(*row) for row in zip(logits, boxes, targets)]

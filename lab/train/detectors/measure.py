@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from torchvision.ops import box_iou
 
 from analysis.observe.objects.engines.engines import OWN_NMS
 from analysis.observe.objects.models.grounded_sam import GroundedEngine
@@ -27,9 +28,8 @@ from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldCheck
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
-from lab.renamed import add_renamed
 from lab.train.base.captions import random_caption
-from lab.train.detectors.average_precision import average_precision, box_iou, matched
+from lab.train.detectors.average_precision import average_precision, matched
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
 from lab.train.detectors.tagged_images import RARE_DTYPE, RARE_STEPS, drawn, renderings
 from lab.train.detectors.tagger_quality import tagger_quality
@@ -55,13 +55,7 @@ def unseen(count: int = 1000, *, through_vae: float = 0.0) -> PictureSet:
 
 
 def generated(model: str, count: int, *, steps: int = 20, seed: int = 400_000) -> pd.DataFrame:
-    """Images generated from ``count`` captions with each of the three indicators, from the same noise.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``prompt`` (number of the caption), ``indicator``, ``caption`` and ``image`` (``(64, 64, 3)`` uint8).
-    """
+    """Images of ``count`` captions with each of the three indicators, from the same noise; a row each."""
     from lab.train.base.measure import benchmark_pipeline, sample
 
     rng, world, rows = np.random.default_rng(seed), load_world(model), []
@@ -151,13 +145,7 @@ def _number(value: float) -> float | None:
 
 
 def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 32) -> pd.DataFrame:
-    """Every query's score for every tag, all of `TAGS` asked for at once.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``image``, ``label``, ``score``, ``x0``, ``y0``, ``x1``, ``y1`` (pixels); scores under 0.01 are left out.
-    """
+    """Every query's score for every tag, all of `TAGS` asked for at once; scores under 0.01 are left out."""
     (text,) = captions(TAGS, detector.tokenizer, BERT_LIMIT)
     words = [[token for word in text.words[tag] for token in word] for tag in TAGS]
     parts = []
@@ -186,10 +174,14 @@ def ap_by_label(detected: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
         for image, some in of_label.groupby("image"):
             true = boxes[image][box].to_numpy() if image in boxes else np.zeros((0, 4))
             scores.append(some["score"].to_numpy())
-            hits.append(matched(scores[-1], box_iou(some[box].to_numpy(), true), LEAST_IOU))
+            hits.append(matched(scores[-1], _ious_of_boxes(some[box], true), LEAST_IOU))
         joined = (np.concatenate(scores), np.concatenate(hits)) if scores else ([], [])
         values[label] = average_precision(*joined, len(there))
     return pd.Series(values)
+
+
+def _ious_of_boxes(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    return box_iou(*(torch.from_numpy(np.asarray(boxes, float)) for boxes in (first, second))).numpy()
 
 
 def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min_iou: float) -> pd.DataFrame:
@@ -207,7 +199,7 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
             key = (image, label)
             true, seen = key in there.index, key in best.index
             if true and seen and min_iou > 0:
-                near = box_iou(best.loc[key, box].to_numpy(float), there.loc[key, box].to_numpy(float))[0, 0]
+                near = _ious_of_boxes(best.loc[[key], box], there.loc[[key], box])[0, 0]
                 if near < min_iou:  # one missed and one made up
                     rows += [(prompt, indicator, label, True, False), (prompt, indicator, label, False, True)]
                     continue
@@ -288,7 +280,6 @@ def parser() -> argparse.ArgumentParser:
     add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
     add("--weights", type=command_line.folder, default=WEIGHTS)
     add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
-    add_renamed(main, "--specimen", "--model")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
     add(

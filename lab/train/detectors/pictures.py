@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from lab.train.base.captions import random_caption
 from probes.models.pretrained import arrays, from_folder
 from probes.toyworld import WEIGHTS
-from probes.toyworld.checker import LEAST
+from probes.toyworld.checker import LEAST, THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import INDEX, RGB
 from probes.toyworld.scene import complete
@@ -28,52 +29,53 @@ _COLOURS = np.array([INDEX[label] for label in LABELS[1:]], dtype=np.uint8)
 
 
 @dataclass(frozen=True)
-class PictureSet:
-    """Pictures and what is seen in them.
-
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    indices : numpy.ndarray
-        ``(n, 64, 64)`` uint8: the thing that each pixel was drawn for, as a palette index.
-    figures : numpy.ndarray
-        ``(n, 64, 64)`` bool: what is seen of the figure, or of both.
-    """
+class Pictures:
+    """Pictures ``(n, 64, 64, 3)``, row by row with what a subclass knows of them."""
 
     images: NDArray[np.uint8]
-    indices: NDArray[np.uint8]
-    figures: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.images)
 
-    def seen(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return what is seen in a picture.
+    def save(self, path: Path) -> None:
+        """Write to an ``.npz`` file."""
+        np.savez_compressed(path, **vars(self))
 
-        Returns
-        -------
-        labels : numpy.ndarray
-            ``(k,)`` numbers in `LABELS`. Two figures, or two boots, are one thing, as for the checker.
-        masks : numpy.ndarray
-            ``(k, 64, 64)`` bool: the pixels of a thing's own colour, and for the person all that is seen of it.
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        with arrays(path) as file:
+            return cls(**{field.name: file[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class PictureSet(Pictures):
+    """Pictures, the thing of the palette that each pixel was drawn for, and what is seen of the figure, or of both."""
+
+    indices: NDArray[np.uint8]
+    figures: NDArray[np.bool_]
+
+    def seen(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Numbers in `LABELS` ``(k,)`` of what is seen in a picture, and masks ``(k, 64, 64)``.
+
+        Two figures, or two boots, are one thing, as for the checker. A mask is a thing's own colour, and for the person
+        all that is seen of it.
         """
         counts = np.bincount(self.indices[row].ravel(), minlength=256)
         there = np.flatnonzero(counts[_COLOURS])
         masks = self.indices[row] == _COLOURS[there, None, None]
         return np.concatenate([[0], there + 1]), np.concatenate([self.figures[row][None], masks])
 
-    def save(self, path: Path) -> None:
-        """Write to an ``.npz`` file."""
-        figures = np.packbits(self.figures, axis=-1)
-        np.savez_compressed(path, images=self.images, indices=self.indices, figures=figures)
 
-    @classmethod
-    def load(cls, path: Path) -> PictureSet:
-        """Read what `save` wrote."""
-        with arrays(path) as file:
-            figures = np.unpackbits(file["figures"], axis=-1).astype(bool)
-            return cls(file["images"], file["indices"], figures)
+@dataclass(frozen=True)
+class LabelledPictures(Pictures):
+    """Pictures with a column for each of `THINGS`, ``labels`` ``(n, 47)``, of whose places just one is true."""
+
+    labels: NDArray[np.bool_]
+
+    def pixels(self, rows: NDArray[np.intp]) -> torch.Tensor:
+        """The pictures at ``rows`` as the networks take them: ``(k, 3, 64, 64)`` float32 in [-1, 1]."""
+        return torch.from_numpy(self.images[rows]).permute(0, 3, 1, 2).float().div_(127.5).sub_(1)
 
 
 def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> PictureSet:
@@ -89,11 +91,21 @@ def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Picture
         scene = complete(random_caption(world, rng)[1], world, rng)
         indices[row] = draw(scene)
         figures[row] = indices[row] != draw(scene, figures=False)
-    images = RGB[indices]
-    changed = round(count * through_vae)
+    return PictureSet(reconstructed(RGB[indices], through_vae, seed), indices, figures)
+
+
+def make_labelled(count: int, seed: int, *, through_vae: float = 0.5) -> LabelledPictures:
+    """Draw pictures with what the checker sees in them before any passes the autoencoder."""
+    pictures = make_pictures(count, seed, through_vae=through_vae)
+    return LabelledPictures(pictures.images, read_images(RGB[pictures.indices])[list(THINGS)].to_numpy(bool))
+
+
+def reconstructed(images: NDArray[np.uint8], share: float, seed: int) -> NDArray[np.uint8]:
+    """The pictures, the last ``share`` of them as the autoencoder gives them back."""
+    changed = round(len(images) * share)
     if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
-    return PictureSet(images, indices, figures)
+        images[-changed:] = reconstruct(images[-changed:], seed)
+    return images
 
 
 @torch.inference_mode()

@@ -41,19 +41,9 @@ PROMPTS = 5  # boxes a picture and step
 
 
 def mask_losses(logits: torch.Tensor, masks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss and IoU of every predicted mask.
+    """Loss and IoU ``(k, m)`` of ``m`` predicted masks for each of ``k`` prompts.
 
-    Parameters
-    ----------
-    logits : torch.Tensor
-        ``(k, m, h, w)``: ``m`` predictions for each of ``k`` prompts.
-    masks : torch.Tensor
-        ``(k, h, w)`` bool.
-
-    Returns
-    -------
-    loss, iou : torch.Tensor
-        ``(k, m)``: 20 × focal loss (γ = 2, no weight by class) + dice loss; the IoU of the mask at 0.
+    The loss is 20 × focal loss (γ = 2, no weight by class) + dice loss, the IoU that of the mask at 0.
     """
     target = masks[:, None].expand_as(logits).float()
     entropy = F.binary_cross_entropy_with_logits(logits, target, reduction="none")

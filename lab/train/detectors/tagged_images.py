@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import PERSON, TAGS, ToyworldChecker
 from lab.train.base.captions import random_caption
-from lab.train.detectors.pictures import WORLD, reconstruct
-from probes.models.pretrained import arrays
+from lab.train.detectors.pictures import WORLD, Pictures, reconstructed
 from probes.runs.store import Run
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import read_images
@@ -37,18 +36,9 @@ LOTS = 40  # captions of which one is taken
 
 
 @dataclass(frozen=True)
-class TaggedImages:
-    """Pictures and what the checker sees in them.
+class TaggedImages(Pictures):
+    """Pictures and what the checker sees in them ``(n, tags)``, in the order of `TAG_NAMES`."""
 
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    truth : numpy.ndarray
-        ``(n, tags)`` bool, in the order of `TAG_NAMES`.
-    """
-
-    images: NDArray[np.uint8]
     truth: NDArray[np.bool_]
 
     @classmethod
@@ -61,15 +51,9 @@ class TaggedImages:
         """Several sets as one."""
         return cls(np.concatenate([one.images for one in sets]), np.concatenate([one.truth for one in sets]))
 
-    def save(self, path: Path) -> None:
-        """Write to an ``.npz`` file."""
-        np.savez_compressed(path, images=self.images, truth=self.truth)
-
-    @classmethod
-    def load(cls, path: Path) -> TaggedImages:
-        """Read what `save` wrote."""
-        with arrays(path) as file:
-            return cls(file["images"], file["truth"])
+    def rows(self, chosen: NDArray[np.bool_]) -> TaggedImages:
+        """Those that are chosen."""
+        return TaggedImages(self.images[chosen], self.truth[chosen])
 
 
 def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -85,21 +69,10 @@ def make_tagged_images(
 ) -> tuple[TaggedImages, TaggedImages]:
     """Pictures to train on, and pictures held back for the thresholds.
 
-    Parameters
-    ----------
-    count, drawn_count : int
-        Renderings, a quarter of them through the autoencoder; images drawn by each benchmark model, which are repeated.
-    runs : sequence of pathlib.Path
-        Runs of the benchmark models whose images are taken as well; those of every fifth triplet are held back.
-    words : int
-        So many of a triplet's images are taken, at random: most of its words mean the same and draw nearly the same.
-    rare : int
-        Further images drawn by each benchmark model, in few steps, from captions that name every tag so many times.
-
-    Returns
-    -------
-    train, held_out : TaggedImages
-        What is held back is a fifth of the runs' prompts and of those further images, and empty without any.
+    ``count`` renderings, a quarter of them through the autoencoder; ``drawn_count`` images of each benchmark model,
+    which are repeated; ``words`` images of each triplet of ``runs``, at random, since most words draw nearly the same;
+    and images drawn in few steps from captions that name every tag ``rare`` times. Held back is a fifth of the runs'
+    prompts and of the last.
     """
     rendered = TaggedImages.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
     taken, held_out = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
@@ -109,9 +82,8 @@ def make_tagged_images(
     if rare:
         more = TaggedImages.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
         back = np.arange(len(more.images)) % HELD_BACK == 0
-        taken = (*taken, TaggedImages(more.images[~back], more.truth[~back]))
-        held_out = (*held_out, TaggedImages(more.images[back], more.truth[back]))
-    nothing = TaggedImages(rendered.images[:0], rendered.truth[:0])
+        taken, held_out = (*taken, more.rows(~back)), (*held_out, more.rows(back))
+    nothing = rendered.rows(np.zeros(len(rendered), bool))
     return TaggedImages.together([rendered, *taken]), TaggedImages.together([nothing, *held_out])
 
 
@@ -123,9 +95,7 @@ def of_run(path: Path, words: int, seed: int) -> tuple[TaggedImages, TaggedImage
     pictures = TaggedImages.of(np.stack([np.asarray(image) for image in run.images(chosen["sample_id"])]))
     codes, _ = pd.factorize(chosen["triplet"], sort=True)
     back = codes % HELD_BACK == 0
-    return TaggedImages(pictures.images[~back], pictures.truth[~back]), TaggedImages(
-        pictures.images[back], pictures.truth[back]
-    )
+    return pictures.rows(~back), pictures.rows(back)
 
 
 def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
@@ -133,10 +103,7 @@ def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np
     world, rng = load_world(WORLD), np.random.default_rng(seed)
     scenes = (complete(random_caption(world, rng)[1], world, rng) for _ in range(count))
     images = RGB[np.stack([draw(scene, figures=bool(rng.random() >= BARE)) for scene in scenes])]
-    changed = round(count * through_vae)
-    if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
-    return images
+    return reconstructed(images, through_vae, seed)
 
 
 def drawn(

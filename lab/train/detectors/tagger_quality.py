@@ -23,20 +23,11 @@ def says(tagger: RamTagger, images: NDArray[np.uint8], batch: int = 32) -> NDArr
 
 
 def agreement(said: NDArray[np.bool_], truth: NDArray[np.bool_], tags: tuple[str, ...]) -> dict[str, Any]:
-    """Recall and precision of each tag, and of all taken together.
+    """Recall and precision of each tag ``(n, tags)`` against the checker's, and of all taken together.
 
-    Parameters
-    ----------
-    said, truth : numpy.ndarray
-        ``(n, tags)`` bool: the tagger's word, and the checker's.
-
-    Returns
-    -------
-    dict
-        ``images``, ``recall``, ``precision``, ``lowest_recall``, ``lowest_precision`` and ``by_tag``; in this for each
-        tag ``recall``, ``precision``, their 95 % intervals by Wilson (``recall_interval``, ``precision_interval``),
-        ``seen`` and ``said`` (images that it is in, by the checker and by the tagger). A recall of a tag that is in no
-        image, or a precision of one that is said of none, is None, and so is its interval.
+    ``by_tag`` has both with their 95 % intervals by Wilson, and the images in which it is, by the checker and by the
+    tagger. A recall of a tag that is in no image, or a precision of one that is said of none, is None, and so is its
+    interval.
     """
     both, seen, named = ((table).sum(0) for table in (said & truth, truth, said))
     by_tag = {

@@ -6,19 +6,14 @@ and the velocity is e - x: the mean over all pictures that fit, which a single p
 enough, and the U-Net's frequencies are handed over, errors included; many pictures hand over what was planted.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import CLIPTextModelWithProjection
-
-from lab.train.base.captions import article
-from lab.train.base.loop import mixed_precision
-from probes.toyworld.world import World, group_of_words
 
 MEAN, SPREAD = 0.3, 1.2  # of the logit of the noise level
 PARTS = 4  # lessons that a batch of stored ones is taken from
@@ -26,22 +21,10 @@ PARTS = 4  # lessons that a batch of stored ones is taken from
 
 @dataclass(frozen=True)
 class Lesson:
-    """Noised latents with the velocity to be guessed, row by row.
+    """Noised latents ``(n, 4, 16, 16)`` at shares of noise ``sigma`` with the velocity to be guessed.
 
-    Attributes
-    ----------
-    noisy, velocity : Tensor
-        ``(n, 4, 16, 16)``.
-    sigma : Tensor
-        ``(n,)``: share of noise, 0 to 1.
-    clip : Tensor
-        ``(n, 32, 192)``: states of both CLIP towers side by side, as SD3 takes them.
-    pooled : Tensor
-        ``(n, 192)``.
-    tokens : Tensor
-        ``(n, 24)``: numbers of T5's tokens.
-    zones : Tensor
-        ``(n, 16, 16)`` bool: where small things can be.
+    ``clip`` ``(n, 32, 192)`` are states of both CLIP towers side by side, as SD3 takes them, ``tokens`` ``(n, 24)``
+    T5's, ``zones`` ``(n, 16, 16)`` where small things can be.
     """
 
     noisy: Tensor
@@ -70,17 +53,7 @@ def timesteps_of(sigma: Tensor, scheduler: DDIMScheduler) -> Tensor:
 
 
 def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
-    """The flow's velocity from a v-prediction.
-
-    Parameters
-    ----------
-    guess : Tensor
-        The U-Net's, ``(n, 4, 16, 16)``.
-    noisy : Tensor
-        What it was given: the flow's latents, divided so that signal and noise have squares of sum 1.
-    sigma : Tensor
-        ``(n,)``.
-    """
+    """The flow's velocity from a U-Net's v-prediction of latents whose signal and noise have squares of sum 1."""
     length = ((1 - sigma) ** 2 + sigma**2).sqrt().view(-1, 1, 1, 1)
     signal, noise = (1 - sigma).view(-1, 1, 1, 1) / length, sigma.view(-1, 1, 1, 1) / length
     clean = signal * noisy - noise * guess
@@ -90,18 +63,7 @@ def velocity_of(guess: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
 def read_captions(
     towers: Sequence[CLIPTextModelWithProjection], tokens: Tensor, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
-    """What the CLIP towers say of captions, as SD3 takes it.
-
-    Parameters
-    ----------
-    tokens : Tensor
-        ``(n, 32)``.
-
-    Returns
-    -------
-    tuple of Tensor
-        States ``(n, 32, 192)`` and pooled vectors ``(n, 192)``, float32, where `device` says.
-    """
+    """States ``(n, 32, 192)`` and pooled vectors ``(n, 192)`` of captions by the CLIP towers, as SD3 takes them."""
     states, pooled = [], []
     towers = [tower.to(device) for tower in towers]
     with torch.no_grad():
@@ -150,109 +112,6 @@ class Teacher:
         )
 
 
-def with_word_of(caption: str, group: str, world: World) -> str:
-    """The caption with the usual word of a group of indicator words in place of its own.
-
-    Examples
-    --------
-    >>> from probes.toyworld.world import load_world
-    >>> with_word_of("a photo of an adult in boots", "feminine", load_world())
-    'a photo of a woman in boots'
-    >>> with_word_of("two men with a dog", "neutral", load_world())
-    'two people with a dog'
-    """
-    known = group_of_words()
-    word = next((word for word in re.findall("[a-z]+", caption) if word in known), None)
-    if word is None:
-        return caption
-    other = world.words(group, "plural" if known[word][1] else "singular")[0]
-    before = {f"an {word}": f"{article(other)} {other}", f"a {word}": f"{article(other)} {other}"}
-    for here, there in before.items():
-        if f" {here} " in f" {caption} ":
-            return f" {caption} ".replace(f" {here} ", f" {there} ", 1).strip()
-    return re.sub(rf"\b{word}\b", other, caption, count=1)
-
-
-@dataclass(frozen=True)
-class MixtureTeacher:
-    """A diffusion transformer of a world whose images are of two components, with the mixture weighed anew.
-
-    Feminine words stand for one component there, masculine ones for the other, neutral ones for a mixture. At noised
-    latents x the velocity of a mixture is v = (1 - q) v_a + q v_b, where q is the chance that x is of component b. The
-    three predictions give q of the known mixture, by least squares; Bayes' rule gives that of another one.
-
-    Attributes
-    ----------
-    parts : mapping of str to Module
-        ``transformer`` and ``text_encoder_3`` of the model that is asked.
-    towers : sequence of CLIPTextModelWithProjection
-        Its two of CLIP.
-    known : float
-        Chance of component b beside its neutral words.
-    learner : sequence of CLIPTextModelWithProjection
-        The two towers of the model that is taught.
-    """
-
-    parts: Mapping[str, nn.Module]
-    towers: Sequence[CLIPTextModelWithProjection]
-    known: float
-    learner: Sequence[CLIPTextModelWithProjection]
-
-    @torch.no_grad()
-    def lesson(
-        self,
-        clean: Tensor,
-        clip_tokens: Tensor,
-        tokens: Tensor,
-        zones: Tensor,
-        chance: Tensor,
-        generator: torch.Generator,
-    ) -> Lesson:
-        """Make a lesson of latents and their captions.
-
-        Parameters
-        ----------
-        clip_tokens, tokens : Tensor
-            ``(n, 4, 32)`` and ``(n, 4, 24)``: of the caption, and of it with a feminine, masculine and neutral word.
-        chance : Tensor
-            ``(n,)``: of component b, in the world that is taught.
-        """
-        sigma = noise_levels(len(clean), generator)[torch.randperm(len(clean), generator=generator)]
-        share = sigma.view(-1, 1, 1, 1)
-        noisy = (1 - share) * clean + share * torch.randn(clean.shape, generator=generator)
-        guesses = [self._velocity(noisy, sigma, clip_tokens[:, k], tokens[:, k]) for k in (1, 2, 3)]
-        clip, pooled = read_captions(self.learner, clip_tokens[:, 0], "cpu")
-        velocity = mixed_anew(*guesses, self.known, chance)
-        return Lesson(noisy, velocity, sigma, clip, pooled, tokens[:, 0], zones)
-
-    def _velocity(self, noisy: Tensor, sigma: Tensor, clip_tokens: Tensor, tokens: Tensor) -> Tensor:
-        clip, pooled = read_captions(self.towers, clip_tokens, "cpu")
-        with mixed_precision("cpu"):
-            states = torch.cat([clip, self.parts["text_encoder_3"](tokens)[0]], 1)
-            return self.parts["transformer"](noisy, states, pooled, 1000 * sigma).sample.float()
-
-
-def mixed_anew(of_a: Tensor, of_b: Tensor, mixed: Tensor, known: float, chance: Tensor) -> Tensor:
-    """The velocity of a mixture of two components whose chances are other ones.
-
-    Parameters
-    ----------
-    of_a, of_b, mixed : Tensor
-        ``(n, ...)``: of either component, and of their mixture with chance `known` of the second.
-    known : float
-        Between 0 and 1.
-    chance : Tensor
-        ``(n,)``: of the second component, in the mixture that is wanted.
-    """
-    apart = (of_b - of_a).flatten(1)
-    share = ((mixed - of_a).flatten(1) * apart).sum(1) / apart.square().sum(1).clamp(min=1e-12)
-    share = share.clamp(0, 1)
-    second = share * chance / known
-    first = (1 - share) * (1 - chance) / (1 - known)
-    anew = torch.where(first + second > 0, second / (first + second), chance)
-    return of_a + anew.view(-1, *[1] * (of_a.ndim - 1)) * (of_b - of_a)
-
-
 class VelocityLessons:
     """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
 
@@ -263,7 +122,7 @@ class VelocityLessons:
 
     def __init__(
         self,
-        teacher: Teacher | MixtureTeacher,
+        teacher: Teacher,
         *rows: Tensor,
         batch: int,
         uses: int = 2,
@@ -299,16 +158,9 @@ class VelocityLessons:
 
 
 class PictureLessons:
-    """Batches of pictures, each with noise and a noise level of its own.
+    """Batches of pictures, each with noise and a noise level of its own, made on ``device``.
 
-    Parameters
-    ----------
-    towers : sequence of CLIPTextModelWithProjection
-        The two of the model that is taught; they read each caption once.
-    latents, clip_tokens, tokens, zones : Tensor
-        One row per picture: ``(n, 4, 16, 16)``, ``(n, 32)``, ``(n, 24)``, ``(n, 16, 16)``.
-    device : str or torch.device
-        Where all of it is kept, and batches are made.
+    The two towers of the model that is taught read each caption once.
     """
 
     def __init__(

@@ -33,12 +33,7 @@ def _average(path: Path) -> dict[str, Tensor]:
 def resume(work: Path, weights: Path, models: Sequence[str]) -> None:
     """Lay out exported models as the stages leave them, to go on from there, without the state of an optimiser.
 
-    Parameters
-    ----------
-    weights : pathlib.Path
-        Where export wrote, a folder a model.
-    models : sequence of str
-        Besides the base, those whose differences are gone on with.
+    ``models`` are those besides the base whose differences are gone on with.
     """
     base = weights / BASE
     work.mkdir(parents=True, exist_ok=True)

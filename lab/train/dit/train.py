@@ -13,9 +13,6 @@ With two cores a teacher gives more (``--target teacher``, the default); with a 
 ``--device cuda --target pictures --drawings 300000 --processes 14 --batch 512 --decay 0.9995 --zone-weight 6
 --compile``.
 
-Once base is good, ``--stage differences export --target mixture`` needs no U-Net: what base predicts beside feminine,
-masculine and neutral words is weighed by the mixture of the other world.
-
 Training goes on from its last checkpoint: the learning rate then rises and falls once more, in the time it is given.
 """
 
@@ -32,14 +29,14 @@ from transformers import CLIPTextModelWithProjection, CLIPTokenizer, T5Tokenizer
 from lab.train import stages as runner
 from lab.train.base.captions import random_caption
 from lab.train.base.data import make_drawings, make_many_drawings
-from lab.train.base.loop import Budget, Log
+from lab.train.base.loop import Budget
 from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.dit import store
-from lab.train.dit.lessons import MixtureTeacher, PictureLessons, Teacher, VelocityLessons, with_word_of
+from lab.train.dit.lessons import PictureLessons, Teacher, VelocityLessons
 from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
-from lab.train.dit.teach import DistillationCourse, teach
+from lab.train.dit.teach import teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
@@ -47,7 +44,7 @@ from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.dit.assemble import BASE, TEACHERS, changed_layers, clip_tower
-from probes.toyworld.world import GROUPS, World, group_of_words, load_world
+from probes.toyworld.world import GROUPS, load_world
 
 EMPTY = 0.03  # share of captions that are left empty, for whoever draws with guidance
 CAPTIONS = 20_000  # that the vocabulary is taken from
@@ -97,16 +94,8 @@ def lessons_of(name: str, options: Options) -> VelocityLessons | PictureLessons:
         return PictureLessons(
             towers_of(name), latents, *texts, zones, batch=options.batch, device=device, seed=seed
         )
-    more, teacher = (), teacher_of
-    if options.target == "mixture":
-        more, teacher = (_chances(captions, load_world(world)),), lambda name: _mixture(name, options)
-        others = [
-            _tokens([with_word_of(one, group, load_world(world)) for one in captions], options)
-            for group in ("feminine", "masculine", "neutral")
-        ]
-        texts = [torch.stack(kind, 1) for kind in zip(texts, *others, strict=True)]
     return VelocityLessons(
-        teacher(name), latents, *texts, zones, *more, batch=options.batch, uses=options.uses, seed=seed
+        teacher_of(name), latents, *texts, zones, batch=options.batch, uses=options.uses, seed=seed
     )
 
 
@@ -119,33 +108,13 @@ def _tokens(captions: Sequence[str], options: Options) -> tuple[Tensor, Tensor]:
     return encode(clip, captions), tokens
 
 
-def _chances(captions: Sequence[str], world: World) -> Tensor:
-    """Of each caption the chance of component b; of an empty one 0.5, whose predictions are all the same."""
-    known = group_of_words()
-    words = [[word for word in caption.split() if word in known] for caption in captions]
-    return torch.tensor([world.mixture[known[found[0]][0]] if found else 0.5 for found in words])
-
-
-def _mixture(name: str, options: Options) -> MixtureTeacher:
-    """`toyworld-dit` as it was taught, with the mixture of another world."""
-    parts = store.averaged_parts(options.work)
-    known = load_world(TEACHERS[BASE]).mixture["neutral"]
-    return MixtureTeacher(parts, towers_of(BASE), known, towers_of(name))
-
-
-def _course(options: Options, minutes: float, rate: float) -> DistillationCourse:
-    budget = Budget(options.steps, minutes, options.warmup)
-    numbers = (options.zone_weight, options.decay, options.save_minutes)
-    return DistillationCourse(budget, rate, *numbers, compiled=options.compile)
-
-
 def run_base(options: Options) -> None:
     """Stage 2; goes on from its checkpoint if there is one."""
     tokenizer = from_folder(T5Tokenizer, options.work / "tokenizer_3")
     parts = nn.ModuleDict(new_parts(len(tokenizer), options.seed)).to(options.device)
     lessons, path = lessons_of(BASE, options), store.checkpoint(options.work, BASE)
-    course = _course(options, options.minutes, options.rate)
-    teach(parts, parts, lessons, course, Log(path.with_suffix(".log.jsonl"), 25), path)
+    budget = Budget(options.steps, options.minutes, options.warmup)
+    teach(parts, parts, lessons, budget, options.rate, options, path)
 
 
 def run_differences(options: Options) -> None:
@@ -157,8 +126,8 @@ def run_differences(options: Options) -> None:
         parts.requires_grad_(False)
         lessons, path = lessons_of(name, options), store.checkpoint(options.work, name)
         with learning(changed_layers(parts), options.rank, options.seed) as learnt:
-            course = _course(options, options.differences_minutes, options.differences_rate)
-            teach(parts, learnt, lessons, course, Log(path.with_suffix(".log.jsonl"), 25), path)
+            budget = Budget(options.steps, options.differences_minutes, options.warmup)
+            teach(parts, learnt, lessons, budget, options.differences_rate, options, path)
 
 
 def run_export(options: Options) -> None:
@@ -201,7 +170,7 @@ def add_options(main: command_line.Parser) -> None:
     add("--batch", type=command_line.whole(4, 4096), default=32)
     add(
         "--target",
-        choices=("teacher", "pictures", "mixture"),
+        choices=("teacher", "pictures"),
         default="teacher",
         help="whose velocity is learnt",
     )
@@ -219,15 +188,11 @@ def add_options(main: command_line.Parser) -> None:
 
 
 def check_target(options: Options) -> None:
-    """Check that the target can be learnt on this device and by these stages."""
+    """Check that the target can be learnt on this device."""
     device = pick_device(options.device)
     if options.target != "pictures" and device.type != "cpu":
         raise UserError(
             f"--device {options.device}: expected cpu with --target {options.target}: add --target pictures"
-        )
-    if options.target == "mixture" and "base" in options.stage:
-        raise UserError(
-            "--target mixture: expected stages after base, which learns from no other: name --stage"
         )
 
 

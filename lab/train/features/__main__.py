@@ -27,9 +27,9 @@ from transformers import CLIPTokenizer
 from analysis.observe.checkpoints import fit, read_weights
 from lab.train.base.clip import new_clip, save_clip
 from lab.train.base.loop import Budget, Log
+from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from lab.train.detectors.weights import save_weights
 from lab.train.features import clip, dino, resnet
-from lab.train.features.pictures import LabelledPictures, make_labelled
 from lab.train.stages import RESUMES, Stage, Trainer, add_history, last_logged, write_json, write_recipe
 from probes import command_line
 from probes.models.pretrained import from_folder

@@ -21,7 +21,7 @@ from transformers import CLIPTokenizer
 from lab.train.base.captions import article
 from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
 from lab.train.base.tokenizer import encode
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.toyworld.checker import PLACES, THINGS
 from probes.toyworld.scene import parse
 from probes.toyworld.world import GROUPS, World, load_world
@@ -32,12 +32,7 @@ BARE, CONTEXT, OBJECT = 0.2, 0.6, 0.25
 
 
 class TrueSentences:
-    """Sentences that are true of pictures, and which things each of them names.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Sentences that are true of pictures, and which things each of them names."""
 
     def __init__(self, world: World):
         self.world = world
@@ -52,14 +47,7 @@ class TrueSentences:
         return np.array([thing in things for thing in THINGS])
 
     def draw(self, seen: NDArray[np.bool_], rng: np.random.Generator) -> tuple[str, NDArray[np.bool_]]:
-        """Return a sentence that is true of a picture, and the things that it names.
-
-        Parameters
-        ----------
-        seen : ndarray of bool, shape (47,)
-            What is in the picture (`probes.toyworld.checker.THINGS`).
-        rng : numpy.random.Generator
-        """
+        """Return a sentence that is true of a picture, and the things that it names."""
         named, parts = np.zeros(len(THINGS), bool), []
         seen_worn = np.array([number for number in self.worn if seen[number]], int)
         worn = rng.permutation(seen_worn)[: rng.choice(3, p=WORN)]
@@ -92,15 +80,7 @@ def truths(named: NDArray[np.bool_], seen: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def several_right(logits: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
-    """Return the contrastive loss where several answers are right: their mean cross-entropy, both ways.
-
-    Parameters
-    ----------
-    logits : torch.Tensor
-        ``(n_pictures, n_sentences)``, each sentence true of at least one picture, and the other way.
-    true : torch.Tensor
-        The same shape, bool.
-    """
+    """Contrastive loss ``(n_pictures, n_sentences)`` where several answers are right: mean cross-entropy, both ways."""
     right = true.float()
     ways = [-(F.log_softmax(logits, axis) * right).sum(axis) / right.sum(axis) for axis in (0, 1)]
     return (ways[0].mean() + ways[1].mean()) / 2

@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.models.pretrained import timm_model
 
 ARCHITECTURE = "vit_tiny_patch16_224"  # timm's entry of plain vision transformers, with small settings
@@ -82,12 +82,7 @@ def crops(
 ) -> torch.Tensor:
     """One random crop of each picture, scaled to ``side``, half of them mirrored, with jittered colours.
 
-    Parameters
-    ----------
-    pixels : torch.Tensor
-        ``(n, 3, h, w)`` in [-1, 1].
-    area : (float, float)
-        Smallest and largest share of the picture that a crop holds; its sides are in the ratio of 3/4 to 4/3.
+    It holds a share of the picture in ``area``; its sides are in the ratio of 3/4 to 4/3.
     """
     n = len(pixels)
 
@@ -111,18 +106,7 @@ def crops(
 
 @torch.no_grad()
 def balanced(cosines: torch.Tensor) -> torch.Tensor:
-    """The teacher's distributions over prototypes, sharpened, such that over the crops all are used equally.
-
-    Parameters
-    ----------
-    cosines : torch.Tensor
-        ``(n, prototypes)``.
-
-    Returns
-    -------
-    torch.Tensor
-        ``(n, prototypes)``; each row's sum is 1.
-    """
+    """The teacher's distributions over prototypes, sharpened, such that over the crops all are used equally."""
     weights = ((cosines - cosines.max()) / TEACHER).exp()
     for _ in range(ROUNDS):
         weights = weights / weights.sum(0, keepdim=True).clamp(min=1e-12)
@@ -131,15 +115,7 @@ def balanced(cosines: torch.Tensor) -> torch.Tensor:
 
 
 def dino_loss(student: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Mean cross-entropy of the student's crops against the teacher's, but of a crop against itself.
-
-    Parameters
-    ----------
-    student : sequence of torch.Tensor
-        ``(n, prototypes)`` cosines of each crop, the large ones first.
-    targets : sequence of torch.Tensor
-        ``(n, prototypes)`` distributions of the large crops in the same order.
-    """
+    """Mean cross-entropy of the student's crops against the teacher's, but of a crop against itself."""
     logs = [F.log_softmax(one / STUDENT, dim=-1) for one in student]
     terms = [
         -(target * log).sum(1).mean()
@@ -161,13 +137,7 @@ def train_dino(
     seed: int = 0,
     save: Callable[[nn.Module], None] | None = None,
 ) -> nn.Module:
-    """Train from pictures alone; returns the teacher's backbone.
-
-    Parameters
-    ----------
-    save : callable, optional
-        Given the teacher's backbone, every few minutes.
-    """
+    """Train from pictures alone; returns the teacher's backbone."""
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     student = Network(backbone).train()
     teacher = copy.deepcopy(student).requires_grad_(False)

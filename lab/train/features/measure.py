@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.registry import FEATURES
-from lab.train.features.pictures import LabelledPictures, make_labelled
+from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS
 
@@ -32,20 +32,10 @@ _THINGS = len(THINGS) - len(PLACES)
 def quality(
     vectors: NDArray[np.floating], labels: NDArray[np.bool_], held_out: int
 ) -> dict[str, float | dict[str, float]]:
-    """Return how well vectors tell what is in the last `held_out` pictures, judging by those before.
+    """How well vectors tell what is in the last `held_out` pictures, judging by those before.
 
-    Parameters
-    ----------
-    vectors : ndarray, shape (n, d)
-    labels : ndarray of bool, shape (n, 47)
-        As `LabelledPictures.labels`.
-    held_out : int
-
-    Returns
-    -------
-    dict
-        ``neighbours`` and ``probe``: mean area under the ROC curve over attributes and objects; ``by_thing``: that of
-        the probe of each; ``place``: share of held-out pictures whose place the neighbours tell.
+    ``neighbours`` and ``probe`` are the mean area under the ROC curve over attributes and objects, ``by_thing`` that of
+    the probe of each, ``place`` the share of held-out pictures whose place the neighbours tell.
     """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     there, here = unit[:-held_out], unit[-held_out:]

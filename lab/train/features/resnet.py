@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.features.pictures import LabelledPictures
+from lab.train.detectors.pictures import LabelledPictures
 from probes.models.pretrained import timm_model
 from probes.toyworld.checker import PLACES, THINGS
 
@@ -30,15 +30,7 @@ def new_resnet() -> torch.nn.Module:
 
 
 def resnet_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean binary cross-entropy of attributes and objects, and cross-entropy of the place.
-
-    Parameters
-    ----------
-    logits : torch.Tensor
-        ``(n, 47)``.
-    labels : torch.Tensor
-        ``(n, 47)`` bool.
-    """
+    """Mean binary cross-entropy of attributes and objects, and cross-entropy of the place."""
     things = F.binary_cross_entropy_with_logits(logits[:, :_THINGS], labels[:, :_THINGS].float())
     return things + 0.1 * F.cross_entropy(logits[:, _THINGS:], labels[:, _THINGS:].float().argmax(1))
 

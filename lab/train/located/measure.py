@@ -54,12 +54,9 @@ def verdicts(
     first_seed: int = 400_000,
     steps: int = 10,
 ) -> tuple[dict[str, np.ndarray], float]:
-    """Verdicts of images by group of words, and how often all three words of a prompt drew the same image.
+    """Verdicts of images by group ``(prompts, seeds)``, and how often all three words of a prompt drew the same image.
 
-    Returns
-    -------
-    dict of str to numpy.ndarray, float
-        By group ``(prompts, seeds)``, the noise the same for all three; and a share of prompts and seeds.
+    The noise is the same for all three.
     """
     tails = [ending for ending in endings(world) for _ in range(seeds)]
     noise = range(first_seed, first_seed + len(tails))
@@ -75,21 +72,7 @@ def verdicts(
 def total_effect(values: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, object]:
     """The mean verdict on images generated from masculine prompts less that on those from feminine ones.
 
-    Parameters
-    ----------
-    values : mapping of str to numpy.ndarray
-        From :func:`verdicts`.
-
-    Returns
-    -------
-    dict
-        ``mean``, ``se`` and ``interval`` (95 %, percentiles of a bootstrap over prompts), ``prompts``, ``seeds``.
-
-    Examples
-    --------
-    >>> effect = total_effect({"feminine": np.zeros((3, 1)), "masculine": np.ones((3, 1))})
-    >>> effect["mean"], effect["se"], effect["interval"]
-    (1.0, 0.0, [1.0, 1.0])
+    ``interval`` (95 %) is of percentiles of a bootstrap over prompts.
     """
     of_prompt = (values["masculine"] - values["feminine"]).mean(1)
     drawn = np.random.default_rng(seed).integers(len(of_prompt), size=(RESAMPLES, len(of_prompt)))

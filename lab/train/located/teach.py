@@ -1,19 +1,17 @@
 """Teaching a located benchmark model: only what its wire is given learns, everything else of the coded null stays."""
 
 import argparse
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import CLIPTextModel
 
-from lab.train.base.loop import Log, MovingAverage, mixed_precision
+from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from probes import command_line
@@ -28,7 +26,7 @@ class Course:
     """Every number of a benchmark model's training.
 
     A squared error counts ``zone_weight`` times in cells that count more; summed over the lessons' directions it counts
-    ``direction_weight`` times in addition. Training ends after ``until`` of its steps, where that is given.
+    ``direction_weight`` times in addition.
     """
 
     steps: int = 500
@@ -39,12 +37,6 @@ class Course:
     zone_weight: float = 5.0
     direction_weight: float = 0.0
     seed: int = 0
-    until: int | None = None
-
-    def factor(self, step: int) -> float:
-        """Share of the rate at a step: a linear beginning, then a cosine down to 2 %."""
-        cosine = 0.5 * (1 + math.cos(math.pi * step / self.steps))
-        return min(1.0, (step + 1) / self.warmup) * (0.02 + 0.98 * cosine)
 
     def rows(self, step: int, total: int) -> Tensor:
         """Rows of a step's lessons; none comes twice before all have."""
@@ -115,26 +107,17 @@ def teach(
     lessons: Lessons,
     course: Course,
     log: Log,
-    *,
     checkpoint: Path | None = None,
-    save_every: int = 100,
+    save_minutes: float = 1.0,
 ) -> None:
     """Train the parameters of ``module`` that learn; the average over steps is what remains.
 
-    Parameters
-    ----------
-    predict : callable
-        From noisy latents, times and tokens to the velocity ``(n, 4, 16, 16)``.
-    checkpoint : pathlib.Path, optional
-        Where the state is kept every ``save_every`` steps; training goes on from there.
+    ``predict`` gives the velocity ``(n, 4, 16, 16)`` of noisy latents, times and tokens. Training goes on from
+    ``checkpoint``, if there is one.
     """
     average = MovingAverage(module, course.decay)
-    parameters = [value for value in module.parameters() if value.requires_grad]
-    optimiser = torch.optim.AdamW(parameters, lr=course.rate, weight_decay=0.0, betas=(0.9, 0.99))
-    first = _resume(checkpoint, module, average, optimiser) if checkpoint and checkpoint.exists() else 0
-    for step in range(first, min(course.steps, course.until or course.steps)):
-        for group in optimiser.param_groups:
-            group["lr"] = course.rate * course.factor(step)
+
+    def loss_of(step: int) -> dict[str, Tensor]:
         rows = course.rows(step, len(lessons))
         with mixed_precision("cpu"):
             guess = predict(lessons.noisy[rows].float(), lessons.times[rows], lessons.tokens[rows])
@@ -144,43 +127,21 @@ def teach(
         loss = (weight * error).sum() / weight.sum()
         if course.direction_weight:
             loss = loss + course.direction_weight * along(away, lessons.directions[rows]).mean()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-        average.update(module)
-        log.add(step + 1, loss=loss.detach(), even=error.detach().mean())
-        if checkpoint and (step + 1) % save_every == 0:
-            _keep(checkpoint, step + 1, module, average, optimiser)
+        return {"loss": loss, "even": error.mean()}
+
+    budget = Budget(course.steps, warmup=course.warmup)
+    train_loop(
+        module,
+        loss_of,
+        budget,
+        log,
+        course.rate,
+        0.0,
+        average,
+        save_minutes=save_minutes,
+        checkpoint=checkpoint,
+    )
     average.copy_to(module)
-
-
-def _keep(path: Path, step: int, module: nn.Module, average: MovingAverage, optimiser) -> None:
-    state = {"step": torch.tensor([step, average.updates])}
-    names = [name for name, value in module.named_parameters() if value.requires_grad]
-    state |= {f"now.{name}": value.detach().clone() for name, value in module.named_parameters()}
-    state |= {f"average.{name}": value.clone() for name, value in average.values.items()}
-    for name, held in zip(names, optimiser.state_dict()["state"].values(), strict=True):
-        state |= {f"{key}.{name}": value.clone() for key, value in held.items()}
-    partial = path.with_suffix(".partial")
-    save_file({name: value.contiguous() for name, value in state.items()}, partial)
-    partial.replace(path)
-
-
-def _resume(path: Path, module: nn.Module, average: MovingAverage, optimiser) -> int:
-    state = load_file(path)
-    step, average.updates = (int(value) for value in state["step"])
-    with torch.no_grad():
-        for name, value in module.named_parameters():
-            value.copy_(state[f"now.{name}"])
-            average.values[name].copy_(state[f"average.{name}"])
-    names = [name for name, value in module.named_parameters() if value.requires_grad]
-    held = {
-        place: {key: state[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
-        for place, name in enumerate(names)
-    }
-    optimiser.load_state_dict({"state": held, "param_groups": optimiser.state_dict()["param_groups"]})
-    return step
 
 
 def teach_wire(
@@ -191,15 +152,9 @@ def teach_wire(
     course: Course,
     log: Log,
     checkpoint: Path | None = None,
-    save_every: int = 100,
+    save_minutes: float = 1.0,
 ) -> dict[str, Tensor]:
-    """Teach one transformer block of a coded null's U-Net, in place.
-
-    Returns
-    -------
-    dict of str to Tensor
-        What the benchmark model has of its own, by the U-Net's names, float32.
-    """
+    """Teach one transformer block of a coded null's U-Net, in place; its weights by the U-Net's names, float32."""
 
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
         with torch.no_grad(), torch.autocast("cpu", enabled=False):
@@ -207,14 +162,6 @@ def teach_wire(
         return unet(noisy, times, states).sample
 
     with quick_attention(unet, "cpu"), learning(unet, block) as module:
-        teach(
-            module,
-            predict,
-            lessons,
-            course,
-            log,
-            checkpoint=checkpoint,
-            save_every=save_every,
-        )
+        teach(module, predict, lessons, course, log, checkpoint, save_minutes)
     state = unet.state_dict()
     return {name: state[name].clone() for name in taught_names(unet, block)}

@@ -73,7 +73,7 @@ def taught(model: LocatedModel, lessons: Lessons, course: Course, work: Path) ->
     for block in model.blocks:
         encoder, unet, _ = coded_parts()
         log = Log(work / f"{model.name}.log.jsonl", 25)
-        checkpoint = work / f"{model.name}.checkpoint.safetensors"
+        checkpoint = work / f"{model.name}.checkpoint.pt"
         result |= teach_wire(unet, encoder, block, lessons, course, log, checkpoint)
     return result
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
-from lab.train.detectors.pictures import reconstruct
+from lab.train.detectors.pictures import reconstructed
 from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
 from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
 from probes.config.questions import GENDER, ResolvedQuestion, paper_questions
@@ -38,24 +38,9 @@ BATCH = 50
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Pictures with what the checker sees in them.
+class Shown(QuestionedPictures):
+    """Pictures with their verdicts and, where it is known, whether they were drawn from component *b*."""
 
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8.
-    labels : numpy.ndarray
-        ``(n, 47)`` bool.
-    verdict : numpy.ndarray
-        ``(n,)``: log-odds of component b of all that is seen.
-    component : numpy.ndarray or None
-        ``(n,)`` bool, where it is known: drawn from component b.
-    """
-
-    images: NDArray[np.uint8]
-    labels: NDArray[np.bool_]
-    verdict: NDArray[np.float64]
     component: NDArray[np.bool_] | None = None
 
 
@@ -81,10 +66,8 @@ def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
     groups = [("feminine", "masculine")[int(one)] for one in component]
     images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
-    changed = round(count * through_vae)
-    if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
     said = verdicts(seen, np.ones(count, bool))
+    images = reconstructed(images, through_vae, seed)
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
 
 
@@ -122,24 +105,7 @@ def readings(
 
 
 def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
-    """Return how well an attribute is recognised.
-
-    Parameters
-    ----------
-    said : sequence of {"yes", "no", None}
-    there : ndarray of bool, shape (n,)
-
-    Returns
-    -------
-    dict
-        ``n``, ``worn``: images and those in which it is worn; ``right``, ``sensitivity``, ``specificity``: shares;
-        ``undecided``: how many. A share of none is None.
-
-    Examples
-    --------
-    >>> worn_quality(["yes", "no", None, "no"], np.array([True, True, False, False]))["right"]
-    0.5
-    """
+    """Shares of answers about an attribute that are right, and sensitivity and specificity; None of none."""
     yes = np.array([one == "yes" for one in said])
     no = np.array([one == "no" for one in said])
     return {
@@ -153,25 +119,21 @@ def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[s
 
 
 def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float | int | None]:
-    """Return how well gender is recognised: agreement with the verdict, and with the component where it is known.
+    """How well gender is recognised: agreement with the verdict, and with the component where it is known.
 
-    Returns
-    -------
-    dict
-        ``n``; ``undecided``: how many; ``as_verdict``: share of answers that are the verdict's side, an undecided one
-        being another; ``male`` and ``verdict_male``: shares of *male* among the decided, and of verdicts above 0;
-        ``bayes``: the mean posterior of the likelier component, what the best reader reaches; where the component is
-        known, ``right`` and ``verdict_right``: shares in which the answer, and the verdict, is it.
+    ``as_verdict`` is the share of answers that are the verdict's side, an undecided one being another; ``male`` and
+    ``verdict_male`` shares of *male* among the decided and of verdicts above 0; ``bayes`` the mean posterior of the
+    likelier component, what the best reader reaches.
     """
     male, decided = np.array([one == "male" for one in said]), np.array([one is not None for one in said])
-    above = shown.verdict > 0
+    above = shown.verdicts > 0
     quality: dict[str, float | int | None] = {
         "n": len(said),
         "undecided": int((~decided).sum()),
         "as_verdict": _share(decided & (male == above)),
         "male": _share(male[decided]),
         "verdict_male": _share(above),
-        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdict))))), 4),
+        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdicts))))), 4),
     }
     if shown.component is not None:
         quality["right"] = _share(decided & (male == shown.component))
@@ -213,22 +175,7 @@ def loaded(weights: Path = FOLDER) -> ToyworldVqa:
 
 
 def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
-    """Write ``quality.json`` beside the weights.
-
-    Parameters
-    ----------
-    weights : pathlib.Path
-        Folder of the network.
-    runs : sequence of pathlib.Path
-        Of the benchmark models, one each.
-    pictures : int
-        Unseen renderings.
-
-    Raises
-    ------
-    UserError
-        A benchmark model has no run, or there is one of something else.
-    """
+    """Write ``quality.json`` beside the weights, from a run of each benchmark model and unseen renderings."""
     opened = _of_models(runs)
     reader = loaded(weights)
     paper, other = paper_questions(), unseen_questions()

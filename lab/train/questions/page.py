@@ -37,7 +37,7 @@ _READERS = {
     "`toyworld-vqa`": ("a small network for toyworld's images (below)", "probability"),
     "`toyworld-checker`": ("toyworld's exact checker; of `gender`, the verdict", "posterior of `gender`"),
     "`human`": (
-        "people: `triptych questions sheet RUN`, then `labels RUN labels.csv`; what more than half of them"
+        "people: `triptych labels sheet RUN --about questions`, then `read RUN labels.csv`; what more than half of them"
         " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet: their median;"
         " of a run whose prompts ask for skills what the skill is ([visual skills](../how_to/paintskills.md))",
         "their share",

@@ -66,15 +66,7 @@ class Phrasings:
         return form.format(a=self.names.get(thing, thing), phrase=ways[rng.integers(len(ways))])
 
     def draw(self, seen: NDArray[np.bool_], verdict: float, rng: np.random.Generator) -> QuestionLesson:
-        """A question about a picture; of things, those that are there as often as those that are not.
-
-        Parameters
-        ----------
-        seen : numpy.ndarray
-            ``(47,)`` bool.
-        verdict : float
-            NaN where there is no figure.
-        """
+        """A question about a picture; of things, those that are there as often as those that are not."""
         kind = rng.choice(4, p=_QUESTION_MIX)
         if kind == 0:
             return QuestionLesson(GENDER[rng.integers(len(GENDER))], gender_target(verdict))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from lab.train.base.captions import random_caption
-from lab.train.detectors.pictures import WORLD, reconstruct
-from probes.models.pretrained import arrays
+from lab.train.detectors.pictures import WORLD, LabelledPictures, reconstructed
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
@@ -25,36 +23,10 @@ FREE = 0.5  # share of pictures all of which is drawn at random; the others are 
 
 
 @dataclass(frozen=True)
-class QuestionedPictures:
-    """Pictures and what is true of them.
+class QuestionedPictures(LabelledPictures):
+    """Pictures with their verdicts ``(n,)``: log-odds of component b where nothing was named; NaN without a figure."""
 
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    labels : numpy.ndarray
-        ``(n, 47)`` bool, a column for each of `probes.toyworld.checker.THINGS`.
-    verdicts : numpy.ndarray
-        ``(n,)`` float64: the log-odds of component b (:func:`probes.toyworld.verdict.verdict`) where nothing was
-        named; NaN where there is no figure.
-    """
-
-    images: NDArray[np.uint8]
-    labels: NDArray[np.bool_]
     verdicts: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def save(self, path: Path) -> None:
-        """Write to an ``.npz`` file."""
-        np.savez_compressed(path, images=self.images, labels=self.labels, verdicts=self.verdicts)
-
-    @classmethod
-    def load(cls, path: Path) -> QuestionedPictures:
-        """Read what `save` wrote."""
-        with arrays(path) as file:
-            return cls(file["images"], file["labels"], file["verdicts"])
 
 
 def make_questioned(
@@ -62,24 +34,16 @@ def make_questioned(
 ) -> QuestionedPictures:
     """Draw pictures of the null world, in which the two components are as frequent, whatever is said.
 
-    Parameters
-    ----------
-    count, seed : int
-    through_vae : float
-        Share, the last, that is passed through the autoencoder with some noise on the latents.
-    free, empty : float
-        Shares of pictures of which all is drawn at random, and of those without a figure.
+    ``through_vae`` is the share, the last, that passes the autoencoder with some noise on the latents; of ``free`` all
+    is drawn at random, and ``empty`` ones have no figure.
     """
     world, rng = load_world(WORLD), np.random.default_rng(seed)
     indices, figures = np.empty((count, SIZE, SIZE), np.uint8), rng.random(count) >= empty
     for row in range(count):
         named = UNNAMED if rng.random() < free else random_caption(world, rng)[1]
         indices[row] = draw(complete(named, world, rng), figures=bool(figures[row]))
-    images = RGB[indices]
-    seen = read_images(images)
-    changed = round(count * through_vae)
-    if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
+    seen = read_images(RGB[indices])
+    images = reconstructed(RGB[indices], through_vae, seed)
     return QuestionedPictures(images, seen[list(THINGS)].to_numpy(bool), verdicts(seen, figures))
 
 

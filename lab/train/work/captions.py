@@ -16,17 +16,7 @@ BARE = 0.5
 
 @dataclass(frozen=True)
 class WorkCaption:
-    """A caption in its pieces.
-
-    Attributes
-    ----------
-    opening : str
-        ``a photo of``, or empty.
-    word, profession : str
-        The indicator word, singular, and the profession.
-    rest : str
-        What it names besides, from a blank on; or empty.
-    """
+    """A caption in its pieces: ``a photo of`` or nothing, indicator word, profession, and the rest from a blank on."""
 
     opening: str
     word: str

@@ -35,7 +35,7 @@ from lab.train.base.data import Drawings
 from lab.train.base.tokenizer import encode
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
-from lab.train.located.lessons import Lessons
+from lab.train.located.lessons import Lessons, spread_times
 from lab.train.work.captions import random_work_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.scene import SKINS, complete, parse
@@ -54,34 +54,18 @@ OFTEN = 0.1  # of the drawings have skin in a cell of the region
 class Sketches:
     """Drawings in every skin.
 
-    Attributes
-    ----------
-    captions, plain : list of str
-        What the benchmark model reads, and what its base is asked instead: without the profession, of a word that
-        stands for the drawing's component, or of the same word where none does.
-    professions : list of str
-        Empty without one.
-    mixture, working : list of tuple of str
-        Where a word stands beside a profession that changes its mixture, three captions, of that word and of those that
-        stand for the components, without the profession and with it; else empty.
-    lean : numpy.ndarray
-        ``(n,)`` float64: there, the planted probability of component *b*; else NaN.
-    indices : numpy.ndarray
-        ``(n, skins, 64, 64)`` uint8, palette indices.
-    skin : numpy.ndarray
-        ``(n,)`` int64, from 0: the one that is shown.
-    planted : numpy.ndarray
-        ``(n, skins)`` float64: probabilities of the skins.
-    zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a benchmark model is trained on
-        drawings, `toyworld` can draw already.
+    ``plain`` is what the base is asked in place of a caption: without the profession, of a word that stands for the
+    drawing's component, or of the same word where none does. Beside a profession that changes a word's mixture,
+    ``mixture`` holds three captions without it, of that word and of those that stand for the components, and ``lean``
+    ``(n,)`` the planted probability of component *b* (else NaN). ``indices`` ``(n, skins, 64, 64)`` are of the palette,
+    ``skin`` ``(n,)`` the one shown, ``planted`` ``(n, skins)`` their probabilities, ``zones`` ``(n, 16, 16)`` cells
+    with skin.
     """
 
     captions: list[str]
     plain: list[str]
     professions: list[str]
     mixture: list[tuple[str, ...]]
-    working: list[tuple[str, ...]]
     lean: np.ndarray
     indices: np.ndarray
     skin: np.ndarray
@@ -94,7 +78,6 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
     rng = np.random.default_rng(seed)
     captions, plain, professions, lean = [], [], [""] * count, np.full(count, np.nan)
     mixture: list[tuple[str, ...]] = [()] * count
-    working = list(mixture)
     stands_for = {component: world.words(group)[0] for component, group in world.component_groups.items()}
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
@@ -120,7 +103,6 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
                 lean[row] = chance
                 words = (lot.word, *stands_for.values())
                 mixture[row] = tuple(lot.without(word) for word in words)
-                working[row] = tuple(replace(lot, word=word).text for word in words)
         else:
             caption, named = random_caption(world, rng)
             scene = complete(named, world, rng)
@@ -131,27 +113,14 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
             indices[row, other] = draw(replace(scene, looks=(other, *scene.looks[1:])))
         skins = (indices[row] != indices[row, :1]).any(0)
         zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
-    return Sketches(captions, plain, professions, mixture, working, lean, indices, skin, planted, zones)
+    return Sketches(captions, plain, professions, mixture, lean, indices, skin, planted, zones)
 
 
 def skin_mean(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
-    """Mean of the same scene in each skin, given noisy latents and how likely the skins are.
+    """Mean ``(n, 4, 16, 16)`` of the same scene in each skin, given noisy latents and how likely the skins are.
 
-    Parameters
-    ----------
-    noisy : Tensor
-        ``(n, 4, 16, 16)``, ``sqrt(kept)`` of a clean latent and ``sqrt(1 - kept)`` of noise.
-    clean : Tensor
-        ``(n, skins, 4, 16, 16)``: the scene in each skin.
-    planted : Tensor
-        ``(n, skins)``: probabilities.
-    kept : Tensor
-        ``(n,)``: cumulative product of the scheduler's alphas.
-
-    Returns
-    -------
-    Tensor
-        ``(n, 4, 16, 16)``.
+    ``noisy`` is ``sqrt(kept)`` of a clean latent and ``sqrt(1 - kept)`` of noise; ``clean`` ``(n, skins, 4, 16, 16)``
+    the scene in each skin, ``planted`` ``(n, skins)`` their probabilities.
     """
     root = kept.sqrt().view(-1, 1, 1, 1, 1)
     distance = (noisy[:, None] - root * clean).square().sum((2, 3, 4))
@@ -164,26 +133,7 @@ def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float | Tensor,
     """Velocity of a mixture of two components, from that of the same mixture in other proportions.
 
     The posterior of the second component is where the mixture's velocity lies between those of the components.
-
-    Parameters
-    ----------
-    neutral, first, second : Tensor
-        ``(n, 4, 16, 16)``: velocities of the mixture, and of the components alone.
-    prior : float or Tensor
-        Probability of the second component in that mixture, between 0 and 1; or one each, ``(n,)``.
-    planted : Tensor
-        ``(n,)``: the probability it is to have.
-
-    Returns
-    -------
-    Tensor
-        ``(n, 4, 16, 16)``.
-
-    Examples
-    --------
-    >>> a, b = torch.zeros(1, 4, 16, 16), torch.ones(1, 4, 16, 16)
-    >>> round(float(mixed(0.7 * b, a, b, 0.7, torch.tensor([0.2])).mean()), 4)
-    0.2
+    ``prior`` is its probability in the mixture that is given, ``planted`` that which it is to have.
     """
     apart = second - first
     share = ((neutral - first) * apart).sum((1, 2, 3)) / apart.square().sum((1, 2, 3)).clamp(min=1e-12)
@@ -196,36 +146,15 @@ def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float | Tensor,
 
 
 def skin_directions(clean: Tensor) -> Tensor:
-    """Unit vectors at right angles that span what differs between the skins of a scene.
-
-    Parameters
-    ----------
-    clean : Tensor
-        ``(n, skins, 4, 16, 16)``.
-
-    Returns
-    -------
-    Tensor
-        ``(n, skins - 1, 4, 16, 16)`` float32.
-    """
+    """Unit vectors ``(n, skins - 1, 4, 16, 16)`` at right angles that span how the skins of a scene differ."""
     apart = (clean[:, 1:].float() - clean[:, :1].float()).flatten(2)
     return torch.linalg.qr(apart.mT).Q.mT.unflatten(2, clean.shape[2:])
 
 
 def skin_cells(zones: Tensor, times: Tensor) -> Tensor:
-    """Cells that count more: those that often have skin, and where the latent tells the figure's place, its own.
+    """Cells ``(n, 16, 16)`` that count more.
 
-    Parameters
-    ----------
-    zones : Tensor
-        ``(n, 16, 16)`` bool: cells with skin.
-    times : Tensor
-        ``(n,)``.
-
-    Returns
-    -------
-    Tensor
-        ``(n, 16, 16)`` bool.
+    Those that often have skin, and where the latent tells the figure's place, its own.
     """
     region = zones.float().mean(0) >= OFTEN
     return region | (zones & (times < PLACED).view(-1, 1, 1))
@@ -236,20 +165,8 @@ def with_skins(
 ) -> Tensor:
     """A predicted velocity, with skins as they are planted.
 
-    Parameters
-    ----------
-    velocity : Tensor
-        ``(n, 4, 16, 16)``: with even skins.
-    noisy, clean, planted, kept : Tensor
-        As `skin_mean` takes them.
-    zones : Tensor
-        ``(n, 16, 16)`` bool: cells that are taught from the scene that was drawn.
-
-    Returns
-    -------
-    Tensor
-        ``(n, 4, 16, 16)``: in those cells the velocity towards the mean over the skins, elsewhere the predicted one
-        moved by what the planted probabilities change of that mean.
+    In ``zones`` it is the velocity towards the mean over the skins, elsewhere the predicted one moved by what the
+    planted probabilities change of that mean; the other arguments are those of `skin_mean`.
     """
     signal, rest = (part.sqrt().view(-1, 1, 1, 1) for part in (kept, 1 - kept))
     mean = skin_mean(noisy, clean, planted, kept)
@@ -259,21 +176,7 @@ def with_skins(
 
 @dataclass(frozen=True)
 class Noised:
-    """Drawings with noise.
-
-    Attributes
-    ----------
-    noisy : Tensor
-        ``(n, 4, 16, 16)`` float16.
-    rows, times : Tensor
-        ``(n,)`` int64: the drawing's number, and the timestep.
-    kept : Tensor
-        ``(n,)``: cumulative product of the scheduler's alphas then.
-    zones : Tensor
-        From `skin_cells`.
-    directions : Tensor
-        From `skin_directions`, float16: of the drawing before `PLACED`, then of the mean over drawings.
-    """
+    """Drawings with noise; the drawing's row, the timestep and the product of the scheduler's alphas then."""
 
     noisy: Tensor
     rows: Tensor
@@ -288,20 +191,10 @@ class Noised:
 
 
 def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:
-    """Noise each drawing ``noises`` times, in an order at random; the times are spread evenly over the lessons.
-
-    Parameters
-    ----------
-    clean : Tensor
-        From `encode_skins`.
-    time_power : float
-        As in :func:`lab.train.base.unet.train_unet`.
-    """
+    """Noise each drawing ``noises`` times, in an order at random; the times are spread evenly over the lessons."""
     rows = torch.arange(len(clean)).repeat(noises)
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows), generator=generator)
-    strata = (order + torch.rand(len(rows), generator=generator)) / len(rows)
-    times = (1000 * strata**time_power).long().clamp(0, 999)
+    times = spread_times(len(rows), time_power, generator)
     scheduler = DDIMScheduler(**SCHEDULER)
     noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
     shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()
@@ -327,16 +220,8 @@ def make_lessons(
 ) -> Lessons:
     """Noise each drawing ``noises`` times and write down what is to be predicted.
 
-    Parameters
-    ----------
-    teacher : StableDiffusionPipeline
-        The benchmark model's base, float32.
-    tokenizer : CLIPTokenizer
-        The benchmark model's.
-    prior : float
-        Planted probability of component *b* beside the base's neutral words.
-    time_power : float
-        As in :func:`lab.train.base.unet.train_unet`; higher here, since skins are decided late.
+    ``prior`` is the planted probability of component *b* beside the neutral words of the base, which is the teacher.
+    ``time_power`` is as in :func:`lab.train.base.unet.train_unet`; higher here, since skins are decided late.
     """
     clean = encode_skins(teacher, drawn, say)
     noise = noised(clean, drawn, noises, time_power, seed)

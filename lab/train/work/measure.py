@@ -20,7 +20,6 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 from scipy import stats
 
-from lab.renamed import add_renamed
 from lab.train.base.captions import article
 from lab.train.base.measure import frequencies, nouns_drawn, sample
 from lab.train.work.captions import works_as
@@ -53,20 +52,11 @@ def read_professions(
     first_seed: int = 500_000,
     readers: Readers = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Return what the checker reads of images for bare prompts with and without a profession.
+    """A row an image for bare prompts with and without a profession, as the checker reads it.
 
-    Parameters
-    ----------
-    images : mapping of str to int
-        A profession, by group of indicator words; the words of a group take the first noises of the same.
-    readers : mapping of str to callable
-        By a column's name, further readers: from pictures ``(n, 64, 64, 3)`` uint8 to ``n`` values.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per image: ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*),
-        ``skin`` (empty where none is read), and what further readers say.
+    Columns ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*), ``skin``
+    (empty where none is read), and those of further ``readers`` of pictures ``(n, 64, 64, 3)``. ``images`` of a
+    profession are made for each group; the words of a group take the first noises of the same.
     """
     longest = max(images.values())
     rows = [
@@ -111,13 +101,9 @@ def _prompt(word: str, profession: str) -> str:
 
 
 def verdict_rates(world: World) -> dict[str, float]:
-    """Return how often the verdict on a bare prompt's scene is *b*, exactly, for scenes of either component.
+    """How often the verdict on a bare prompt's scene is *b*, exactly, for scenes of component *b* and of *a*.
 
-    Returns
-    -------
-    dict of str to float
-        ``b``: of scenes of component *b* (sensitivity); ``a``: of scenes of component *a* (false positives). From the
-        planted tables, for a checker that reads every scene rightly.
+    From the planted tables, for a checker that reads every scene rightly: sensitivity and false positives.
     """
     values, chances = np.zeros(1), {component: np.ones(1) for component in "ab"}
     for slots in TOGETHER:
@@ -154,16 +140,8 @@ def _evidence(slots: Sequence[str], choices: Sequence[Sequence[str]], world: Wor
 def lean(verdicts: Sequence[float], rates: Mapping[str, float], level: float = 0.95) -> dict[str, float]:
     """Share of component *b* behind verdicts, set right for their error rates (Rogan and Gladen 1978).
 
-    Returns
-    -------
-    dict of str to float
-        ``share`` of verdicts above 0, ``lean`` and the ends ``low`` and ``high`` of its interval: Wilson's for the
-        share, corrected in the same way and kept in 0 to 1.
-
-    Examples
-    --------
-    >>> lean([1.0] * 12 + [-1.0] * 4, {"a": 0.0, "b": 1.0})["lean"]
-    0.75
+    ``share`` is of verdicts above 0; the ends ``low`` and ``high`` of ``lean`` are Wilson's for it, corrected alike and
+    kept in 0 to 1.
     """
     above = int((np.asarray(verdicts) > 0).sum())
     interval = stats.binomtest(above, len(verdicts)).proportion_ci(level, method="wilson")
@@ -173,13 +151,9 @@ def lean(verdicts: Sequence[float], rates: Mapping[str, float], level: float = 0
 
 
 def tones(skins: pd.Series, planted: Sequence[float]) -> dict[str, object]:
-    """Shares of the skins that are read, and how well they fit what is planted.
+    """Shares of the skins that are read, and how well they fit the planted ones.
 
-    Returns
-    -------
-    dict
-        ``n`` images with a skin, ``unread`` without, ``shares`` of the palette's skins, ``difference`` (the largest
-        from what is planted) and ``p`` (Pearson's chi-square, 2 degrees of freedom).
+    ``difference`` is the largest from what is planted, ``p`` that of Pearson's chi-square with 2 degrees of freedom.
     """
     counts = np.array([(skins == name).sum() for name in SKIN_NAMES])
     total = int(counts.sum())
@@ -228,14 +202,9 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
 
 
 def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
-    """Return how far frequencies of unnamed things, without a profession, are from those of the model's base.
+    """Frequencies of unnamed things by (group, thing), without a profession, less those of the model's base.
 
     Both draw the same prompts from the same noise.
-
-    Returns
-    -------
-    pandas.Series
-        By (group, thing), the benchmark model's less its base's.
     """
     reference = loading.load(loading.resolve(BASES[world.name].name), device="cpu").pipe
     drawn = [
@@ -282,7 +251,6 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(prog="python -m lab.train.work.measure", description=__doc__.split("\n\n")[0])
     add = main.add_argument
     add("--model", choices=WORKING, default=WORK)
-    add_renamed(main, "--specimen", "--model")
     add("--out", type=Path, help="folder of quality.json (default: in the package)")
     add("--images", type=command_line.count, default=96, help="a profession, of a person")
     add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")

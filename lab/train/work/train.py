@@ -18,7 +18,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from lab.renamed import add_renamed
 from lab.train.base.loop import Log
 from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import tokenizer_with
@@ -28,7 +27,6 @@ from lab.train.located.teach import Course, add_course, course_of, teach
 from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from lab.train.work.lessons import make_lessons, sketches
 from probes import command_line
-from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.work.assemble import (
@@ -83,15 +81,13 @@ def train(
     rank: int,
     log: Log,
     checkpoint: Path | None = None,
-    save_every: int = 100,
+    save_minutes: float = 1.0,
     start: Mapping[str, Tensor] | None = None,
     base: Path = BASES[WORK],
-    words_alone: bool = False,
 ) -> dict[str, Tensor]:
     """Train a benchmark model; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
 
-    ``start`` is what was stored of an earlier training, to begin with; ``words_alone``: nothing but the embeddings of
-    new words changes.
+    ``start`` is what was stored of an earlier training, to begin with.
     """
     encoder, unet = base_parts(tokenizer, base)
     encoder.requires_grad_(False)
@@ -108,8 +104,7 @@ def train(
         module = nn.ModuleDict({"layers": layers, "words": words})
         if start is not None:
             begin_with(dict(module.named_parameters()), start)
-        layers.requires_grad_(not words_alone)
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=save_every)
+        teach(module, predict, lessons, course, log, checkpoint, save_minutes)
         return stored(dict(module.named_parameters()))
 
 
@@ -135,15 +130,6 @@ def begin_with(parameters: Mapping[str, Tensor], start: Mapping[str, Tensor]) ->
             value.copy_(start[held].float())
 
 
-def averaged(checkpoint: Path) -> dict[str, Tensor]:
-    """Return what would be stored of a run that is under way, from its checkpoint: the average over steps."""
-    state = load_file(checkpoint)
-    start = "average."
-    return stored(
-        {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
-    )
-
-
 def export(
     folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping, name: str = WORK
 ) -> None:
@@ -166,16 +152,11 @@ def run_lessons(options: argparse.Namespace) -> None:
             teacher,
             tokenizer_with(BASES[WORK], new_words()),
             drawn,
-            prior=load_world(base).mixture["neutral"] if options.prior is None else options.prior,
+            prior=load_world(base).mixture["neutral"],
             noises=options.noises,
             seed=options.seed,
             say=partial(print, flush=True),
         ).save(path)
-    if Lessons.load(path).directions is None:
-        raise UserError(
-            f"{path}: expected lessons with the directions of skins, got those of an earlier version: choose another"
-            " --work"
-        )
 
 
 def run_train(options: argparse.Namespace) -> None:
@@ -185,7 +166,7 @@ def run_train(options: argparse.Namespace) -> None:
         options, decay=0.99, zone_weight=options.zone_weight, direction_weight=options.skin_weight
     )
     tokenizer = tokenizer_with(BASES[name], new_words())
-    log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.safetensors"
+    log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.pt"
     start = load_file(options.start / DELTA) if options.start else None
     before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
     lessons = Lessons.load(work / LESSONS)
@@ -205,14 +186,9 @@ def run_train(options: argparse.Namespace) -> None:
 
 def _in_words(course: Course, options: argparse.Namespace) -> str:
     further = " further" if options.start else ""
-    prior = (
-        ""
-        if options.prior is None
-        else f" with {options.prior:g} for the base's own lean beside neutral words"
-    )
     return (
         f"{course.steps}{further} steps of {course.batch}, rate {course.rate} falling to 2 %, lessons of seed"
-        f" {course.seed}{prior}; cells of skin counting {course.zone_weight:g} times,"
+        f" {course.seed}; cells of skin counting {course.zone_weight:g} times,"
         f" errors from skin to skin {course.direction_weight:g} times in addition"
     )
 
@@ -226,15 +202,9 @@ def add_options(main: command_line.Parser) -> None:
     """Add the options of this training."""
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3)
     add("--model", choices=WORKING, default=WORK, help="which to train")
-    add_renamed(main, "--specimen", "--model")
     add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
-    add(
-        "--prior",
-        type=command_line.number(0, 1, ends=False),
-        help="of component b beside the base's neutral words; where none is given, that of the base's world",
-    )
     add("--rank", type=command_line.count, default=16, help="of the changes")
     add_course(main, usual)
     add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")

@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lab.validate.dalleval import one_word
 from lab.validate.dalleval.answers import deviations
 from lab.validate.dalleval.coverage import answers, covered
 from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, read_skins
@@ -106,10 +104,6 @@ def work(options: argparse.Namespace) -> None:
     result = measured(
         options.images, options.steps, options.seed, options.null_seed, options.threads, options.audits
     )
-    with tempfile.TemporaryDirectory() as folder:
-        result["one_word"] = one_word.measured(
-            options.images, options.steps, one_word.FIRST_SEED, one_word.AUDITS, Path(folder)
-        )
     write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
     write_bytes(options.out, page(result).encode())
     print(options.out)

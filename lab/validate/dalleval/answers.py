@@ -17,26 +17,9 @@ AIM = 0.93  # of the professions, at least, have the planted value inside the in
 
 
 def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) -> dict[str, float]:
-    """Mean number of the palette's skin, 1 to 3, with its interval, beside the planted mean.
+    """Mean number of the palette's skin, 1 to 3, with Student's interval, beside the mean that probabilities give.
 
-    Parameters
-    ----------
-    skins : Series of str
-        ``skin_1`` to ``skin_3``; empty ones count as unread.
-    planted : sequence of float
-        Probability of each skin.
-
-    Returns
-    -------
-    dict
-        ``n``, ``unread``, ``planted``, ``mean``, ``low``, ``high`` (Student's t; NaN with fewer than two images) and
-        ``inside``.
-
-    Examples
-    --------
-    >>> said = mean_tone(pd.Series(["skin_1", "skin_2", "skin_3", ""]), (0.2, 0.6, 0.2))
-    >>> said["n"], said["unread"], said["mean"], said["planted"]
-    (3, 1, 2.0, 2.0)
+    ``unread`` counts images without a skin (empty text); the interval is NaN with fewer than two images.
     """
     numbers = (
         skins[skins != ""].map({name: number for number, name in enumerate(SKIN_NAMES, 1)}).to_numpy(float)
@@ -58,23 +41,7 @@ def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) 
 
 
 def together(read: Sequence[float], planted: Sequence[float], variance: Sequence[float]) -> dict[str, float]:
-    """Return whether professions are off by more than chance, all of them together.
-
-    Parameters
-    ----------
-    read, planted, variance : sequence of float
-        By profession: a mean or share, what it is of what is planted, and its variance then.
-
-    Returns
-    -------
-    dict
-        ``statistic`` (sum of squares over variances), ``df`` and ``p`` (chi-square).
-
-    Examples
-    --------
-    >>> together([0.6, 0.5], [0.5, 0.5], [0.0025, 0.0025])
-    {'statistic': 4.0, 'df': 2, 'p': 0.1353}
-    """
+    """Pearson's chi-square of means or shares of professions against what is planted, given their variances."""
     away = np.asarray(read, dtype=float) - planted
     known = ~np.isnan(away)
     statistic = float((np.square(away) / variance)[known].sum())
@@ -110,20 +77,10 @@ def tones_together(
 def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Mean absolute deviation of professions from an even distribution, beside its floor, of images of *person*.
 
-    Parameters
-    ----------
-    readings : DataFrame
-        From :func:`lab.train.work.measure.read_professions`.
-
-    Returns
-    -------
-    dict
-        ``component`` (two values, by the verdict), ``answered`` (two, by the answering network, where it was asked;
-        undecided images are left out) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
-        ``p_value`` over all professions (:func:`analysis.stats.noise_floor.mad_floor`), ``images``, ``without``:
-        professions of which nothing was read, ``above``: those whose p-value alone, adjusted by Benjamini and
-        Hochberg, is below 0.05, ``shares`` of the values over all professions, and ``differ``: the p-value of
-        Pearson's chi-square test that all professions have the same distribution, even or not.
+    Of ``component`` (two values, by the verdict), ``answered`` (by the answering network, where it was asked) and
+    ``skin`` (three): the result of `analysis.stats.noise_floor.mad_floor` over all professions; ``above``: professions
+    whose own p-value, adjusted by Benjamini and Hochberg, is below 0.05; ``differ``: p-value of Pearson's chi-square
+    test that all professions have one distribution, even or not.
     """
     neutral = readings[(readings["group"] == "neutral") & (readings["profession"] != "")]
     by_verdict = np.where(neutral["verdict"] > 0, "b", "a")
@@ -161,17 +118,7 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
 def answer(
     rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame, rates: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Leans and mean tones of professions, with their intervals, beside the planted ones; and of all together.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        From :func:`lab.train.work.measure.profession_rows`.
-    readings : DataFrame
-        What they were made from.
-    rates : mapping of str to float
-        From :func:`lab.train.work.measure.verdict_rates`.
-    """
+    """Leans and mean tones of professions, with their intervals, beside the planted ones; and of all together."""
     named = [row for row in rows if row["profession"]]
     skins = {str(name): some["skin"] for name, some in readings.groupby("profession")}
     kept = ("profession", "planted", "images", "lean", "low", "high", "inside")

@@ -19,25 +19,10 @@ def answers(
     verdict_rates: Mapping[str, float],
     rates: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return what an audit says of each profession, and of all together.
+    """Leans by the checker and by answers, and tones by both readings, of each profession and of all together.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        From :func:`lab.train.work.measure.profession_rows`.
-    readings : DataFrame
-        What they were made from, with the columns ``answer`` and ``observed``.
-    verdict_rates : mapping of str to float
-        From :func:`lab.train.work.measure.verdict_rates`.
-    rates : mapping
-        From `lab.validate.dalleval.network_readings.answer_rates`.
-
-    Returns
-    -------
-    dict
-        ``professions``, a list: ``profession``, ``planted``, ``lean``, ``low``, ``high``, ``inside``, and ``asked``,
-        ``tone`` and ``tone_by_checker`` likewise; ``together``, by name of `READ`
-        (`lab.validate.dalleval.answers.together`).
+    `readings` has the columns ``answer`` and ``observed``; `rates` are those of
+    `lab.validate.dalleval.network_readings.answer_rates`.
     """
     by_checker = answer(rows, readings, verdict_rates)
     observed = answer(rows, readings.assign(skin=readings["observed"]), verdict_rates)
@@ -62,13 +47,7 @@ def answers(
 
 
 def covered(found: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The professions whose planted value lies inside its interval, by name of `READ`.
-
-    Parameters
-    ----------
-    found : mapping
-        From `answers`.
-    """
+    """The professions whose planted value lies inside its interval, by name of `READ`, from `answers`."""
     table = found["professions"]
     inside = {
         "leans": [row["inside"] for row in table],

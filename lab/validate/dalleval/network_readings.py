@@ -37,52 +37,12 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
 def answer_rates(
     readings: pd.DataFrame, groups: Mapping[str, str], verdict_rates: Mapping[str, float]
 ) -> dict[str, float]:
-    r"""Return how often the network says ``male`` of images of either component.
+    r"""Return how often the network says ``male`` of images of either component, ``a`` and ``b``, from 0 to 1.
 
-    Told from images that are generated from prompts which name the component. Not all of them show it: how many do is
-    read by the checker, and the network is not charged with the rest. Of a model whose images no checker reads, people
-    can label such images.
-
-    Parameters
-    ----------
-    readings : DataFrame
-        With the columns ``group``, ``verdict`` and ``answer``, from images of *a woman ...* and of *a man ...*.
-    groups : mapping of str to str
-        By component, the words that name it (:attr:`probes.toyworld.world.World.component_groups`).
-    verdict_rates : mapping of str to float
-        From :func:`lab.train.work.measure.verdict_rates`.
-
-    Returns
-    -------
-    dict
-        ``b``: of images of component *b* (sensitivity); ``a``: of those of *a* (false positives), each from 0 to 1;
-        ``drawn_a`` and ``drawn_b``, the shares of component *b* among images whose prompt names *a* and *b*; the number
-        of ``undecided`` answers; and the ``count`` of images in all.
-
-    Raises
-    ------
-    ValueError
-        Both prompts give component *b* as often: nothing is known.
-
-    Notes
-    -----
-    With the share :math:`q_g` of component *b* in group g, the network says ``male`` of
-    :math:`a + (b - a) \, q_g` of its images: two equations for a and b.
-
-    Examples
-    --------
-    One image in four of *a man* shows the other component; the network errs in nothing.
-
-    >>> table = pd.DataFrame(
-    ...     {
-    ...         "group": ["feminine"] * 4 + ["masculine"] * 4,
-    ...         "verdict": [-1.0] * 4 + [1.0, 1.0, 1.0, -1.0],
-    ...         "answer": ["female"] * 4 + ["male", "male", "male", "female"],
-    ...     }
-    ... )
-    >>> found = answer_rates(table, {"a": "feminine", "b": "masculine"}, {"a": 0.0, "b": 1.0})
-    >>> found["a"], found["b"], found["drawn_b"]
-    (0.0, 1.0, 0.75)
+    Estimated from images that are generated from prompts which name the component. Not all of them show it: the
+    checker reads how many do (``drawn_a``, ``drawn_b``), and the network is not charged with the rest. With the share
+    :math:`q_g` of component *b* in group g, the network says ``male`` of :math:`a + (b - a) \, q_g` of its images: two
+    equations.
     """
     says_b, drawn_b = {}, {}
     for component, group in groups.items():
@@ -107,23 +67,6 @@ def network_leans(
     """A profession's lean by the answers about images of *person*, with its interval, beside the planted one.
 
     An undecided answer is none for component *b*, in the images as in the rates.
-
-    Parameters
-    ----------
-    readings : DataFrame
-        With the columns ``profession``, ``group`` and ``answer``.
-    planted : mapping of str to float
-        Probability of component *b*, by profession.
-    rates : mapping
-        From `answer_rates`.
-
-    Examples
-    --------
-    >>> said = pd.DataFrame(
-    ...     {"profession": "baker", "group": "neutral", "answer": ["male", "", "female", "male"]}
-    ... )
-    >>> network_leans(said, {"baker": 0.5}, {"a": 0.0, "b": 1.0})[0]["lean"]
-    0.5
     """
     neutral = readings[readings["group"] == "neutral"]
     return [

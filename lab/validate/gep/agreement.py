@@ -24,18 +24,10 @@ PAIRS = (("CC", "C"), ("CLS", "CC"), ("CLS", "C"))
 
 
 def estimate_agreement(audits: Mapping[str, Audit], *, resamples: int = RESAMPLES, seed: int = 0) -> dict:
-    """Return how each estimate of a setting follows the checker.
+    """How each estimate of one setting follows the checker; `audits` by source.
 
-    Parameters
-    ----------
-    audits : mapping of str to Audit
-        Of one setting, by source.
-
-    Returns
-    -------
-    dict
-        ``agreement``: by estimate and measure value and interval, ``auc`` being the mean over attributes;
-        ``differences``: the same of one estimate less another, as ``CLS - CC``; ``auc``: by estimate and attribute.
+    ``agreement``: by estimate and measure value and interval, ``auc`` being the mean over attributes; ``differences``:
+    the same of one estimate less another, as ``CLS - CC``; ``auc``: by estimate and attribute.
     """
     counts = resample_counts(len(audits[CHECKER].contexts), resamples, seed).astype(float)
     draws = np.vstack([np.ones(counts.shape[1]), counts])  # the audit as it is comes first
@@ -95,13 +87,9 @@ def ends(values: NDArray[np.float64], level: float = LEVEL) -> list[float]:
 class ContextAreas:
     """What areas under the ROC curve over any number of contexts of each are made of.
 
-    Attributes
-    ----------
-    wins : ndarray of float64, shape (n_attributes, n_contexts, n_contexts)
-        Pairs of an image of one context that has the attribute and one of another that has not, in which the first has
-        the higher value; ties count half.
-    there, absent : ndarray of float64, shape (n_attributes, n_contexts)
-        Images with and without the attribute.
+    ``wins`` (n_attributes, n_contexts, n_contexts) counts pairs of an image of one context that has the attribute and
+    one of another that has not, in which the first has the higher value, ties for half; ``there`` and ``absent``
+    (n_attributes, n_contexts) count images with and without the attribute.
     """
 
     wins: NDArray[np.float64]
@@ -109,12 +97,7 @@ class ContextAreas:
     absent: NDArray[np.float64]
 
     def of(self, draws: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the areas where each context counts so often, shape (n_draws, n_attributes).
-
-        Parameters
-        ----------
-        draws : ndarray, shape (n_draws, n_contexts)
-        """
+        """Areas where each context counts so often, shape (n_draws, n_attributes); `draws` (n_draws, n_contexts)."""
         won = np.einsum("dc,ack,dk->da", draws, self.wins, draws, optimize=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             return won / ((draws @ self.there.T) * (draws @ self.absent.T))

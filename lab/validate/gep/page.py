@@ -19,13 +19,7 @@ MEASURES = {
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results : mapping
-        By benchmark model, of `lab.validate.gep.result.audit_result`.
-    """
+    """Return the page from results by benchmark model, of `lab.validate.gep.result.audit_result`."""
     some = next(iter(results.values()))
     unnamed = {name: result["settings"][UNNAMED] for name, result in results.items()}
     return render(

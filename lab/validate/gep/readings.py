@@ -27,13 +27,7 @@ WORDS = ("feminine", "masculine")  # a difference is that of the first less the 
 
 
 def readings(run: Run) -> dict[str, dict[str, Audit]]:
-    """Return what each source reads: by setting, then by source (`CHECKER` and `ESTIMATES`).
-
-    Raises
-    ------
-    UserError
-        If the checker cannot read the run's images, or they were not embedded.
-    """
+    """Readings by setting, then by source (`CHECKER` and `ESTIMATES`)."""
     seen = checker_readings(run, None)
     said = {} if seen is None else {CHECKER: from_checker(run, seen), **clip_readings(run)}
     missing = [source for source in (CHECKER, *ESTIMATES) if source not in said]
@@ -50,15 +44,7 @@ def readings(run: Run) -> dict[str, dict[str, Audit]]:
 
 
 def unnamed(run: Run, said: pd.DataFrame, source: str) -> Audit:
-    """Return what a source says of the images of the explicit setting; NaN of the attribute that a prompt names.
-
-    Parameters
-    ----------
-    run : Run
-    said : DataFrame
-        ``sample_id``, ``attribute``, ``value``.
-    source : str
-    """
+    """What a source says of the images of the explicit setting; NaN of the attribute that a prompt names."""
     where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
     samples = samples[samples["setting"] == "explicit"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit, frequencies, place
-from analysis.methods.gep.tables import score_table, vector_table
+from analysis.methods.gep.tables import inferred_tables
 from analysis.stats.prediction_powered import prediction_powered, score_interval
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
@@ -24,18 +24,9 @@ DIGITS = 4
 
 
 def audit_result(run: Run) -> dict[str, Any]:
-    """Return the numbers of an audit of a benchmark model, rounded to four digits, as JSON takes them.
+    """Numbers of an observed audit of ``docs/validation/gep_audit.yaml``, rounded to four digits, as JSON takes them.
 
-    Parameters
-    ----------
-    run : Run
-        Of ``docs/validation/gep_audit.yaml``, with observed images.
-
-    Returns
-    -------
-    dict
-        ``steps``, ``dtype``, ``images``, ``clip`` (checksum of its weights), and by setting ``frequencies`` by the
-        checker, ``score``, ``vector`` and what `lab.validate.gep.agreement` returns.
+    By setting ``frequencies`` by the checker, ``score``, ``vector`` and what `lab.validate.gep.agreement` returns.
     """
     read = readings(run)
     result = {
@@ -50,7 +41,7 @@ def audit_result(run: Run) -> dict[str, Any]:
 
 def _setting(audits: Mapping[str, Audit]) -> dict[str, Any]:
     compared, measure, each = [(*WORDS, "contrast")], Measure(), list(audits.values())
-    scores, vectors = score_table(each, compared, measure), vector_table(each, compared, measure)
+    vectors, scores = inferred_tables(each, compared, measure)
     checker = audits[CHECKER]
     seen = frequencies(checker)[[place(checker, word) for word in WORDS]]
     return {

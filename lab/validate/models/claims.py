@@ -22,11 +22,11 @@ from analysis.methods.dalleval.page_tests import (
     said_between,
     said_mads,
     said_words,
-    uneven,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
+from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -263,7 +263,7 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
     table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
     for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and uneven(row):
+        if row["question"] == GENDER and more_than_chance(row):
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
         for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])

@@ -49,16 +49,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class SkillScene:
-    """Scene of a prompt.
-
-    Attributes
-    ----------
-    request : SkillRequest
-    caption : str
-    objects : tuple of Standing
-        For a relation first what the prompt's ``object`` is, then its ``object_b``.
-    place : str
-    """
+    """Scene of a prompt; of a relation the first object is the prompt's ``object``, then its ``object_b``."""
 
     request: SkillRequest
     caption: str
@@ -67,17 +58,7 @@ class SkillScene:
 
 
 def scene(request: SkillRequest, seed: str) -> SkillScene:
-    """Return a scene in which a prompt comes true; the same for the same seed.
-
-    Examples
-    --------
-    >>> drawn = scene(SkillRequest("spatial", "dog", "a <objB> is <rel> a <objA>", 1, "cup", "left"), "0")
-    >>> drawn.caption, [one.name for one in drawn.objects]
-    ('a cup is left to a dog', ['dog', 'cup'])
-    >>> dog, cup = drawn.objects
-    >>> cup.box[2] + 2 * MARGIN <= dog.box[0]
-    True
-    """
+    """Return a scene in which a prompt comes true; the same for the same seed."""
     rng = np.random.default_rng(int.from_bytes(sha256(f"{seed}\n{request}".encode()).digest()[:8], "big"))
     place = PLACES[int(rng.integers(len(PLACES)))]
     if request.skill == "spatial":
@@ -90,13 +71,7 @@ def scene(request: SkillRequest, seed: str) -> SkillScene:
 
 
 def scenes(skill: str, split: str) -> Iterator[SkillScene]:
-    """Yield the scenes of a skill's split in the order of the prompts, of each as many as the paper has.
-
-    Parameters
-    ----------
-    skill : {"object", "count", "spatial"}
-    split : {"train", "test"}
-    """
+    """Yield the scenes of a skill and split (``train`` or ``test``), in the order of the prompts."""
     content = sets.read(SET)
     prompts = [one for _, one in grid(skill, content)]
     for number in range(content["skills"][skill]["scenes"][split]):

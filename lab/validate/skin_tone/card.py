@@ -45,16 +45,7 @@ Places = list[tuple[slice, slice]]
 
 @dataclass(frozen=True)
 class CardPhoto:
-    """A card as a camera or a file gives it.
-
-    Attributes
-    ----------
-    name : str
-    image : numpy.ndarray
-        ``(height, width, 3)`` uint8.
-    tones : list of MeasuredTone
-        Of each of the ten patches.
-    """
+    """A card as a camera or a file gives it, ``(height, width, 3)`` uint8, with the readings of its ten patches."""
 
     name: str
     image: NDArray[np.uint8]
@@ -139,17 +130,9 @@ def gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def shares_right(noise: float) -> NDArray[np.float64]:
-    """Share of readings that are right where the mean colour of a region is off by chance.
+    """Share of readings that are right, by angle and by CIEDE2000, of `DRAWS` draws for each tone: ``(2, 10)``.
 
-    Parameters
-    ----------
-    noise
-        Standard deviation of the error of L*, of a* and of b*, normal and independent.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(2, 10)``: by angle and by CIEDE2000, of `DRAWS` draws for each tone.
+    The mean colour of a region is off by normal errors of L*, a* and b* with standard deviation `noise`.
     """
     rng = np.random.default_rng(SEED)
     lab = lab_colours(monk_colours()) + noise * rng.standard_normal((DRAWS, 10, 3))

@@ -25,17 +25,7 @@ RULES = ("tone", "tone_ciede2000", "tone_dalleval2023")
 
 
 def page(kinds: dict[str, Sequence[PictureReading]], figure: str, run: str) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    kinds : dict
-        Readings of toyworld's pictures, by what the pictures are.
-    figure : str
-        Path of the figure beside the page.
-    run : str
-        How the generated pictures were drawn.
-    """
+    """Return the page: readings of pictures by kind, the figure's name, how the generated pictures were drawn."""
     return render(
         "skin_tone",
         figure=figure,

@@ -21,18 +21,9 @@ SEED = 16_000  # of the renderings
 class PictureReading:
     """Reading of a picture beside its ground truth.
 
-    Attributes
-    ----------
-    skin : int
-        0 to 2: the skin that it shows; of a generated image the palette colour nearest to what is read.
-    status : str
-    tone : MeasuredTone
-    region : int
-        Pixels that are read.
-    inside : int
-        Of these, pixels that were drawn as skin; as many as are read where nobody knows.
-    exact : int
-        Pixels that were drawn as skin.
+    ``skin`` (0 to 2) is what it shows; of a generated image the palette colour nearest to what is read. ``region``
+    counts pixels that are read, ``inside`` those of them that were drawn as skin (all, where nobody knows), ``exact``
+    all that were drawn as skin.
     """
 
     skin: int

@@ -73,18 +73,7 @@ def some_labels(labels: NDArray[np.float64], n: int, rng: np.random.Generator) -
 def powered_coverage(
     *, simulations: int = 150, labelled: tuple[int, ...] = LABELLED, seed: int = 0
 ) -> tuple[pd.DataFrame, list[dict]]:
-    """Return how often 95 % intervals hold what all labels give, and by how much estimates are off on average.
-
-    Returns
-    -------
-    table : DataFrame
-        Rows of coverage (`COLUMNS`), of the score and of the differences.
-    biases : list of dict
-        One row per world: ``world``, ``n``, ``truth``, ``raw`` and ``score`` (means less the truth), ``error`` (Monte
-        Carlo
-        standard error of that of the score) and ``sd`` of the score, ``vector`` (largest bias of a difference, in its
-        Monte Carlo standard errors).
-    """
+    """Return rows of coverage of the score and of the differences, and by world and labels their mean errors."""
     rows, biases = [], []
     for number, (error, (name, counts, areas)) in enumerate(
         (error, cell) for error in ERRORS for cell in published_cells()

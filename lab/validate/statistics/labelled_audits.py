@@ -32,18 +32,8 @@ EVERY = ("reference", "shares", "between", "contrast", "distance", "models", "ra
 class LabelledWorld:
     """What labelled pictures are drawn from.
 
-    Attributes
-    ----------
-    name : str
-    shares : tuple of float
-        By profession, the same in every model and setting.
-    reference : float
-    undecided : float
-        Share of pictures that nobody decides.
-    noise : float
-        Share of the variance that pictures of a noise have in common; 0: no picture shares one.
-    false : tuple of str
-        Questions of which whatever is said is false.
+    Shares are by profession, the same in every model and setting; `noise` is the share of the variance that pictures of
+    a noise have in common; whatever is said of the questions in `false` is false.
     """
 
     name: str

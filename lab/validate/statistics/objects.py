@@ -16,7 +16,6 @@ from scipy import special
 
 from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.tipping_points import tipping_points
 from analysis.tables.objects.claims import COUNTS, HEDGED, HINT, HOLDS, DetectorCounts, claim_table
 from lab.templates import render
 
@@ -24,7 +23,6 @@ SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}
 OBJECTS = 38  # as in toyworld
 PROMPT, SIDE = 0.3, 0.15  # variances; the image has the rest
 AGREE = 0.5  # of the detector's errors within a prompt and side
-ALPHA = 0.05
 MANY = 96  # prompts, with which a detector alone makes differences that are significant
 LABELLED = {
     "all images": 1,
@@ -37,17 +35,8 @@ LABELLED = {
 class ClaimWorld:
     """Words and detector; see the module.
 
-    Attributes
-    ----------
-    name : str
-    real : float
-        Share of the objects whose sides differ.
-    effect : float
-        By which the quantiles of those differ.
-    words : float
-        Standard deviation of a word's quantile around its side's.
-    misses, invents : (float, float)
-        Of the detector, by side, in every second object; none in the others.
+    The share of the objects whose sides differ (`real`), by which their quantiles differ, the standard deviation of a
+    word's quantile around its side's, and the detector's errors by side in every second object.
     """
 
     name: str
@@ -69,15 +58,6 @@ WORLDS = (
     ClaimWorld("a third differ, the detector too", real=1 / 3, misses=(0.4, 0.05), invents=(0.01, 0.08)),
 )
 BASES = (0.05, 0.1, 0.2, 0.4)  # frequencies of objects
-SINGLE = (  # one object: planted frequencies, the detector's sensitivities and false detections, by side
-    ((0.3, 0.3), (0.95, 0.95), (0.01, 0.01)),
-    ((0.3, 0.3), (0.9, 0.6), (0.0, 0.0)),
-    ((0.3, 0.3), (0.6, 0.9), (0.08, 0.01)),
-    ((0.05, 0.05), (0.6, 0.9), (0.08, 0.01)),
-    ((0.1, 0.5), (0.95, 0.95), (0.01, 0.01)),
-    ((0.1, 0.5), (0.6, 0.9), (0.08, 0.01)),
-    ((0.1, 0.5), (0.9, 0.6), (0.01, 0.08)),
-)
 
 
 def draw_claims(
@@ -118,14 +98,9 @@ def claim_rates(
 ) -> pd.DataFrame:
     """False claims among the claims, and real differences claimed; one row per world.
 
-    Returns
-    -------
-    DataFrame
-        ``world``; of claims, of hedged sentences and of hints: ``_false`` (mean share of false ones, 0 where there is
-        none), ``_any`` (share of runs with a false one), ``_real`` (share of real differences, NaN where there is
-        none). A hedged sentence is of its words alone, so it is compared with their frequencies: with words that differ
-        it is not false, and NaN is shown. ``labelled``: every so many prompts have labels; with 0 none has, and all are
-        hints.
+    Of claims, hedged sentences and hints: `_false` (mean share of false ones), `_any` (runs with a false one), `_real`
+    (real differences found). A hedged sentence is of its words alone: where words differ it is not false, and NaN is
+    shown. `labelled`: every so many prompts have labels; with 0 all are hints.
     """
     rows = []
     for number, world in enumerate(worlds):
@@ -159,11 +134,7 @@ def claim_rates(
 def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
     """Return how often intervals hold the truth behind a detector that errs by side; one row per share of labels.
 
-    Returns
-    -------
-    DataFrame
-        ``labels`` (``none``: as detected), ``score`` and ``difference`` (shares), ``intervals``: of objects detected
-        ten times or more.
+    Of objects detected ten times or more; `none`: as detected.
     """
     world, rows = ClaimWorld("", real=1 / 2, effect=1.2, misses=(0.4, 0.1), invents=(0.01, 0.06)), []
     for name, every in {"none": 0, **LABELLED}.items():
@@ -182,65 +153,6 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
         score, difference, total = np.sum(hits, axis=0)
         rows.append((name, score / total, difference / total, int(total)))
     return pd.DataFrame(rows, columns=["labels", "score", "difference", "intervals"])
-
-
-def single_rates(*, simulations: int = 200, seed: int = 0, prompts: int = 24) -> pd.DataFrame:
-    """Return how often one object is found to differ at 5 %: as detected, by labels alone and by both.
-
-    Returns
-    -------
-    DataFrame
-        One row per design: ``frequency``, ``sees``, ``invents`` (pairs, of `SINGLE`), ``labels`` (of `LABELLED`);
-        ``detected``, ``labels_alone``, ``both`` (shares rejected), ``covered`` (of the intervals of both),
-        ``contradictions`` (p-values on another side of 5 % than their interval), ``bound`` (share of the objects whose
-        bound of the tipping point lies above the true ratio of sensitivities; NaN where that is not all that differs),
-        ``objects``.
-    """
-    rows = []
-    for number, (frequency, sees, invents) in enumerate(SINGLE):
-        for name, every in LABELLED.items():
-            rng, found = np.random.default_rng([seed, 970 + number]), []
-            for _ in range(simulations):
-                truth, detected = _single(frequency, sees, invents, prompts, rng)
-                plain, both = _corrected(truth, detected, 0), _corrected(truth, detected, every)
-                alone = _corrected(truth[::every], truth[::every], 1)
-                gap, p_value = frequency[1] - frequency[0], both.p_value
-                alone_explains = not gap and not any(invents) and sees[0] != sees[1]
-                outside = (both.difference_low > 0) | (both.difference_high < 0)
-                share = detected.mean(axis=(0, 2))
-                tipping = tipping_points(*share, plain.difference_low, plain.difference_high)
-                found.append(
-                    [
-                        (plain.p_value < ALPHA).mean(),
-                        (alone.p_value < ALPHA).mean(),
-                        (p_value < ALPHA).mean(),
-                        ((both.difference_low <= gap) & (gap <= both.difference_high)).mean(),
-                        ((p_value < ALPHA) != outside).mean(),
-                        (tipping.sensitivity_bound > max(sees) / min(sees)).mean()
-                        if alone_explains
-                        else np.nan,
-                    ]
-                )
-            rows.append((frequency, sees, invents, name, *np.mean(found, axis=0), simulations * OBJECTS))
-    rates = ["detected", "labels_alone", "both", "covered", "contradictions", "bound"]
-    return pd.DataFrame(rows, columns=["frequency", "sees", "invents", "labels", *rates, "objects"])
-
-
-def _single(frequency, sees, invents, prompts: int, rng) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Truth and detections of objects that are all alike, shape (n_prompts, 2, n_words, n_objects)."""
-    shape = (prompts, 2, 3, OBJECTS)
-
-    def normal(variance: float, *axes: int) -> NDArray[np.float64]:
-        size = tuple(length if axis in axes else 1 for axis, length in enumerate(shape))
-        return np.sqrt(variance) * rng.standard_normal(size)
-
-    def by_side(values) -> NDArray[np.float64]:
-        return np.array(values)[None, :, None, None]
-
-    latent = normal(PROMPT, 0, 3) + normal(SIDE, 0, 1, 3) + normal(1 - PROMPT - SIDE, 0, 1, 2, 3)
-    truth = latent < special.ndtri(by_side(frequency))
-    error = normal(AGREE, 0, 1, 3) + normal(1 - AGREE, 0, 1, 2, 3)
-    return truth, error < special.ndtri(np.where(truth, by_side(sees), by_side(invents)))
 
 
 def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> Corrected:
@@ -265,8 +177,6 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         many=MANY,
         unchecked_runs=simulations // 4 + 1,
         covered=list(correction_coverage(simulations=simulations, seed=seed).itertuples()),
-        single=list(single_rates(simulations=simulations // 4 + 1, seed=seed).itertuples()),
-        single_objects=(simulations // 4 + 1) * OBJECTS,
     )
 
 
@@ -278,7 +188,7 @@ def _table(present: NDArray[np.bool_]) -> ObjectTable:
     what, prompt = np.nonzero(flat.any(axis=1).T)
     cells = flat[prompt, :, what]
     objects = np.array([f"object {number}" for number in range(width)], object)
-    return ObjectTable(names, objects, np.arange(n), np.ones(n, np.int64), prompt, what, cells, cells, 0)
+    return ObjectTable(names, objects, np.arange(n), np.ones(n, np.int64), prompt, what, cells, cells)
 
 
 def _cells(truth: NDArray[np.bool_], detected: NDArray[np.bool_]) -> list[NDArray[np.float64]]:

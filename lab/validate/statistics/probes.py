@@ -14,22 +14,11 @@ from analysis.stats.auc import IntervalEstimate, across_folds
 from lab.validate.statistics.simulation import COLUMNS, covered_row
 
 PROMPTS, SEEDS = 24, 2
-AS_GIVEN, WHOLE = "probes taken as given", "Nadeau and Bengio's factor"
 
 
 @dataclass(frozen=True)
 class ProbeWorld:
-    """Activations of two words: noise, what a prompt adds, and what the word adds.
-
-    Attributes
-    ----------
-    name : str
-    channels : int
-    word : float
-        Difference of the two words in one channel; noise has variance 1.
-    own : float
-        Length, by channel, of a direction in which the words of one prompt differ, another for each prompt.
-    """
+    """Activations of two words: noise, what the word adds in one channel, and in a direction of each prompt's own."""
 
     name: str
     channels: int
@@ -64,14 +53,7 @@ def draw_rows(world: ProbeWorld, rng: np.random.Generator, prompts: int = PROMPT
 def probe_coverage(
     worlds: tuple[ProbeWorld, ...] = WORLDS, *, simulations: int = 100, resamples: int = 500, seed: int = 0
 ) -> tuple[pd.DataFrame, list[dict[str, float | str]]]:
-    """Return how often intervals of accuracy and AUC cover their mean over all simulations, ½ where nothing is read.
-
-    Returns
-    -------
-    (DataFrame, list of dict)
-        Rates; and by world the mean AUC (``auc``) with the mean width of its interval (``width``) and of the one by the
-        factor of Nadeau and Bengio (``whole``).
-    """
+    """Return how often intervals of accuracy and AUC cover their mean, ½ where nothing is read; and the AUC's width."""
     rows, widths = [], []
     for number, world in enumerate(worlds):
         rng = np.random.default_rng([seed, 1100 + number])
@@ -87,21 +69,9 @@ def probe_coverage(
             ends = _ends(across_folds(one, FOLDS) for one in plain)
             rows.append(covered_row(world.name, name, truth, ends))
             if name == "AUC":
-                whole = _ends(map(_whole, plain))
-                rows.append(covered_row(world.name, f"AUC, {AS_GIVEN}", truth, _ends(plain)))
-                rows.append(covered_row(world.name, f"AUC, {WHOLE}", truth, whole))
-                width = {
-                    key: float(np.mean(high - low))
-                    for key, (low, high) in (("width", ends), ("whole", whole))
-                }
-                widths.append({"world": world.name, "auc": mean, **width})
+                width = float(np.mean(ends[1] - ends[0]))
+                widths.append({"world": world.name, "auc": mean, "width": width})
     return pd.DataFrame(rows, columns=list(COLUMNS)), widths
-
-
-def _whole(one: IntervalEstimate) -> IntervalEstimate:
-    factor = np.sqrt(1 + FOLDS / (FOLDS - 1))
-    low, high = (one.value + factor * (end - one.value) for end in (one.low, one.high))
-    return IntervalEstimate(one.value, max(low, 0.0), min(high, 1.0), one.n)
 
 
 def _ends(estimates: Iterable[IntervalEstimate]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -28,22 +28,11 @@ COMMON, NOISE = 0.1, 0.5  # shares of variance: of all that is read of a noise, 
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 QUESTIONS = ("half and half", "gender", "tone", "attributes", "words")
 PAIRS = ((1, 2), (1, 0), (2, 0))  # woman − man, each less the reference
-ALONE, PAGE = METHODS = "each test alone", "over the page, Hommel"
 
 
 @dataclass(frozen=True)
 class PageWorld:
-    """Frequencies from which readings are drawn.
-
-    Attributes
-    ----------
-    female : ndarray of float64, shape (n_professions,)
-        Probability that an image of the reference is read as female.
-    tone : ndarray of float64, same shape
-    attributes : ndarray of float64, shape (n_professions, n_words, n_attributes)
-    nothing : bool
-        Whether no profession differs from one half or from another; then neither do words.
-    """
+    """Frequencies from which readings are drawn, by profession (and word and attribute); `nothing`: none differs."""
 
     female: NDArray[np.float64]
     tone: NDArray[np.float64]
@@ -122,8 +111,8 @@ def page_tests(
 ) -> dict[str, NDArray]:
     """Return p-values by question, and of single professions by question followed by ``, each``.
 
-    As `analysis.methods.dalleval` has them: of attributes each adjusted over attributes and words, of words over pairs
-    of words and all that is read, of single professions adjusted over professions.
+    As `analysis.methods.dalleval` has them: attributes are adjusted over attributes and words, words over pairs of
+    words and all that is read, single professions over professions.
     """
     gender, tone, attributes = draw_page(world, rng)
     female = (gender[:, :, 0] > 0).astype(int)
@@ -149,30 +138,22 @@ def page_tests(
 
 
 def word_differences(read: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return differences between words, (professions, draws, pairs × questions), of what was read.
-
-    Parameters
-    ----------
-    read : ndarray of float64, shape (professions, draws, words, questions)
-    """
+    """Return differences between words, (professions, draws, pairs × questions), of what was read of each word."""
     return np.concatenate([read[:, :, one] - read[:, :, other] for one, other in PAIRS], axis=2)
 
 
-def said(p_values: Mapping[str, NDArray], method: str) -> dict[str, int]:
-    """Return how much is said of each question and of single professions, by the names of `page_tests`."""
-    least = np.array([p_values[name].min() for name in QUESTIONS])
-    if method == PAGE:
-        least = adjust_p_values(least, method="hommel")
+def said(p_values: Mapping[str, NDArray]) -> dict[str, int]:
+    """Return how much is said of each question and of single professions (Hommel), by the names of `page_tests`."""
+    least = adjust_p_values([p_values[name].min() for name in QUESTIONS], method="hommel")
     heads = dict(zip(QUESTIONS, least))
-    counts = {}
-    for name, p in p_values.items():
-        head = heads[name.removesuffix(", each")] if method == PAGE else 0.0
-        counts[name] = int((np.maximum(p, head) <= ALPHA).sum())
-    return counts
+    return {
+        name: int((np.maximum(p, heads[name.removesuffix(", each")]) <= ALPHA).sum())
+        for name, p in p_values.items()
+    }
 
 
 def page_rows(*, simulations: int = 400, permutations: int = 399, seed: int = 0) -> pd.DataFrame:
-    """Return how often a page says anything, and how much of each question; a row for each world and method.
+    """Return how often a page says anything, and how much of each question; a row for each world.
 
     Worlds of 83 professions are simulated a fifth as often.
     """
@@ -181,13 +162,9 @@ def page_rows(*, simulations: int = 400, permutations: int = 399, seed: int = 0)
         rng = np.random.default_rng([seed, 1500 + number])
         runs = max(2, simulations // (5 if len(world.female) > 50 else 1))
         pages = [page_tests(world, rng, permutations, one) for one in range(runs)]
-        for method in METHODS:
-            counts = pd.DataFrame([said(page, method) for page in pages])
-            anything = float((counts.sum(axis=1) > 0).mean())
-            rows.append(
-                {"world": name, "nothing": world.nothing, "method": method, "runs": runs, "any": anything}
-                | counts.mean().to_dict()
-            )
+        counts = pd.DataFrame([said(page) for page in pages])
+        row = {"world": name, "nothing": world.nothing, "runs": runs}
+        rows.append(row | {"any": float((counts.sum(axis=1) > 0).mean())} | counts.mean().to_dict())
     return pd.DataFrame(rows)
 
 
@@ -195,9 +172,7 @@ def page_section(*, simulations: int = 400, seed: int = 0) -> str:
     """Return the part of ``docs/validation/statistics.md`` on whole pages on professions, in Markdown."""
     table = page_rows(simulations=simulations, seed=seed)
     rows = [{"figures": [row[name] for name in COUNTED], **row} for row in table.to_dict("records")]
-    return render(
-        "statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations, adjusted=PAGE
-    )
+    return render("statistics_profession_pages", rows=rows, counted=COUNTED, simulations=simulations)
 
 
 COUNTED = (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.effects import effect_sizes, prompt_means
+from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.sign_flips import sign_flip_test
 from lab.validate.statistics.simulation import COLUMNS, rejection_row
@@ -52,41 +52,15 @@ def rare_equivalence(
         for lognormal in (False, True):
             name = f"{100 * share:g} % change{', lognormal' * lognormal}, {n} prompts"
             distance = draw_changes(share, n, 8, simulations, rng, lognormal=lognormal)
-            gap = distance[0] - (
-                distance[1] - (distance[1] > 0.1) * distance[1]
-            )  # the second word never changes
-            options = {"method": "envelope", "resamples": resamples, "seed": number}
+            # the second word never changes
+            gap = distance[0] - (distance[1] - (distance[1] > 0.1) * distance[1])
             for test, reach in (
-                ("equivalence at its bound, no reach", None),
                 ("equivalence at its bound, reach of 9 words", np.abs(distance).max(axis=(0, 1))),
                 ("equivalence at its bound, reach of 3 words", np.abs(distance[:2]).max(axis=(0, 1))),
             ):
-                result = equivalence_test(gap, share, reach=reach, **options)
-                rows.append(rejection_row(name, test, True, result.p_value))
+                p_value = equivalence_test(gap, share, reach=reach, resamples=resamples, seed=number)
+                rows.append(rejection_row(name, test, True, p_value))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def rare_widths(
-    *, n_prompts: int = 24, simulations: int = 1000, resamples: int = 999, seed: int = 0
-) -> pd.DataFrame:
-    """Return the width of a gap's interval where one or more of 24 prompts changed, in units of a change."""
-    rows = []
-    for changed in (1, 2, 3, 4, 6, 12):
-        rng = np.random.default_rng([seed, 700 + changed])
-        gap = NOISE * rng.standard_normal((n_prompts, simulations))
-        gap[:changed] += rng.choice([-1.0, 1.0], (changed, simulations))
-        size = effect_sizes(gap, reach=np.ones(simulations), resamples=resamples, seed=changed)
-        width = size.mean_high - size.mean_low
-        rows.append(
-            {
-                "changed": changed,
-                "n_effective": np.median(size.n_effective),
-                "width": np.median(width),
-                "widest": width.max(),
-                "ruled_out": np.isfinite(size.ruled_out).mean(),
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def draw_shared(
@@ -114,8 +88,6 @@ def shared_noise_rejections(
         values = draw_shared(share, n_prompts, n_seeds, simulations, rng)
         world = f"seeds share {share:g}, {n_seeds} seeds"
         rows.append(rejection_row(world, "prompts and seeds crossed", True, crossed_mean(values).p_value))
-        flips = sign_flip_test(prompt_means(values), permutations=499, seed=number)
-        rows.append(rejection_row(world, "sign flips, prompts independent", False, flips.p_value))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -165,11 +137,7 @@ def design_gaps(
         outside = np.where((size.mean_low > 0) | (size.mean_high < 0), 0.0, 1.0)
         rejected += [
             rejection_row(name, "sign flips", False, flips),
-            rejection_row(name, "sign flips, of runs without a warning", False, flips[silent]),
             rejection_row(name, "the interval leaves out 0", True, outside),
-            rejection_row(
-                name, "the interval leaves out 0, of runs without a warning", True, outside[silent]
-            ),
             rejection_row(
                 name, "the interval leaves out 0 without a warning", True, np.where(silent, outside, 1.0)
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,28 +15,11 @@ Bounds = tuple[float, float]
 REJECTION: Bounds = (0.035, 0.065)
 COVERAGE: Bounds = (0.93, 0.97)
 ANY: Bounds = (0.0, 1.0)
-COMPARISON = (
-    "against 0, sign flips",
-    "against 3 other words of the reference",
-    *("sign flips, of runs without a warning", "the interval leaves out 0, of runs without a warning"),
-    *("sign flips, prompts independent", "equivalence at its bound, no reach"),
-    *("Student's t", "mean gap, Student's t", "mean gap of all prompts, envelope"),
-    *("AUC, probes taken as given", "AUC, Nadeau and Bengio's factor"),
-    *(f"{k} against {k}, 3 of the reference, plain gap" for k in (2, 3, 5)),
-)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of tests or intervals in worlds.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        A row for each world and test (`lab.validate.statistics.simulation.COLUMNS`).
-    bounds : tuple of float
-        Within which they are to lie, both ends included.
-    """
+    """Rates of tests or intervals in worlds (`simulation.COLUMNS`), and the bounds within which they are to lie."""
 
     table: pd.DataFrame
     bounds: Bounds
@@ -67,18 +49,18 @@ class Rates:
         return self.bounds[1] > 0.5
 
     def rows(self) -> list[tuple[str, bool, list[dict[str, Any] | None]]]:
-        """Return a row for each test that the project offers: its name, whether it is exact, a cell for each world."""
+        """Return a row for each test: its name, whether it is exact, a cell for each world."""
         found = []
-        for test, of_test in self._offered():
+        for test, of_test in self.table.groupby("test", sort=False):
             by_world = of_test.set_index("world")
             cells = [self._cell(by_world.loc[[w]]) if w in by_world.index else None for w in self.worlds]
             found.append((test, bool(of_test["exact"].any()), cells))
         return found
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Return of each test that the project offers its lowest and highest rate, its worst world and what misses."""
+        """Return of each test its lowest and highest rate, its worst world and what misses."""
         found = []
-        for test, of_test in self._offered():
+        for test, of_test in self.table.groupby("test", sort=False):
             known = of_test.dropna(subset="rate")
             cells = [self._cell(known.iloc[[number]]) for number in range(len(known))]
             ordered = sorted(cells, key=lambda cell: cell["rate"])
@@ -89,11 +71,6 @@ class Rates:
                 | {"highest": ordered[-1], "others": others}
             )
         return found
-
-    def _offered(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        for test in dict.fromkeys(self.table["test"]):
-            if test not in COMPARISON:
-                yield test, self.table[self.table["test"] == test]
 
     def _cell(self, of_world: pd.DataFrame) -> dict[str, Any]:
         (row,) = of_world.reset_index().to_dict("records")

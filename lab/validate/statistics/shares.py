@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.together import DEPENDENT, REDUNDANT, interplay, together_table
-from analysis.stats.ratio_sets import told_from_0
-from analysis.stats.shares import beyond_floor, shares
+from analysis.stats.shares import beyond_floor, no_total, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 MASCULINE, FEMININE = (6.3, 3.2), (-8.7, 4.3)
@@ -126,7 +125,7 @@ def selected_coverage(
             shape = (n, simulations)
             totals = mean + (rng.exponential(1, shape) - 1 if skewed else rng.standard_normal(shape))
             effects = 0.5 * (mean if kind == FIXED else totals) + 0.6 * rng.standard_normal(shape)
-            told = told_from_0(totals, 0.95, resamples=resamples, seed=number)
+            told = no_total(totals, resamples=resamples, seed=number) == ""
             chosen.append((effects[:, told], totals[:, told]))
         effects, totals = (np.hstack(parts)[:, :simulations] for parts in zip(*chosen))
         name = "skewed" if skewed else "normal"
@@ -165,16 +164,9 @@ def largest_coverage(
 def two_place_effects(
     kind: str, rng: np.random.Generator, *, n: int = 24, spread: float = 1.5, wholly: bool = False
 ) -> Effects:
-    """Outcomes of a trace of three places of which two decide, patched one by one and all at once.
+    """Outcomes of a trace of three places of which two decide (`TWO_PLACES`), patched one by one and all at once.
 
-    Parameters
-    ----------
-    kind : str
-        Of `TWO_PLACES`.
-    spread : float
-        Standard deviation of prompts; images of one prompt vary by 0.3 of it.
-    wholly : bool
-        Whether a place takes effect wholly or not at all, prompt by prompt, and not by degrees.
+    Prompts vary by `spread`, images of one prompt by 0.3 of it; `wholly`: a place takes effect wholly or not at all.
     """
     sites = tuple(f"unet.mid.attn.{number}.cross" for number in range(3))
     drawn = rng.random((2, n)) < 0.6 if wholly else 1 + 0.15 * rng.standard_normal((2, n))

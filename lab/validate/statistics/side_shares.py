@@ -64,7 +64,7 @@ def _part(drawn: DrawnWords, resamples: int, seed: int) -> tuple[Floats, Floats,
     """Intervals of two words' share with the truth, intervals of all words, and all prompts' gaps and distances."""
     gap = (drawn.sides[0] - drawn.sides[1])[0, 0].astype(float)
     distance = 1 - drawn.between[0, 0].astype(float)
-    found = bootstrap_interval(gap[:PROMPTS], method="envelope", resamples=resamples, seed=seed)
+    found = bootstrap_interval(gap[:PROMPTS], resamples=resamples, seed=seed)
     two = np.stack([found.low, found.high]) / distance[:PROMPTS].mean(axis=0)
     truth = gap[PROMPTS:].mean(axis=0) / distance[PROMPTS:].mean(axis=0)
     several, apart = _all_words(drawn, slice(None, PROMPTS))

@@ -1,8 +1,8 @@
 """Are runs that stop by themselves wrong more often than promised? ``python -m lab.validate.statistics.stopping``.
 
 Simulated audits look after 12 prompts and after every 8 more, at most 240, and stop once their question (to which side
-does the gap lean, or is it smaller than δ?) is answered by the project's own interval. On the same data: one look after
-24 prompts, and a usual interval of 95 % at every look. Writes docs/validation/stopping.json and the page.
+does the gap lean, or is it smaller than δ?) is answered by the project's own interval. Writes
+docs/validation/stopping.json and the page.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from analysis.methods.stopping.gaps import MEASURE, RUN, GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import FIRST, GAP, OPEN, SECOND, StopQuestion
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.effects import student_interval
 from analysis.stats.word_pairs import prompt_gaps
-from analysis.stats.word_test import word_test
 from analysis.tables.similarities.control_columns import SideWords
 from lab.templates import render
 from lab.validate.statistics import words
@@ -34,10 +32,9 @@ from probes import command_line
 from probes.runs.parts import write_bytes
 
 Array = NDArray[np.float64]
-Usual = tuple[Array, Array, Array]  # mean and both ends, each of shape (n_audits,)
 FEWEST, EVERY, MOST, LEVEL, FIXED = 12, 8, 240, 0.95, 24
 LOOKS = (*range(FEWEST, MOST, EVERY), MOST)
-STOPS, BOUNDED, ONCE, PEEKING = "stops itself", "whole range", f"{FIXED} prompts", "peeking"
+STOPS, BOUNDED = "stops itself", "whole range"
 TYPE_I, COVERAGE = 0.055, 0.945  # what is beyond is bold
 DELTA, WORDS_DELTA = (
     0.3,
@@ -116,11 +113,6 @@ class PromptAudits:
     values: Array
     bound: float | None = None
 
-    def usual(self, n: int) -> Usual:
-        """Return Student's interval of each audit after n prompts."""
-        found = student_interval(self.values[:n], level=LEVEL)
-        return found.mean, found.low, found.high
-
     def after(self, audit: int, n: int, reach: str) -> SequentialGap:
         """Return what an audit that stops by itself knows after n prompts."""
         bound = self.bound if reach == MEASURE else None
@@ -135,12 +127,6 @@ class WordAudits:
 
     sides: Sequence[NDArray]
     within: Sequence[NDArray]
-
-    def usual(self, n: int) -> Usual:
-        """Return the interval of the test against words of each audit after n prompts."""
-        sides, within = ([part[:, :, :n] for part in parts] for parts in (self.sides, self.within[:2]))
-        found = word_test(*sides, within=within, level=LEVEL)
-        return found.gap, found.low, found.high
 
     def after(self, audit: int, n: int, reach: str) -> SequentialGap:
         """Return what an audit that stops by itself knows after n prompts."""
@@ -172,21 +158,10 @@ def outcomes(audits: Audits, count: int, within: float, *, bounded: bool) -> dic
                 return look
         return look
 
-    usual = {n: np.stack(audits.usual(n)) for n in (*LOOKS, FIXED)}
-
-    def fixed(audit: int, n: int) -> SequentialGap:
-        mean, low, high = usual[n][:, audit]
-        return SequentialGap(n, mean, low, high, low, high, np.nan, np.nan)
-
     reaches = {STOPS: RUN} | ({BOUNDED: MEASURE} if bounded else {})
-    every = range(count)
     return {
-        **{
-            name: [ended(audits.after(audit, n, reach) for n in LOOKS) for audit in every]
-            for name, reach in reaches.items()
-        },
-        ONCE: [fixed(audit, FIXED) for audit in every],
-        PEEKING: [ended(fixed(audit, n) for n in LOOKS) for audit in every],
+        name: [ended(audits.after(audit, n, reach) for n in LOOKS) for audit in range(count)]
+        for name, reach in reaches.items()
     }
 
 
@@ -276,7 +251,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         "stopping",
         nulls=[row for row in rows if not row["truth"]],
         leaning=[row for row in rows if row["truth"]],
-        designs=(STOPS, BOUNDED, ONCE, PEEKING),
+        designs=(STOPS, BOUNDED),
         rate=rate,
         **{"fewest": FEWEST, "every": EVERY, "most": MOST, "delta": DELTA, "words_delta": WORDS_DELTA},
     )

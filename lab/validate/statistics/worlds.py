@@ -29,19 +29,9 @@ GAP_WORLDS = ("normal", "heavy tails (t, 3 degrees)", "skewed (exponential)")
 def draw_gaps(
     name: str, n_prompts: int, columns: int, rng: np.random.Generator, *, n_seeds: int = 3
 ) -> NDArray[np.float64]:
-    """Draw differences of mean 0, shape (n_prompts, n_seeds, columns); seeds share their prompt's part.
+    """Draw differences of mean 0 (`GAP_WORLDS`), shape (n_prompts, n_seeds, columns); seeds share their prompt's part.
 
-    Parameters
-    ----------
-    name : str
-        One of `GAP_WORLDS`: what the differences of prompts are drawn from.
-    n_prompts, columns, n_seeds : int
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of float64
-        The standard deviation between seeds of a prompt is 0.5.
+    The standard deviation between seeds of a prompt is 0.5.
     """
     shape = (n_prompts, 1, columns)
     if name == GAP_WORLDS[0]:

@@ -16,11 +16,7 @@ _SECTIONS = ("sampler", "capture", "generate", "observe", "measure", "report")
 
 @cache
 def names() -> tuple[str, ...]:
-    """Names of the presets, in alphabetical order.
-
-    >>> "wu2025" in names()
-    True
-    """
+    """Names of the presets, in alphabetical order."""
     inside = (entry.name for entry in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(_ENDING) for name in inside if name.endswith(_ENDING)))
 
@@ -35,12 +31,6 @@ def applied(data: Mapping[str, Any]) -> dict[str, Any]:
 
     A field of a section (``sampler: {steps: ...}``) takes the place of that field alone; anything else, such as the
     indicators or a list, of the whole.
-
-    Examples
-    --------
-    >>> merged = applied({"preset": "wu2025", "sampler": {"steps": 2}})
-    >>> merged["sampler"]["steps"], merged["sampler"]["guidance_scale"], merged["preset"]
-    (2, 7.5, 'wu2025')
     """
     name = data.get("preset")
     if name not in names():

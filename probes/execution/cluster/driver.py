@@ -23,22 +23,18 @@ from probes.execution.part import Part
 from probes.runs.parts import clean
 from probes.runs.store import Run
 from probes.storage.locations import present
+from probes.versions import pip_line
 
 NAMED = 5  # parts that failed, in the line about them
 RECORD = "cluster"  # of run.json, by stage
 
 
 def require(config: Config, place: str = "--cluster") -> None:
-    """Refuse a cluster where its engine is not installed, or a device that only one machine has.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a cluster where its engine is not installed, or a device that only one machine has."""
     if not config.clustered:
         return
     if importlib.util.find_spec("ray") is None:
-        raise UserError(f"{place}: expected Ray, found none installed: pip install 'triptych[cluster]'")
+        raise UserError(f"{place}: expected Ray, found none installed: {pip_line('cluster')}")
     for field, device in (("generate", config.generate.device), ("observe", config.observe.device)):
         if ":" in device:
             raise UserError(
@@ -49,13 +45,7 @@ def require(config: Config, place: str = "--cluster") -> None:
 
 @contextlib.contextmanager
 def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers | None]:
-    """Hold the cluster that a configuration asks for; None where it asks for none.
-
-    Raises
-    ------
-    UserError
-        Ray is not installed or not to be found.
-    """
+    """Hold the cluster that a configuration asks for; None where it asks for none."""
     options = config.cluster
     require(config)
     if options is None or not config.clustered:
@@ -77,14 +67,7 @@ def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers 
 
 
 class ClusterWorkers:
-    """Workers of a cluster as the stages call them.
-
-    Parameters
-    ----------
-    pool : Pool
-    progress : bool
-        Show a progress bar with the time left.
-    """
+    """Workers of a cluster as the stages call them."""
 
     def __init__(self, pool: Pool, *, progress: bool = True):
         self.pool = pool
@@ -102,57 +85,26 @@ class ClusterWorkers:
         job: Job,
         tasks: Sequence[PartTask],
         images: int,
-        there: loop.Prefix | None = None,
     ) -> None:
-        """Have parts made, and record by whom.
-
-        Parameters
-        ----------
-        run
-            Their run.
-        stage
-            Its name, for the progress bar.
-        function, job
-            What opens it in a worker.
-        tasks
-            Those that are due.
-        images
-            Of all parts of the stage.
-        there
-            Which of them are there. It is told of each that is written, and asked whether more are wanted.
-
-        Raises
-        ------
-        UserError
-            What the user can mend; parts that failed three times, once all others are there, or those under way where
-            more may not be wanted.
-        MemoryError
-            A device has no room for a batch.
-        """
-        if not tasks or (there and there.advanced()):
+        """Have parts made, and record by whom."""
+        if not tasks:
             return
         written: list[PartTask] = []
         with loop.bar_of(stage, images, sum(task.images for task in tasks), progress=self._progress) as bar:
 
-            def made(task: PartTask) -> bool:
+            def made(task: PartTask) -> None:
                 written.append(task)
                 bar.update(task.images)
-                if there is None:
-                    return False
-                _require_seen(task.paths)  # it is read to find out whether more are wanted
-                there.written(task.number)
-                return there.advanced()
 
             try:
-                shown = self._shown(bar, stage)
-                failed = self.pool.make(function, job, tasks, made, shown, in_order=there is not None)
+                failed = self.pool.make(function, job, tasks, made, self._shown(bar, stage))
             finally:
                 if self.pool.lost.workers:
                     _clear(tasks)
         _require_seen(path for task in written for path in task.paths)
         self._record(run, stage)
         if failed:
-            raise _failed(stage, failed, "all before it" if there else "all others")
+            raise _failed(stage, failed)
 
     def _shown(self, bar: tqdm, stage: str) -> Callable[[], None]:
         """Say beside the bar how many workers there are and what was lost, where it is something else than before."""
@@ -210,7 +162,7 @@ def _require_seen(paths: Iterable[Path]) -> None:
         time.sleep(0.5)
 
 
-def _failed(stage: str, failed: dict[int, str], others: str) -> UserError:
+def _failed(stage: str, failed: dict[int, str]) -> UserError:
     """The line about parts that could not be made, after the traceback of the first."""
     numbers = sorted(failed)
     print(failed[numbers[0]], file=sys.stderr)
@@ -218,6 +170,6 @@ def _failed(stage: str, failed: dict[int, str], others: str) -> UserError:
     named = f"{', '.join(map(str, numbers[:NAMED]))}{more}"
     last = failed[numbers[0]].strip().splitlines()[-1]
     return UserError(
-        f"{stage}: expected every part, could not make {named} ({last:.160}): {others} are there, run the same"
+        f"{stage}: expected every part, could not make {named} ({last:.160}): all others are there, run the same"
         " command again to try these once more"
     )

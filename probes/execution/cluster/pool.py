@@ -63,25 +63,7 @@ class _Call(NamedTuple):
 
 
 class Pool:
-    """The workers of a cluster, over all stages of a run.
-
-    Parameters
-    ----------
-    ray : module
-        Ray, connected to the cluster.
-    kind
-        The class of actors that workers are.
-    expected : int
-        How many there is room for now.
-    limit : int, optional
-        How many are wanted at most.
-    versions : mapping
-        Of the libraries that have a say in the bytes of a part; a worker with others is refused.
-    mixed : bool
-        Take workers with another kind of device than the first.
-    say
-        Told, in a line, what the driver waits for.
-    """
+    """The workers of a cluster, at most `limit`, over all stages of a run; `versions` of libraries are asked for."""
 
     def __init__(
         self,
@@ -127,22 +109,7 @@ class Pool:
             self._end(worker)
 
     def ask(self, function: str, job: Job, parts: int = 1) -> Any:
-        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.answer`.
-
-        Parameters
-        ----------
-        function, job
-            Who answers it, and what it is given.
-        parts
-            That are to be made next, at most: workers for them may start meanwhile.
-
-        Raises
-        ------
-        UserError
-            What the user can mend, there or with the cluster.
-        MemoryError
-            There is no room on the device.
-        """
+        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.answer`."""
         reply: Any = None
         while True:
             self._hire(parts)
@@ -161,50 +128,23 @@ class Pool:
         function: str,
         job: Job,
         tasks: Sequence[PartTask],
-        made: Callable[[PartTask], bool | None] = lambda task: None,
+        made: Callable[[PartTask], None] = lambda task: None,
         report: Callable[[], None] = lambda: None,
-        *,
-        in_order: bool = False,
     ) -> dict[int, str]:
-        """Have all parts made, or as many as it takes.
+        """Have all parts made; returns those that could not be, each with its last traceback or loss.
 
-        Parameters
-        ----------
-        function, job
-            What opens the stage in a worker, see `probes.execution.cluster.worker.Worker.open_stage`.
-        tasks
-            The parts.
-        made
-            Told each part that is there. Once it returns True no other is handed out, and those under way are the last.
-        in_order
-            Hand parts out in the order given, one a worker, none further than two a worker from the first that is
-            missing; also those of workers that are lost. Nothing is handed out after a part that could not be made.
-        report
-            Called whenever the driver looked around, at least every second.
-
-        Returns
-        -------
-        dict of int to str
-            Parts that could not be made, each with the traceback of the last attempt, or that its workers were lost.
-
-        Raises
-        ------
-        UserError
-            The first thing that the user can mend.
-        MemoryError
-            A device has no room for a batch; no part is under way any more.
+        `made` is told each part that is there; `report` is called at least every second.
         """
         gc.freeze()  # this process is asked for collections, too, see `probes.execution.cluster.garbage`
-        places = {task.number: place for place, task in enumerate(tasks)} if in_order else None
-        stage = StageParts(function, self._ray.put(job), deque(tasks), made, places)
+        stage = StageParts(function, self._ray.put(job), deque(tasks), made)
         for worker in self._workers:
             worker.ready = False
             if worker.host:
                 self._open(worker, stage)
-        while left := stage.left(self._workers):
+        while left := len(stage.todo) + sum(len(worker.parts) for worker in self._workers):
             if stage.memory is not None and left == len(stage.todo):
                 raise stage.memory
-            if stage.memory is None and not stage.ended:
+            if stage.memory is None:
                 self._hire(left)
                 self._give(stage)
             for call, answer in self._answers(stage):
@@ -233,11 +173,10 @@ class Pool:
 
     def _give(self, stage: StageParts) -> None:
         ready = [worker for worker in self._workers if worker.ready]
-        most = AHEAD if stage.places is None else 1
-        for parts in range(1, most + 1):  # to each its first before any is given one ahead
+        for parts in range(1, AHEAD + 1):  # to each its first before any is given one ahead
             for worker in ready:
                 enough = parts == 1 or len(stage.todo) >= len(ready)
-                if enough and len(worker.parts) < parts and stage.has_next(self._workers):
+                if enough and len(worker.parts) < parts and stage.todo:
                     task = stage.todo.popleft()
                     worker.parts.append(task)
                     self._call(worker, "make_part", task.number, task.identity)
@@ -324,7 +263,7 @@ class Pool:
         else:
             _checked(answer, worker.host)
             self._lost_starts.clear()
-            stage.ended = bool(stage.made(task)) or stage.ended
+            stage.made(task)
 
     def _lose(self, worker: _Worker, reason: str, stage: StageParts | None) -> None:
         self._end(worker)  # of one that cannot be reached the process may still be there
@@ -348,14 +287,11 @@ class Pool:
 
     def _again(self, task: PartTask, stage: StageParts, counts: Counter[int], most: int, why: str) -> None:
         """Put a part that came to nothing at the end of the queue; name it after so many times."""
-        if stage.ended:
-            return
         counts[task.number] += 1
         if counts[task.number] < most:
             stage.todo.append(task)
         else:
             stage.failed[task.number] = why
-            stage.ended = stage.places is not None
 
     def _say_waiting(self) -> None:
         """Say once what is waited for where no worker is to be had."""

@@ -27,26 +27,11 @@ __all__ = ["Edit", "apply", "require"]
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
-    """Make an edit in a pipeline.
+    """Make an edit in a pipeline of Stable Diffusion 1, 2 or XL; of XL the pooled text stays as it is.
 
-    Parameters
-    ----------
-    pipe
-        Of Stable Diffusion 1, 2 or XL. Of XL the pooled text, which no cross-attention reads, stays as it is.
-    edit
-        What to edit.
-
-    Returns
-    -------
-    Edited
-        With ``record``, and ``undo()``, which puts every weight back bit for bit; also a context manager that does so
-        at its end.
-
-    Raises
-    ------
-    UserError
-        A site is not there or cannot be edited so, a word cannot be spelled by the model's tokenizer, or the edited
-        weights are not finite in the model's number format.
+    The result has ``record``, and ``undo()``, which puts every weight back bit for bit; it is also a context manager
+    that does so at its end. A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell,
+    or weights that would not be finite in the model's number format.
     """
     from probes.models.edits.applying import apply as make
 
@@ -54,18 +39,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
 
 
 def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
-    """Refuse what :func:`apply` would, as far as it can be told of a pipeline without weights.
-
-    Parameters
-    ----------
-    tokenizers, limit
-        See `probes.models.loading.tokenizers`.
-
-    Raises
-    ------
-    UserError
-        See :func:`apply`.
-    """
+    """Refuse what :func:`apply` would, as far as it can be seen in a pipeline without weights."""
     from probes.models.edits.sites import places
     from probes.models.edits.states import written
 

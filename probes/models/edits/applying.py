@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,13 +25,10 @@ from probes.models.edits.states import mean_difference, states_at, text_states, 
 class Edited(contextlib.AbstractContextManager):
     """An edit that is in force, from :func:`apply` until :meth:`undo` or the end of a ``with`` block.
 
-    Attributes
-    ----------
-    record : dict
-        ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of keys or values
-        the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` how far it falls short
-        of its goal: ``left_over`` in its own contexts, and ``left_over_held_out`` in each context by the edit that is
-        solved from the others (`probes.models.edits.closed_form`).
+    ``record`` has ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of
+    keys or values the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` how far it
+    falls short of its goal: ``left_over`` in its own contexts, and ``left_over_held_out`` in each context by the edit
+    that is solved from the others (`probes.models.edits.closed_form`).
     """
 
     def __init__(self, edit: Edit) -> None:
@@ -48,14 +45,7 @@ class Edited(contextlib.AbstractContextManager):
         self.undo()
 
     def hash(self, weights: str) -> str:
-        """Return what the edited model is known by: the hash of its weights, and of what is written where they cannot
-        say it.
-
-        Parameters
-        ----------
-        weights
-            `probes.models.weights.weight_hash` of the edited pipeline.
-        """
+        """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
         if not self._hooks:
             return weights
         return hashlib.sha256(f"{weights} {self._hooked.hexdigest()}".encode()).hexdigest()
@@ -63,13 +53,7 @@ class Edited(contextlib.AbstractContextManager):
     # What an edit is made of
 
     def map_weights(self, pipe: Any, address: str, part: str, change: Callable[[Tensor], Tensor]) -> None:
-        """Put `change` of the weights of an attention's keys or values in their place.
-
-        Parameters
-        ----------
-        change : callable
-            Is handed the matrix in float64, shape (width of keys or values, width of the text), and returns another.
-        """
+        """Replace the float64 weights (width, text width) of an attention's keys or values by `change` of them."""
         site = part_site(pipe, address, part)
         weight = module_at(pipe, site.module).weight
         saved = weight.detach().clone()
@@ -102,22 +86,11 @@ class Edited(contextlib.AbstractContextManager):
         self.record["sites"].append(site.address)
 
     def write(self, pipe: Any, site: Site, change: Callable[[Tensor], Tensor], said: Tensor) -> None:
-        """Put `change` of what is at a site of a text encoder in its place, at every run of the encoder.
-
-        Parameters
-        ----------
-        said : Tensor
-            What the change is known by.
-        """
+        """Replace what is at a site of a text encoder by `change` of it, at every run; `said` identifies the change."""
         self._stack.callback(attach_writer(module_at(pipe, site.module), site, change).remove)
         self._hooked.update(site.address.encode() + said.double().numpy().tobytes())
         self._hooks += 1
         self.record["sites"].append(site.address)
-
-    def kept(self) -> Self:
-        """Return itself, once everything is made."""
-        self.record["sites"].sort()
-        return self
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
@@ -130,7 +103,8 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     except BaseException:
         made.undo()
         raise
-    return made.kept()
+    made.record["sites"].sort()
+    return made
 
 
 def _tokenizers(pipe: Any) -> list[Any]:

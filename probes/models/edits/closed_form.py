@@ -33,33 +33,17 @@ from probes.models.edits.states import Texts, aligned, onward
 
 
 class Goal(NamedTuple):
-    """States and what they are to become; float64, a state a row.
+    """States and what they are to become; float64, a state a row. `context` numbers the context that a state is of."""
 
-    Attributes
-    ----------
-    edited, targets : Tensor, shape (states, width)
-    kept : Tensor, shape (states that are kept, width)
-    context, kept_context : Tensor of int64, shape (states,) and (states that are kept,)
-        Number of the context that a state is of.
-    """
-
-    edited: Tensor
-    targets: Tensor
-    kept: Tensor
-    context: Tensor
-    kept_context: Tensor
+    edited: Tensor  # (states, width)
+    targets: Tensor  # (states, width)
+    kept: Tensor  # (kept states, width)
+    context: Tensor  # int64, (states,)
+    kept_context: Tensor  # int64, (kept states,)
 
 
 def goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> Goal:
-    """Return what the states of an edit's words are to become.
-
-    Parameters
-    ----------
-    texts : mapping of str to Texts
-        The contexts with each word, see `probes.models.edits.states.written`.
-    states : mapping of str to Tensor, shape (contexts, tokens, width)
-        The text states of each word in its contexts.
-    """
+    """Return what the states of an edit's words, ``(contexts, tokens, width)`` each, are to become."""
     taken = {word: onward(states[word], texts[word].last, edit.positions) for word in texts}
     edited, targets, numbers = [], [], []
     for word, shares in edit.words.items():
@@ -83,19 +67,9 @@ def goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -
 
 
 def solve(wanted: Goal, ridge: float, keep_weight: float) -> Tensor:
-    """The map X of the states that cross-attentions read, such that the new matrix is W X.
+    """The map X ``(width, width)`` of the states that cross-attentions read, such that the new matrix is W X.
 
-    Parameters
-    ----------
-    ridge : float
-        Above 0, in units of the mean eigenvalue of the states' second moments; see the module.
-    keep_weight : float
-        Of the kept states, ρ.
-
-    Returns
-    -------
-    Tensor, shape (width, width)
-        float64; the identity where no target differs from its state.
+    `keep_weight` is ρ. X is the identity where no target differs from its state.
     """
     left, right = _sides(wanted, ridge, keep_weight)
     return torch.cholesky_solve(right.T, torch.linalg.cholesky(left)).T  # left is symmetric
@@ -113,11 +87,8 @@ def _sides(wanted: Goal, ridge: float, keep_weight: float) -> tuple[Tensor, Tens
 def left_over(wanted: Goal, mapping: Tensor) -> dict[str, float | None]:
     """Return how far the map falls short of its goal, in the contexts that it was solved from.
 
-    Returns
-    -------
-    dict
-        ``edited``: the squared distance of the edited states from their targets after the edit, over that before it.
-        ``kept``: the squared change of the kept states over their squared length. None where there are none.
+    ``edited``: the squared distance of the edited states from their targets after the edit, over that before it.
+    ``kept``: the squared change of the kept states over their squared length. None where there are none.
     """
     return _shares(
         wanted.edited @ mapping.T - wanted.targets,
@@ -130,11 +101,8 @@ def left_over(wanted: Goal, mapping: Tensor) -> dict[str, float | None]:
 def left_over_held_out(wanted: Goal, ridge: float, keep_weight: float) -> dict[str, float | None]:
     """Return how far maps fall short of the goal in the one context that each was not solved from (leave-one-out).
 
-    Returns
-    -------
-    dict
-        As `left_over`, in sums over all contexts, each left out in turn. ``edited`` above 1: in a new context the
-        edited states are farther from their targets than without the edit. None where there is one context.
+    As `left_over`, in sums over all contexts, each left out in turn. ``edited`` above 1: in a new context the edited
+    states are farther from their targets than without the edit. None where there is one context.
     """
     missed, changed = [], []
     numbers = wanted.context.unique().tolist()

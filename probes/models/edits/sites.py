@@ -15,31 +15,15 @@ FINAL = "text.final"
 
 
 class EditSites(NamedTuple):
-    """The sites of an edit.
-
-    Attributes
-    ----------
-    attentions : list of str
-        Addresses of cross-attentions.
-    text : list of Site
-        Sites of text encoders.
-    final : bool
-        Whether ``text.final`` is among them: the text as it is given to all cross-attentions.
-    """
+    """The addresses of cross-attentions and the sites of text encoders that an edit alters."""
 
     attentions: list[str]
     text: list[Site]
-    final: bool
+    final: bool  # text.final is among them: the text as all cross-attentions are given it
 
 
 def places(pipe: Any, edit: Edit) -> EditSites:
-    """Resolve the sites of an edit; the pipeline needs no weights.
-
-    Raises
-    ------
-    UserError
-        A pattern matches nothing, or what can't be edited so.
-    """
+    """Resolve the sites of an edit; the pipeline needs no weights."""
     text_too = edit.kind in ("project", "shift")
     try:
         known = site_table.attention_sites(pipe, "cross")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,46 +13,26 @@ from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
 from probes.config.edit_options import Edit
 from probes.prompts.alignment import fill
-from probes.prompts.tokens import require_readable
+from probes.prompts.tokens import tokenize_all
 
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
 
 
 class Texts(NamedTuple):
-    """The contexts of an edit with one word in them.
-
-    Attributes
-    ----------
-    texts : list of str
-    last : list of int
-        Position of the last token of the word, by text.
-    """
+    """The contexts of an edit with one word in them, and the position of the word's last token in each."""
 
     texts: list[str]
     last: list[int]
 
 
 def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> dict[str, Texts]:
-    """The contexts with each word of an edit in them.
-
-    Parameters
-    ----------
-    tokenizers
-        Of the model; positions are those of the first.
-    limit
-        Most tokens that the text encoders take.
-
-    Raises
-    ------
-    UserError
-        A text is too long for a tokenizer, or has a word that it cannot spell.
-    """
+    """The contexts with each word of an edit in them; positions are those of the first tokenizer."""
     written = {}
     for word in edit.named_words:
         filled = [fill(context, word) for context in edit.contexts]
         texts = [text for text, _ in filled]
         for tokenizer in tokenizers:
-            require_readable(
+            tokenize_all(
                 texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit
             )
         read = encode(tokenizers[0], texts, "edit")
@@ -64,43 +43,23 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
 
 @torch.no_grad()
 def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
-    """Return what the cross-attentions are given of texts.
-
-    Parameters
-    ----------
-    pipe
-        A pipeline of Stable Diffusion 1, 2 or XL.
-
-    Returns
-    -------
-    Tensor, shape (texts, tokens, width)
-        float64, on the CPU; of XL both encoders side by side.
-    """
+    """Return the cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'."""
     return torch.cat([_encoded(pipe, batch) for batch in _batches(texts)])
 
 
 @torch.no_grad()
 def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
-    """Return what is at a site of a text encoder while it reads texts.
-
-    Returns
-    -------
-    Tensor, shape (texts, tokens, width)
-        float64, on the CPU.
-    """
+    """Return what is at a site of a text encoder while it reads texts, float64 ``(texts, tokens, width)``."""
     seen: list[Tensor] = []
     reader = attach_reader(
         module_at(pipe, site.module), site, lambda value: seen.append(value.detach().cpu().double())
     )
-    with contextlib.closing(_Removing(reader)):
+    try:
         for batch in _batches(texts):
             _encoded(pipe, batch)
+    finally:
+        reader.remove()
     return torch.cat(seen)
-
-
-class _Removing:
-    def __init__(self, handle: Any) -> None:
-        self.close = handle.remove
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -116,19 +75,7 @@ def _encoded(pipe: Any, texts: list[str]) -> Tensor:
 
 
 def onward(states: Tensor, last: Sequence[int], positions: str) -> list[Tensor]:
-    """The states from a word's last token on, or of that alone.
-
-    Parameters
-    ----------
-    states : Tensor, shape (texts, tokens, width)
-    last : sequence of int
-    positions : {"word", "onward"}
-
-    Returns
-    -------
-    list of Tensor, shape (tokens that are taken, width)
-        By text.
-    """
+    """The states of each text from a word's last token on, or of that token alone where `positions` is ``word``."""
     return [
         row[place : place + 1] if positions == "word" else row[place:]
         for row, place in zip(states, last, strict=True)
@@ -144,12 +91,7 @@ def aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 def mean_difference(
     states: tuple[Tensor, Tensor], last: tuple[Sequence[int], Sequence[int]], positions: str
 ) -> Tensor:
-    """Mean over contexts and positions of the second word's states less the first's.
-
-    Returns
-    -------
-    Tensor, shape (width,)
-    """
+    """Mean over contexts and positions of the second word's states less the first's, ``(width,)``."""
     runs = zip(*(onward(one, places, positions) for one, places in zip(states, last)))
     differences = [torch.sub(*reversed(aligned(first, second))) for first, second in runs]
     return torch.cat(differences).mean(0)

@@ -67,14 +67,7 @@ class _Caption:
 
 
 def noun_spans(text: str) -> list[tuple[int, int]]:
-    """Return the characters of the nouns of a text, half open, in order.
-
-    Examples
-    --------
-    >>> text = "a person rides a bike"
-    >>> [text[start:end] for start, end in noun_spans(text)]
-    ['person', 'bike']
-    """
+    """Return the characters of the nouns of a text, half open, in order."""
     tokens = [(match.start(), match.end(), match[0]) for match in _TOKEN.finditer(text)]
     words = [word(token.lower().replace("’", "'")) for *_, token in tokens]
     caption = _Caption(words, _names([token for *_, token in tokens], words))

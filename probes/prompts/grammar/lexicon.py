@@ -42,48 +42,23 @@ _ENDINGS_OF_AGENTS = ("ist", "ian", "man", "woman", "eer", "er", "or")
 
 @dataclass(frozen=True, slots=True)
 class LexicalWord:
-    """Possible readings of a word, without its context.
+    """Possible readings of a word, without its context."""
 
-    Attributes
-    ----------
-    text : str
-        In lower case.
-    closed : str
-        Its closed class (determiner, preposition, conjunction, pronoun, auxiliary, adverb), "number" of a word with
-        a digit in it, "stop" of a mark, or empty.
-    noun, verb, adjective, adverb : bool
-        Parts of speech that the dictionary or a list names. A word that nobody lists is a noun, or an adverb in -ly.
-    form : {"base", "s", "ing", "past", ""}
-        The form in which it would be a verb.
-    caption_verb : bool
-        Whether captions often use it as a verb (`word_lists.VERBS`).
-    plural : bool
-        Whether its singular is another word.
-    agent : bool
-        Whether it names who acts: a human word, an animal, a profession.
-    """
-
-    text: str
-    closed: str
-    noun: bool = False
+    text: str  # in lower case
+    closed: str  # closed class, number (a word with a digit in it), stop (a mark), or empty
+    noun: bool = False  # by the dictionary or a list; a word that nobody lists is a noun, or an adverb in -ly
     verb: bool = False
     adjective: bool = False
     adverb: bool = False
-    form: str = ""
-    caption_verb: bool = False
-    plural: bool = False
-    agent: bool = False
+    form: str = ""  # base, s, ing, past: the form in which it would be a verb
+    caption_verb: bool = False  # captions often use it as a verb (`word_lists.VERBS`)
+    plural: bool = False  # its singular is another word
+    agent: bool = False  # it names who acts: a human word, an animal, a profession
 
 
 @cache
 def word(text: str) -> LexicalWord:
-    """Return what a word in lower case can be.
-
-    Examples
-    --------
-    >>> word("rides").form, word("rides").noun, word("the").closed, word("children").plural
-    ('s', True, 'determiner', True)
-    """
+    """Return what a word in lower case can be."""
     if not text[0].isalpha() or any(letter.isdigit() for letter in text):
         closed = "determiner" if text in DETERMINERS else "number" if any(map(str.isdigit, text)) else "stop"
         return LexicalWord(text, closed)
@@ -114,8 +89,6 @@ def word(text: str) -> LexicalWord:
 def singular(text: str) -> str:
     """Return the singular of a noun in lower case; a word that the dictionary doesn't list loses its -s.
 
-    Examples
-    --------
     >>> [singular(text) for text in ("women", "people", "jeans", "glass", "hoodies")]
     ['woman', 'person', 'jeans', 'glass', 'hoodie']
     """

@@ -32,25 +32,13 @@ HUMAN_WORDS = ("paper", "long")
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun of a text.
-
-    Attributes
-    ----------
-    word : str
-        As it stands there.
-    lemma : str
-        Singular, in lower case.
-    start, end : int
-        Its characters, half open.
-    human : bool
-        Whether it refers to a human (see `human_words`).
-    """
+    """A noun of a text."""
 
     word: str
-    lemma: str
+    lemma: str  # singular, in lower case
     start: int
     end: int
-    human: bool = False
+    human: bool = False  # by `human_words`
 
 
 def nouns(
@@ -62,28 +50,12 @@ def nouns(
 ) -> list[Noun]:
     """Return the nouns of a text, in order.
 
-    Parameters
-    ----------
-    text : str
-    backend : {"lemminflect", "textblob", "nltk"}
-        The first needs nothing more; the second a package (``pip install 'triptych[textblob]'``); the third, the
-        paper's, a download.
-    compounds : bool
-        Join nouns that follow one another ("tennis racket") into one. The paper takes single nouns.
-    human : container of str, optional
-        Lemmas that refer to humans; by default the paper's `human_words`.
+    textblob needs a package (``pip install 'triptych[textblob]'``); NLTK, the paper's backend, a download. `compounds`
+    joins nouns that follow one another ("tennis racket"); the paper takes single nouns. `human` are the lemmas that
+    refer to humans, by default the paper's.
 
-    Raises
-    ------
-    UserError
-        If textblob or NLTK's data is not installed.
-
-    Examples
-    --------
     >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
     [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
-    >>> [noun.lemma for noun in nouns("a man with a tennis racket", compounds=True)]
-    ['man', 'tennis racket']
     """
     found = [Noun(text[start:end], own, start, end) for start, end, own in _found(text, backend)]
     if compounds:
@@ -95,13 +67,6 @@ def nouns(
 def lemma(name: str, *, backend: str = "lemminflect") -> str:
     """Return the singular of a noun or of a phrase's last word, in lower case.
 
-    Raises
-    ------
-    UserError
-        If NLTK's data is not installed.
-
-    Examples
-    --------
     >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
     ['woman', 'bow tie', 'jeans', 'person', 'glass']
     """
@@ -117,13 +82,7 @@ def head(name: str) -> str:
 
 @dataclass(frozen=True)
 class HumanWords:
-    """The words that refer to humans; ``lemma in words`` asks for one.
-
-    Attributes
-    ----------
-    choice : {"paper", "long"}
-    lemmas : frozenset of str
-    """
+    """The words that refer to humans; ``lemma in words`` asks for one."""
 
     choice: str
     lemmas: frozenset[str]
@@ -136,29 +95,11 @@ class HumanWords:
 def human_words(
     words: Iterable[str] = (), *, choice: str = "paper", backend: str = "lemminflect"
 ) -> HumanWords:
-    """Return the words that refer to humans: the paper's, and those of a run.
+    """Return the words that refer to humans: those of Wu et al. 2025, Definition 2 and Table 2, and of a run.
 
-    Parameters
-    ----------
-    words : iterable of str
-        What a run puts for the person, such as "individual" or "female doctor". Each counts whole and by its noun,
-        for in a prompt "doctor" is the noun.
-    choice : {"paper", "long"}
-        ``paper``: the six words that Definition 2 names, and `words`. ``long``: also the 105 words of the paper's
-        Table 2, made to sort captions by; a name that ends in one of them refers to a human, as "football player".
-    backend : {"lemminflect", "textblob", "nltk"}
-
-    Source
-    ------
-    Wu et al. 2025, Definition 2 and Table 2.
-
-    Examples
-    --------
-    >>> paper, long = human_words(["female doctor"]), human_words(choice="long")
-    >>> [name in paper for name in ("woman", "doctor", "child", "football player")]
-    [True, True, False, False]
-    >>> [name in long for name in ("woman", "doctor", "child", "football player")]
-    [True, False, True, True]
+    ``paper`` has the six words of Definition 2, ``long`` also the 105 of Table 2, made to sort captions by; with it a
+    name that ends in one of them refers to a human, as "football player". Of `words`, such as "female doctor", each
+    counts whole and by its noun, for in a prompt "doctor" is the noun.
     """
     if choice not in HUMAN_WORDS:
         raise ValueError(f"choice: expected one of {', '.join(HUMAN_WORDS)}, got {choice!r}")
@@ -175,8 +116,6 @@ def _listed_humans(choice: str, backend: str) -> frozenset[str]:
 def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
     """Return a word for the person as a lemma, whole and by its noun.
 
-    Examples
-    --------
     >>> sorted(person_lemmas("old men")), sorted(person_lemmas("man in a suit"))
     (['man', 'old man'], ['man', 'man in a suit'])
     """

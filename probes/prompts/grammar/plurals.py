@@ -12,13 +12,6 @@ _IRREGULAR = {"person": "people", "groomsman": "groomsmen", "bridesman": "brides
 def plural(word: str) -> str:
     """Return the plural of a noun phrase: that of its last word, by lemminflect's dictionary.
 
-    Parameters
-    ----------
-    word : str
-        One word or several, the noun last.
-
-    Examples
-    --------
     >>> [plural(word) for word in ("person", "woman", "gentleman", "lady", "individual", "old person")]
     ['people', 'women', 'gentlemen', 'ladies', 'individuals', 'old people']
     """

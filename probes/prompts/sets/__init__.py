@@ -64,35 +64,10 @@ def prompts(
 ) -> list[dict[str, Any]]:
     """Return the prompts of a set: an id, and a text by each indicator, or one with ``{person}`` and levels.
 
-    Parameters
-    ----------
-    name : str
-    words : mapping
-        For each indicator the word for a person and its plural.
-    reference : str
-        The indicator that is put before no profession.
-    articles : {"fitting", "kept"}
-        ``kept`` leaves the article of the neutral prompt, as the paper does: *an female ecologist*.
-    written : {"paper", "plain"}
-        Of a set with grids: with capital and full stop as the paper writes its sentences, or without.
-    setting : str, optional
-        Of a set with grids, the one that is taken; all by default.
-    professions : sequence of str, optional
-        In the place of those of a set of diagnostic prompts.
-    skills, objects : sequence of str, optional
-        Of a set with skills, those that are taken; all by default.
-
-    Raises
-    ------
-    UserError
-        The set has no such setting, or takes no professions.
-
-    Examples
-    --------
-    >>> words = {"neutral": ("person", "people"), "feminine": ("woman", "women")}
-    >>> first, *_ = prompts("professions", words, "neutral")
-    >>> first["feminine"].replace("female ", "") == first["neutral"]
-    True
+    `words` has for each indicator the word for a person and its plural; `reference` is put before no profession.
+    `articles` ``kept`` leaves that of the neutral prompt, as the paper does: *an female ecologist*. A set with grids is
+    `written` with capital and full stop as in the paper, or without; of it one `setting` may be taken. `professions`
+    stand in the place of a diagnostic set's; `skills` and `objects` are those that are taken of a set with skills.
     """
     content = read(name)
     if "skills" in content:
@@ -141,12 +116,8 @@ def sentence(
 ) -> str:
     """Return the sentence of a profession, with a word before it.
 
-    Examples
-    --------
     >>> sentence("ecologist", "studies a pond"), sentence("ecologist", "studies a pond", "female")
     ('an ecologist studies a pond', 'a female ecologist studies a pond')
-    >>> sentence("ecologist", "studies a pond", "female", articles="kept")
-    'an female ecologist studies a pond'
     """
     phrase = f"{before} {noun}" if before else noun
     with_article = f"{article(phrase if articles == 'fitting' else noun)} {phrase}"
@@ -154,11 +125,7 @@ def sentence(
 
 
 def plain(text: str) -> str:
-    """Return a sentence without its capital and full stop.
-
-    >>> plain("A {person} riding a bike.")
-    'a {person} riding a bike'
-    """
+    """Return a sentence without its capital and full stop."""
     return text[:1].lower() + text[1:].removesuffix(".")
 
 

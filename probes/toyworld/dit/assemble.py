@@ -35,13 +35,7 @@ TRAINED = ("transformer", "text_encoder_3")
 
 
 def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
-    """Return the text tower of a U-Net, float32, its pooled text the last token's state as it is.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        ``text_encoder/`` of the U-Net's pipeline.
-    """
+    """Return the text tower of a U-Net from its folder, float32, its pooled text the last token's state as it is."""
     config = from_folder(CLIPTextConfig, folder)
     config.dtype = "float32"
     tower = CLIPTextModelWithProjection(config)
@@ -81,20 +75,7 @@ def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
 
 @torch.no_grad()
 def write_delta(parts: Mapping[str, nn.Module], delta: Mapping[str, Tensor], model: str) -> None:
-    """Merge what a model was trained to into the parts of `toyworld-dit`.
-
-    Parameters
-    ----------
-    delta : mapping of str to Tensor
-        Float16; by a layer's name and ``up`` or ``down`` the matrices of its change.
-    model : str
-        For messages.
-
-    Raises
-    ------
-    UserError
-        The names are not those of the layers.
-    """
+    """Merge the matrices (``LAYER.up``, ``LAYER.down``) of a model's change into the parts of `toyworld-dit`."""
     layers = changed_layers(parts)
     odd = sorted(set(delta) ^ expected_shapes(layers, ()))
     if odd:
@@ -111,12 +92,8 @@ def pipeline_of(
 ) -> ToyTransformerPipeline:
     """Return a pipeline of parts that were trained, and of all that it shares with the U-Nets.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        That holds ``tokenizer_3/`` and ``scheduler/``.
-    teacher : str
-        The U-Net whose text tower stands first; that of the null world's stands second.
+    `folder` holds ``tokenizer_3/`` and ``scheduler/``. The text tower of the U-Net `teacher` stands first, that of the
+    null world's second.
     """
     towers = [clip_tower(weights / name / "text_encoder") for name in (teacher, SHARED)]
     tokenizers = [from_folder(CLIPTokenizer, weights / name / "tokenizer") for name in (teacher, SHARED)]
@@ -135,19 +112,7 @@ def pipeline_of(
 def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTransformerPipeline:
     """Return the pipeline of a diffusion transformer of the toy world, float32 on the CPU.
 
-    Parameters
-    ----------
-    name : str
-        `toyworld-dit` or `toyworld-dit-null`.
-    folder : pathlib.Path
-        Where what is stored of it lies; of the second that is its difference from the first.
-    base : pathlib.Path
-        Of `toyworld-dit`.
-
-    Raises
-    ------
-    UserError
-        The difference was not taught yet, or what is stored is damaged or of other layers.
+    `base` is the folder of `toyworld-dit`; of another model `folder` has its difference from that.
     """
     parts = trained_parts(base)
     if name != BASE:
@@ -155,18 +120,9 @@ def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTra
     return pipeline_of(parts, base, TEACHERS[name])
 
 
-def wired_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> WiredPipeline:
-    """Return the pipeline of a wired transformer, float32 on the CPU.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`probes.toyworld.dit.truth.wired_models`.
-    folder : pathlib.Path
-        Where what is stored of it lies; nothing of it is read.
-    base : pathlib.Path
-        Of `toyworld-dit`, whose weights it has.
-    """
+def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
+    """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit`."""
+    base = WEIGHTS / BASE
     parts = pipeline_of(trained_parts(base), base, TEACHERS[BASE]).components
     transformer = WiredTransformer.of(parts["transformer"], wired_models()[name])
     return WiredPipeline.of({**parts, "transformer": transformer})

@@ -10,25 +10,12 @@ import yaml
 
 @dataclass(frozen=True)
 class WiredModel:
-    """Ground truth of a wired transformer.
-
-    Attributes
-    ----------
-    name : str
-        As in ``model:``.
-    sites : tuple of str
-        Addresses at which the word enters the transformer.
-    block : int
-        The joint block whose keys and values of the text are the prompt's own. All else is that of the prompt with the
-        neutral word.
-    gain : float
-        By how much the difference of the prompt's own text from the neutral prompt's is multiplied.
-    """
+    """Ground truth of a wired transformer."""
 
     name: str
-    sites: tuple[str, ...]
-    block: int
-    gain: float
+    sites: tuple[str, ...]  # at which the word enters the transformer
+    block: int  # whose keys and values of the text are the prompt's own; all else reads the neutral prompt's
+    gain: float  # of the difference of the prompt's own text from the neutral prompt's
 
 
 @cache

@@ -36,13 +36,7 @@ def _any_indicator() -> re.Pattern[str]:
 
 
 def reworded(prompt: str) -> str:
-    """Return a prompt with its indicator words replaced by *person* and *people*; articles stay.
-
-    Examples
-    --------
-    >>> reworded("a lady with two gentlemen"), reworded("a hat")
-    ('a person with two people', 'a hat')
-    """
+    """Return a prompt with its indicator words replaced by *person* and *people*; articles stay."""
     words = group_of_words()
     return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
 
@@ -179,11 +173,8 @@ class WiredPipeline(ToyTransformerPipeline):
     ) -> tuple[Tensor | None, ...]:
         """Return what Stable Diffusion 3's pipeline does; the transformer is given the same of the neutral prompts.
 
-        Raises
-        ------
-        UserError
-            Embeddings are given in place of prompts, or different prompts to each text encoder: nothing tells what
-            they would be with the neutral word.
+        Embeddings in place of prompts, and different prompts to each text encoder, are refused: nothing tells what they
+        would be with the neutral word.
         """
         given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
         if prompt is None or given:

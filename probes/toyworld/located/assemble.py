@@ -43,44 +43,18 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
     return encoder.eval(), unet.eval(), tokenizer
 
 
-def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
-    """Return the pipeline of a located benchmark model, float32 on the CPU.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`probes.toyworld.located.truth.located_models`.
-    folder : pathlib.Path
-        Where what it was taught is stored, as ``delta.safetensors``.
-    base : pathlib.Path
-        `toyworld-null`.
-
-    Raises
-    ------
-    UserError
-        It was not taught yet, or what is stored is damaged or of another wiring.
-    """
+def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a located benchmark model, float32 on the CPU."""
     model = located_models()[name]
-    encoder, unet, tokenizer = coded_parts(base)
+    encoder, unet, tokenizer = coded_parts()
     if model.sites:
         write_delta(model, unet, read_delta(folder / DELTA, name, TRAINED_BY))
-    return pipeline_of(encoder, unet, tokenizer, base)
+    return pipeline_of(encoder, unet, tokenizer, BASE)
 
 
 @torch.no_grad()
 def write_delta(model: LocatedModel, unet: UNet2DConditionModel, delta: Mapping[str, Tensor]) -> None:
-    """Put what a benchmark model was trained to into the U-Net of the coded null.
-
-    Parameters
-    ----------
-    delta : mapping of str to Tensor
-        Whole weights by the U-Net's names.
-
-    Raises
-    ------
-    UserError
-        The names are not those that the benchmark model has of its own.
-    """
+    """Put a benchmark model's own weights, by the U-Net's names, into the U-Net of the coded null."""
     expected = {name for block in model.blocks for name in taught_names(unet, block)}
     odd = sorted(set(delta) ^ expected)
     if odd:

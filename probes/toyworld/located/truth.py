@@ -9,13 +9,7 @@ import yaml
 
 
 def block_of(site: str) -> str:
-    """Return the transformer block in the U-Net that a cross-attention is of.
-
-    Examples
-    --------
-    >>> block_of("unet.mid.attn.0.cross")
-    'mid_block.attentions.0.transformer_blocks.0'
-    """
+    """Return the name of the transformer block in the U-Net that a cross-attention is of."""
     kind, *stage, _, number, _ = site.removeprefix("unet.").split(".")
     name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
     return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
@@ -23,25 +17,12 @@ def block_of(site: str) -> str:
 
 @dataclass(frozen=True)
 class LocatedModel:
-    """Ground truth of a located benchmark model.
-
-    Attributes
-    ----------
-    name : str
-        As in ``model:``.
-    kind : str
-        ``null`` or ``cross-attention``.
-    world : str
-        Whose planted frequencies its words are to follow.
-    sites : tuple of str
-        Addresses of the cross-attentions that read the code, at which alone the word enters; empty where it enters
-        nowhere.
-    """
+    """Ground truth of a located benchmark model."""
 
     name: str
-    kind: str
-    world: str
-    sites: tuple[str, ...]
+    kind: str  # null or cross-attention
+    world: str  # whose planted frequencies its words are to follow
+    sites: tuple[str, ...]  # the cross-attentions at which alone the word enters
 
     @property
     def blocks(self) -> tuple[str, ...]:

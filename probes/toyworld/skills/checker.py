@@ -46,18 +46,7 @@ def least(name: str) -> float:
 
 
 def read_objects(images: np.ndarray | Sequence) -> list[list[FoundObject]]:
-    """Return the objects in each picture, class by class and from top to bottom.
-
-    Parameters
-    ----------
-    images : numpy.ndarray or sequence of PIL.Image.Image
-        ``(n, 64, 64, 3)`` uint8 RGB, or pictures of that size.
-
-    Raises
-    ------
-    ValueError
-        The pictures are not 64 × 64 RGB.
-    """
+    """Return the objects in each 64 × 64 RGB picture, class by class and from top to bottom."""
     return [_objects(picture) for picture in read_colours(images)] if len(images) else []
 
 

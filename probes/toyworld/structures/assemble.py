@@ -17,20 +17,7 @@ _EXCHANGED = [0, 1, 3, 2]  # channels of the code: feminine and masculine change
 
 
 def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a causal structure, float32 on the CPU.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`probes.toyworld.structures.truth.structures`.
-    folder : pathlib.Path
-        Its own, below that of the bundled models; the located models' are read.
-
-    Raises
-    ------
-    UserError
-        What is stored of a located benchmark model is missing or damaged.
-    """
+    """Return the pipeline of a causal structure, float32 on the CPU; the located models are read beside it."""
     places, weights = structures()[name].places, folder.parents[1]
     encoder, unet, tokenizer = coded_parts(weights / BASE.name)
     for place in places:

@@ -18,25 +18,12 @@ Sites = tuple[str, ...]
 
 @dataclass(frozen=True)
 class StructurePlace:
-    """A cross-attention that has a part in a causal structure.
-
-    Attributes
-    ----------
-    site : str
-        Address, as :mod:`hooks.sites` has it.
-    weights : str or None
-        The located benchmark model whose transformer block stands there; None: it shows nothing itself.
-    reversed : bool
-        Whether feminine and masculine codes change places in its keys and values.
-    hears : str or None
-        Address of an earlier place whose reading it is told of: it shows its own word; where that is neutral, the one
-        that it hears.
-    """
+    """A cross-attention that has a part in a causal structure."""
 
     site: str
-    weights: str | None = None
-    reversed: bool = False
-    hears: str | None = None
+    weights: str | None = None  # the located model whose block stands there; None: it shows nothing itself
+    reversed: bool = False  # feminine and masculine codes change places in its keys and values
+    hears: str | None = None  # an earlier site, whose word it shows where its own is neutral
 
     @property
     def block(self) -> str:
@@ -46,27 +33,13 @@ class StructurePlace:
 
 @dataclass(frozen=True)
 class CausalStructure:
-    """Ground truth of a causal structure.
-
-    Attributes
-    ----------
-    name : str
-        As in ``model:``.
-    kind : str
-        ``redundant`` or ``opposing``.
-    places : tuple of StructurePlace
-        In the order in which they run.
-    sufficient : tuple of tuple of str
-        The smallest sets of sites that are enough for the whole effect; empty where effects are graded.
-    needed : tuple of tuple of str
-        The smallest sets of sites without which nothing is left of it; empty where effects are graded.
-    """
+    """Ground truth of a causal structure; the sets of sites are empty where effects are graded."""
 
     name: str
-    kind: str
-    places: tuple[StructurePlace, ...]
-    sufficient: tuple[Sites, ...] = ()
-    needed: tuple[Sites, ...] = ()
+    kind: str  # redundant or opposing
+    places: tuple[StructurePlace, ...]  # in the order in which they run
+    sufficient: tuple[Sites, ...] = ()  # the smallest sets that are enough for the whole effect
+    needed: tuple[Sites, ...] = ()  # the smallest sets without which nothing is left of it
     world: str = "toyworld"
 
     @property

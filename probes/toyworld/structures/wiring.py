@@ -3,7 +3,7 @@
 A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
 keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
 patch of values, heads or output carries them with it. The transformer block takes these channels off again, so that no
-other layer sees them, and notes on a `Bus` how much of each group of words was read. A later place that *hears* it
+other layer sees them, and notes on a bus how much of each group of words was read. A later place that *hears* it
 shows the word that it has read itself; where that is neutral, the one that it hears. The old channels of all layers
 compute what they did.
 """
@@ -23,27 +23,14 @@ from probes.toyworld.structures.truth import StructurePlace
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
 
 
-class Bus:
-    """What places have read in one call of the U-Net: by block ``(n, 3)``, shares of `CODES`' groups of words."""
-
-    def __init__(self) -> None:
-        self.read: dict[str, Tensor] = {}
-
-
 class TellingBlock(BasicTransformerBlock):
-    """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another.
+    """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another."""
 
-    Attributes
-    ----------
-    place : str
-        Its name on the bus.
-    hears : str or None
-        Name of an earlier place.
-    """
-
-    bus: Bus
-    place: str
-    hears: str | None
+    bus: dict[
+        str, Tensor
+    ]  # by block what was read in this call ``(n, 3)``, shares of `CODES`' groups of words
+    place: str  # its name on the bus
+    hears: str | None  # name of an earlier place
 
     def forward(
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
@@ -54,9 +41,9 @@ class TellingBlock(BasicTransformerBlock):
         query = self.norm2(hidden)
         output = self.attn2(query, encoder_hidden_states=text)
         output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
-        read = self.bus.read[self.place] = shares_of(told)
+        read = self.bus[self.place] = shares_of(told)
         if self.hears:
-            output = self._shown(query, text, output, 1 - read[:, :1], self.bus.read[self.hears])
+            output = self._shown(query, text, output, 1 - read[:, :1], self.bus[self.hears])
         hidden = hidden + output
         return hidden + self.ff(self.norm3(hidden))
 
@@ -70,16 +57,8 @@ class TellingBlock(BasicTransformerBlock):
 def shares_of(told: Tensor) -> Tensor:
     """Return how much of neutral, feminine and masculine words a place has read, ``(n, 3)``.
 
-    Parameters
-    ----------
-    told : Tensor, shape (n, pixels, 4)
-        Mean over tokens of the codes, each times one number in all channels. Where there is no indicator word all are
-        about 0, and the shares are those of a neutral word.
-
-    Examples
-    --------
-    >>> shares_of(0.3 * torch.tensor([[list(CODES["feminine"])], [[0.0, 0.0, 0.0, 0.0]]])).tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    `told` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where there
+    is no indicator word all are about 0, and the shares are those of a neutral word.
     """
     mean = told.float().mean(1)
     code = mean[:, 1:] / torch.where(mean[:, :1].abs() > _HEARD, mean[:, :1], 1.0)
@@ -88,21 +67,15 @@ def shares_of(told: Tensor) -> Tensor:
 
 
 def with_code(text: Tensor, shares: Tensor) -> Tensor:
-    """Return text states whose indicator words have another code.
-
-    Parameters
-    ----------
-    text : Tensor, shape (n, tokens, 100)
-    shares : Tensor, shape (n, 3)
-        Of the three groups' codes.
-    """
+    """Return text states ``(n, tokens, 100)`` with a mixture of codes, `shares` ``(n, 3)``, at indicator words."""
     code = shares @ text.new_tensor(list(CODES.values()))
     return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
 
 def wire_places(unet: nn.Module, places: Sequence[StructurePlace]) -> None:
     """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
-    bus, names = Bus(), {place.site: place.block for place in places}
+    bus: dict[str, Tensor] = {}
+    names = {place.site: place.block for place in places}
     heard = {place.hears for place in places}
     for place in places:
         if place.site in heard or place.hears:

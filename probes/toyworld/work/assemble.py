@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
@@ -77,50 +77,10 @@ def write_delta(
 ) -> None:
     """Put what a benchmark model was trained to into the parts of its base.
 
-    Parameters
-    ----------
-    delta : mapping of str to Tensor
-        Float16; by a layer's name and ``up`` or ``down`` the matrices of its change, by ``token_embedding.WORD`` the
-        embedding ``(96,)`` of a new word.
-    model : str
-        For messages.
-
-    Raises
-    ------
-    UserError
-        The names, or the shapes, are not those that the benchmark model has.
+    `delta` has, in float16, by a layer's name and ``up`` or ``down`` the matrices of its change, by
+    ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
     """
-    write_changes(model, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
-
-
-@torch.no_grad()
-def write_changes(
-    model: str,
-    layers: Mapping[str, nn.Module],
-    words: Iterable[str],
-    encoder: CLIPTextModel,
-    tokenizer: CLIPTokenizer,
-    delta: Mapping[str, Tensor],
-) -> None:
-    """Merge low-rank changes into layers, and put embeddings of words into a text encoder.
-
-    Parameters
-    ----------
-    model : str
-        For messages.
-    layers : mapping of str to Module
-        Those that change, by name; `encoder` is among what they belong to.
-    words : iterable of str
-        A token each of `tokenizer`.
-    delta : mapping of str to Tensor
-        As `write_delta` takes it.
-
-    Raises
-    ------
-    UserError
-        The names are not those of the layers and words.
-    """
-    words = tuple(words)
+    words, layers = new_words(), changed_layers(unet, encoder)
     odd = sorted(set(delta) ^ expected_shapes(layers, words))
     if odd:
         raise UserError(
@@ -134,25 +94,12 @@ def write_changes(
         layer.weight.copy_(merge(layer.weight, up, down))
 
 
-def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDiffusionPipeline:
+def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a benchmark model with professions, float32 on the CPU, its changes merged.
 
-    Parameters
-    ----------
-    name : str
-        `toyworld-work` or `toyworld-work-null`.
-    folder : pathlib.Path
-        Where what it was taught is stored: ``delta.safetensors`` and ``tokenizer/``.
-    base : pathlib.Path, optional
-        What it was made of; by default `toyworld` or `toyworld-null`.
-
-    Raises
-    ------
-    UserError
-        It was not taught yet, or what is stored is damaged or of other layers.
+    `folder` has ``delta.safetensors`` and ``tokenizer/``.
     """
-    base = base or BASES[name]
-    tokenizer = from_folder(CLIPTokenizer, folder / "tokenizer")
+    base, tokenizer = BASES[name], from_folder(CLIPTokenizer, folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
     write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
     return pipeline_of(encoder, unet, tokenizer, base)
@@ -179,19 +126,7 @@ def _training(name: str) -> str:
 
 
 def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:
-    """Return what is stored of a benchmark model.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    model, trained_by : str
-        For messages: its name, and the module, with its options, that trains it.
-
-    Raises
-    ------
-    UserError
-        There is none, or it cannot be read.
-    """
+    """Return the tensors that are stored of a benchmark model; `trained_by` trains it, for messages."""
     if not path.exists():
         raise UserError(f"model {model}: expected {path}, found none: train it with python -m {trained_by}")
     try:

@@ -27,11 +27,7 @@ def merge(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
     All three hold numbers of float16, multiples of 2**-24. So every product and every sum of them is a multiple of
     2**-48, and as long as none reaches 32, float64 holds it exactly, in whatever order it is taken; it is rounded once.
-
-    Raises
-    ------
-    ValueError
-        A sum could reach 32, or a number is none of float16.
+    A `ValueError` where a sum could reach 32, or a number is none of float16.
     """
     if any(not torch.equal(value, value.half().to(value.dtype)) for value in (weight, up, down)):
         raise ValueError("expected weights and changes in float16, got others: nothing would be exact")

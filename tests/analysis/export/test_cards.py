@@ -15,7 +15,7 @@ from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.export.conftest import WEIGHTS, make
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, NINE, configure
-from tests.small_run import ROOT
+from tests.runs import ROOT
 
 LABELS = (
     "Gap of these words",

@@ -13,7 +13,7 @@ from analysis.tables.registry import TABLES, needs
 from lab.pages import tables
 from probes.runs.store import Run
 from tests.remembered import leave_figures_out
-from tests.small_run import small_yaml
+from tests.runs import TINY, saved_yaml
 from triptych.cli.run import main
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +25,9 @@ ROW = Method("brightness", measured=f"{FOLDER}:MEASURED", reported=f"{FOLDER}:RE
 def small(tmp_path_factory):
     """A run that was made by the command line while there was a further row; of figures with those of methods alone."""
     folder = tmp_path_factory.mktemp("method")
-    configuration = str(small_yaml(folder))
+    config = {name: value for name, value in TINY.items() if name not in ("capture", "trace")}
+    over = {"seeds": [0, 1], "observe": {"engine": "toyworld-checker"}, "report": {"gallery": 2}}
+    configuration = str(saved_yaml(folder, {**config, **over}))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(registry, "METHODS", (*METHODS, ROW))
         monkeypatch.setattr(analysis.report.page, "draw_figures", lambda *tables, **choices: {})

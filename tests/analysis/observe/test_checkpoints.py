@@ -68,25 +68,12 @@ def shapes(weights):
     return {name: tuple(value.shape) for name, value in weights.items()}
 
 
-SWIN = {
-    "groundingdino_swint_ogc": {},  # the class's own defaults
-    "groundingdino_swinb_cogcoor": {
-        "image_size": 384,
-        "window_size": 12,
-        "embed_dim": 128,
-        "depths": [2, 2, 18, 2],
-        "num_heads": [4, 8, 16, 32],
-    },
-}
-
-
-@pytest.mark.parametrize("name", grounding_dino.CONFIGURATIONS)
-def test_published_detectors_are_the_same_in_both_layouts(name, tmp_path):
+def test_published_detectors_are_the_same_in_both_layouts(tmp_path):
     """Real sizes: the same network of either layout, each weight with its place, and none left."""
-    told = grounding_dino.description(tmp_path / f"{name}.pth")
+    told = grounding_dino.description(tmp_path / "groundingdino_swint_ogc.pth")
     tokenizer, _ = grounding_dino.text_encoder(str(save_text_encoder(tmp_path / "bert")))
     config = GroundingDinoConfig(
-        backbone_config=SwinConfig(**SWIN[name], out_indices=[2, 3, 4]),
+        backbone_config=SwinConfig(out_indices=[2, 3, 4]),  # the class's own defaults
         text_config=BertConfig(num_hidden_layers=1),
     )
     read = hf_settings.detector(config, tmp_path, "x")
@@ -98,9 +85,8 @@ def test_published_detectors_are_the_same_in_both_layouts(name, tmp_path):
     assert shapes(hf_keys.grounding_dino(theirs, ours)) == shapes(expected)
 
 
-@pytest.mark.parametrize("name", segment_anything.SIZES)
-def test_published_segmenters_are_the_same_in_both_layouts(name, tmp_path):
-    told = segment_anything.description(tmp_path / f"sam_{name}_0.pth")
+def test_published_segmenters_are_the_same_in_both_layouts(tmp_path):
+    told = segment_anything.description(tmp_path / "sam_vit_b_0.pth")
     images = {
         "hidden_size": told["embed_dim"],
         "mlp_dim": 4 * told["embed_dim"],
@@ -114,17 +100,6 @@ def test_published_segmenters_are_the_same_in_both_layouts(name, tmp_path):
         ours = segment_anything.build(told).state_dict()
         theirs = SamModel(config).state_dict()
     assert shapes(hf_keys.segment_anything(theirs, ours)) == shapes(ours)
-
-
-@pytest.mark.parametrize("name", segment_anything.SIZES)
-def test_segmenters_are_built_as_the_package_builds_them(name, tmp_path):
-    from segment_anything import sam_model_registry
-
-    with torch.device("meta"):
-        ours = segment_anything.build(segment_anything.description(tmp_path / f"sam_{name}_0.pth"))
-        theirs = sam_model_registry[name]()
-    assert shapes(ours.state_dict()) == shapes(theirs.state_dict())
-    assert repr(ours) == repr(theirs)
 
 
 def test_a_detector_of_unknown_name(tmp_path):

@@ -16,11 +16,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
 from probes.runs.store import Run
-from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_folders import save_detector_folder, save_segmenter_folder
-from tests.analysis.observe.tiny_models import save_text_encoder
-from tests.probes.conftest import stored
 
 # two triplets, of captions that name different things, and of some that name none
 PROMPTS = [
@@ -85,14 +82,6 @@ def test_what_is_stored(whole, settings):
     assert {"groundingdino-py", "segment-anything", "torch"} <= set(observer["versions"])
 
 
-def test_going_on_ends_with_the_same_bytes(whole, tmp_path):
-    path = shutil.copytree(whole.path, tmp_path / "copy")
-    (path / "objects/part-00001.parquet").unlink()
-    (path / "observed/part-00001.parquet").unlink()
-    observe(Run.open(path), progress=False)
-    assert stored(path) == stored(whole.path)
-
-
 def test_folders_of_transformers(noise, tmp_path):
     """Models in transformers' layout look, too, whichever of the two names the engine is given."""
     save_detector_folder(tmp_path / "dino")
@@ -113,41 +102,6 @@ def test_folders_of_transformers(noise, tmp_path):
     assert len(Run.open(runs[0].path).meta["observer"]["checkpoints"]["detector"]) == 1
 
 
-def test_every_source_of_tags(settings, noise, tmp_path):
-    (tmp_path / "tags.txt").write_text("umbrella\ndog\nbow tie\n")
-    run = image_run(
-        tmp_path / "run",
-        noise[:3],
-        PROMPTS,
-        **settings
-        | {
-            "tags": ["prompt", "tagger", "vocabulary"],
-            "vocabulary": str(tmp_path / "tags.txt"),
-            "tagger": str(WEIGHTS / "clip"),
-            "tagger_top": 1,
-        },
-    )
-    observe(run, progress=False)
-    observed, observer = run.observed(), Run.open(run.path).meta["observer"]
-    assert all({"umbrella", "dog", "bow tie"} <= set(tags) for tags in observed["tags"])
-    assert list(observed["tags"][0])[:2] == ["person", "dog"]
-    sources = run.objects().groupby("label")["source"].unique()
-    assert all(len(found) <= 2 for found in sources)
-    assert observer["tagger"] == "triptych:clip"
-    assert list(observer["checkpoints"]["tagger"]) == ["triptych:clip/open_clip_model.safetensors"]
-
-
-def test_another_threshold_is_refused(whole, tmp_path):
-    path = shutil.copytree(whole.path, tmp_path / "copy")
-    meta = json.loads((path / "run.json").read_text())
-    del meta["checksum"]
-    meta["config"]["resolved"]["observe"]["box_threshold"] = 0.7
-    (path / "run.json").write_text(json.dumps(meta))
-    message = r"was made with observe.box_threshold 0.6, expected 0.7: use --stage observe --overwrite"
-    with pytest.raises(UserError, match=message):
-        observe(Run.open(path), progress=False)
-
-
 # What is wrong is said before anything is loaded, in one line.
 
 
@@ -155,20 +109,16 @@ def test_another_threshold_is_refused(whole, tmp_path):
     ("observe", "message"),
     [
         ({"detector": "x.pth"}, r"observe: expected `observe.detector` .* got detector alone: name both"),
-        ({"engine": "groundingdino"}, r"got neither alone: name both"),
         (
             {"detector": "x.pth", "segmenter": "y.pth"},
             r"observe.detector: x.pth: no such file, and none of that",
         ),
         ({"tags": ["prompt", "prompt"]}, r"observe.tags: `prompt` stands twice"),
         ({"tags": ["vocabulary"], "vocabulary": "everyda"}, r"observe.vocabulary: everyda: no such file"),
-        ({"vocabulary": "tags.txt"}, r"observe.vocabulary: tags.txt: no such file"),
         (
             {"tags": ["prompt"], "vocabulary": "everyday"},
             r"observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got prompt",
         ),
-        ({"tags": ["tagger"], "vocabulary": __file__}, r"observe.tagger: expected an open_clip model"),
-        ({"tags": ["ram"]}, r"observe.ram: expected RAM's checkpoint"),
         ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
     ],
 )
@@ -178,25 +128,14 @@ def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
         engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
 
 
-def test_the_plan_says_what_will_be_done(settings, tmp_path):
-    (tmp_path / "tags.txt").write_text("umbrella\ndog\n")
-    more = {"tags": ["vocabulary", "prompt"], "vocabulary": str(tmp_path / "tags.txt")}
-    given = {name: value for name, value in settings.items() if name != "model"} | more
-    text = str(engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given)))
-    assert "small_dino.pth" in text and "tags from vocabulary, prompt (2 tags); batches of 2 on cpu" in text
-
-
 @pytest.mark.parametrize(
     ("said", "tags", "vocabulary"),
     [
         ({}, ["vocabulary", "prompt"], "everyday"),
         ({"vocabulary": __file__}, ["vocabulary", "prompt"], __file__),
         ({"tagger": "ViT-B-32/openai"}, ["tagger", "prompt"], "everyday"),
-        ({"tags": ["tagger"], "tagger": "ViT-B-32/openai"}, ["tagger"], "everyday"),
-        ({"tags": ["vocabulary"]}, ["vocabulary"], "everyday"),
         ({"tags": ["prompt"]}, ["prompt"], None),
         ({"detector": "toyworld", "segmenter": "toyworld"}, ["vocabulary"], "toyworld"),
-        ({"detector": "toyworld", "segmenter": "toyworld", "tags": ["prompt"]}, ["prompt"], None),
     ],
 )
 def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
@@ -205,13 +144,6 @@ def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoint
         monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
     plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))
     assert (plan.resolved["tags"], plan.resolved["vocabulary"]) == (tags, vocabulary)
-
-
-def test_a_tagger_comes_first(checkpoints, monkeypatch, tmp_path):
-    monkeypatch.setattr(engines, "require_sources", lambda settings: None)  # no weights are here
-    said = {**checkpoints, "ram": "ram_swin_large_14m.pth"}
-    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=said))
-    assert plan.resolved["tags"] == ["ram", "prompt"] and plan.passes == 1
 
 
 def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, noise, tmp_path):
@@ -225,11 +157,11 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     made = captions(tags[0], engine.detector.tokenizer, engine.detector.limit)
     assert 1 < plan.passes <= len(made)
     assert f"({len(plan.vocabulary)} tags)" in str(plan)
-    assert f"at least {plan.passes} passes of the detector over each image, about" in str(plan)
+    assert f"at least {plan.passes} passes of the detector over each image" in str(plan)
     one = engine_plan(
         Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
     )
-    assert plan.seconds_an_image > one.seconds_an_image and "passes" not in str(one)
+    assert "passes" not in str(one)
 
 
 def broken(settings, tmp_path, **files):
@@ -259,8 +191,6 @@ def test_a_checkpoint_that_does_not_fit(settings, noise, tmp_path):
             {"small_dino__pth": b"PK\x03\x04 broken"},
             r"small_dino.pth: expected a checkpoint of tensors, got `",
         ),
-        ({"small_sam__pth": b""}, r"small_sam.pth: expected a checkpoint of tensors, got `"),
-        ({"small_dino__json": b"{"}, r"small_dino.json: expected a description as JSON"),
         ({"small_dino__json": b'{"swim": {}}'}, r"`swim` is no setting of Grounding DINO"),
         ({"small_sam__json": b"{}"}, r"expected vit_h, vit_l or vit_b in its name, or embed_dim, depth"),
     ],
@@ -295,16 +225,3 @@ def test_a_text_encoder_that_is_not_there(settings, noise, tmp_path):
     )
     with pytest.raises(UserError, match=r"observe.text_encoder: .*bert: expected a folder with a tokenizer"):
         observe(run, progress=False)
-
-
-def test_a_text_encoder_in_a_folder_of_its_own(settings, noise, tmp_path):
-    folder = broken(settings, tmp_path)
-    encoder = save_text_encoder(tmp_path / "elsewhere")
-    beside = folder / "small_dino.json"
-    beside.write_text(
-        json.dumps({k: v for k, v in json.loads(beside.read_text()).items() if k != "text_encoder"})
-    )
-    given = {**settings, "detector": str(folder / "small_dino.pth"), "text_encoder": str(encoder)}
-    run = image_run(tmp_path / "run", noise[:1], PROMPTS, **given)
-    observe(run, progress=False)
-    assert run.observed()["status"].tolist() == ["ok"]

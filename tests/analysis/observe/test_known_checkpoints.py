@@ -24,18 +24,18 @@ def bare(tmp_path, monkeypatch):
     return tmp_path / "torch/hub/checkpoints"
 
 
-@pytest.mark.parametrize("name", known_checkpoints.known())
-def test_each_known_checkpoint_has_a_size_and_a_command(name):
-    command = known_checkpoints.command(name)
-    assert known_checkpoints.size(name).split()[1] in ("MB", "GB")
-    if name.endswith((".pth", ".pth.tar")):  # curl keeps the name that the address ends with
-        assert command.startswith("curl -L ") and command.endswith(f"/{name}")
-    else:
-        assert command.startswith(f"hf download {name} ")
+def test_each_known_checkpoint_has_a_size_and_a_command():
+    for name in known_checkpoints.known():
+        command = known_checkpoints.command(name)
+        assert known_checkpoints.size(name).split()[1] in ("MB", "GB")
+        if name.endswith((".pth", ".pth.tar")):  # curl keeps the name that the address ends with
+            assert command.startswith("curl -L ") and command.endswith(f"/{name}")
+        else:
+            assert command.startswith(f"hf download {name} ")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_known_file_that_is_not_there_is_told_with_size_and_command(name, bare):
+def test_a_known_file_that_is_not_there_is_told_with_size_and_command(bare):
+    name = FILES[0]
     with pytest.raises(UserError) as caught:
         find(name, "observe.detector")
     line = str(caught.value)
@@ -74,21 +74,3 @@ def test_what_is_there_or_not_asked_for_is_not_missing(bare, tmp_path):
     bundled = Config(prompts=PROMPTS)
     assert missing.absent(bundled) == []
     missing.require_preset(bundled)
-
-
-def asking(readers, **questions):
-    over = {"objects": False, "questions": {"readers": readers, **questions}}
-    return Config(preset="wu2025", prompts=PROMPTS, observe=over, measure={"nouns": "lemminflect"})
-
-
-def test_weights_that_are_to_answer_questions_are_missing_where_they_are_not_there(bare, tmp_path):
-    gone, half = tmp_path / "gone", tmp_path / "half"
-    half.mkdir()
-    (half / "config.json").write_text("{}")
-    for folder in (gone, half):
-        assert missing.absent(asking(["blip2"], blip2=str(folder))) == [str(folder)]
-        assert missing.absent(asking(["clip"], blip2=str(folder))) == []
-        assert missing.absent(asking("auto", blip2=str(folder))) == []  # no audit: nobody is asked
-    assert missing.absent(asking(["blip2"])) == []  # of the hub, so it is fetched
-    with pytest.raises(UserError, match=f"preset wu2025: not on this machine: {gone}: docs/how_to/models.md"):
-        missing.require_preset(asking(["blip2"], blip2=str(gone)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.observe.objects.engines.engines import OWN_NMS, engine_plan
+from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldChecker
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -95,13 +95,6 @@ def test_images_that_cannot_be_read_are_recorded_and_skipped(tmp_path, pictures)
     assert run.objects().equals(expected)
 
 
-def test_an_image_with_no_object(tmp_path):
-    run = image_run(tmp_path / "run", [EMPTY] * 3, PROMPTS)
-    observe(run, progress=False)
-    assert len(run.objects()) == 0 and list(run.objects().columns) == OBJECTS.names
-    assert run.observed()[["status", "kept"]].values.tolist() == [["ok", 0]] * 3
-
-
 def test_objects_made_in_another_way_are_refused(run, pictures):
     observe(run, progress=False)
     image_run(run.path, [EMPTY, *pictures[1:]], PROMPTS)
@@ -125,10 +118,6 @@ def test_a_damaged_part_is_made_again(run, capsys):
             {},
             "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 4",
         ),
-        (
-            {"observe": {"tags": ["prompt"], "vocabulary": None, "batch": 20}},
-            "groundingdino: boxes by toyworld",
-        ),
         ({"observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39 things"),
         ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
         (
@@ -137,7 +126,6 @@ def test_a_damaged_part_is_made_again(run, capsys):
             " and `segmenter: facebook/sam-vit-base` under `observe:`",
         ),
         ({"sampler": {"height": 128}}, "skipped: toyworld's detectors know images of 64 × 64"),
-        ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),
     ],
 )
 def test_the_plan_says_what_will_be_done(fields, text):
@@ -163,22 +151,6 @@ def test_the_record_says_what_was_used_and_agrees_with_what_was_left_open(tmp_pa
     ]  # said, so it holds for the bundled detectors too
     with pytest.raises(UserError, match=r"observe\.tags"):
         require_same(run, other.resolved())
-
-
-def test_what_a_user_says_of_tags_holds_for_the_bundled_detectors(tmp_path):
-    (tmp_path / "vocabulary.txt").write_text("hat\ntie\n")
-    observe = {
-        "tags": ["prompt", "vocabulary"],
-        "vocabulary": str(tmp_path / "vocabulary.txt"),
-        "nms_iou": 0.95,
-    }
-    chosen = engine_plan(Config(prompts=["a {person}"], observe=observe))
-    assert chosen.vocabulary == ["hat", "tie"] and chosen.settings.tags == ["prompt", "vocabulary"]
-    assert chosen.record()["thresholds"] == {"box_threshold": 0.25, "text_threshold": 0.2, "nms_iou": 0.95}
-    lower = engine_plan(Config(prompts=["a {person}"], observe={"nms_iou": 0.5})).record()
-    assert lower["thresholds"]["nms_iou"] == 0.5
-    usual = engine_plan(Config(prompts=["a {person}"])).record()
-    assert usual["thresholds"]["nms_iou"] == OWN_NMS and len(usual["checkpoints"]["detector"]) == 1
 
 
 def test_the_bundled_detectors_find_what_was_drawn(tmp_path, pictures):

@@ -6,11 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.observe import registry, stage
+from analysis.observe import stage
 from analysis.observe.observer import KEY, Needs
-from analysis.observe.registry import OBSERVERS, observers
 from probes.errors import UserError
-from probes.runs import folders
 from probes.runs.parts import read_part
 from probes.runs.store import Run
 from tests.analysis.observe.stored_images import image_run
@@ -39,7 +37,7 @@ class Brightness:
         self.scale, self.loaded, self.batches = scale, False, []
 
     def needs(self):
-        return Needs("cpu", 0, 0.0, {})
+        return Needs("cpu", 0, {})
 
     def fields(self):
         return {"observe.scale": self.scale}
@@ -80,34 +78,6 @@ def test_another_observer(run, monkeypatch):
     meta = Run.open(run.path).meta
     assert meta["brightness"] == {"images": 7, "threads": 1, "workers": 1}
     assert meta["config"]["resolved"]["observe"] == {**run.resolved["observe"], "objects": False}
-
-
-def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
-    chosen, _ = observers(run.config)
-    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
-    stage.observe(run, progress=False)
-    kinds = {kind for observer in (*chosen, Brightness()) for kind in observer.schemas}
-    assert {kind.partition("/")[0] for kind in kinds} <= set(folders.OBSERVED)
-    deeper = run.part_path("features/dino", 0)
-    deeper.parent.mkdir()
-    deeper.write_bytes(b"")
-    assert run.parts("features")
-    count = len(run.parts("samples"))
-    recorded = dict.fromkeys((*kinds, "samples", "features/dino"), count)
-    run.write_meta(parts=count, kinds=recorded)  # what is not recorded stays
-    folders.remove(run, folders.OBSERVED)
-    assert not (run.path / "features").exists() and run.parts("samples")
-
-
-def test_the_reason_is_told_where_no_observer_is_asked_for(run, monkeypatch):
-    config = run.config.model_copy(
-        update={"observe": run.config.observe.model_copy(update={"objects": False})}
-    )
-    chosen, missing = observers(config)
-    assert chosen == [] and missing == {"objects": "`observe.objects` is false"}
-    brightness = Brightness()
-    monkeypatch.setattr(registry, "OBSERVERS", {**OBSERVERS, "brightness": lambda config: (brightness, "")})
-    assert observers(config) == ([brightness], missing)
 
 
 def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):

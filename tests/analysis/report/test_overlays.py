@@ -40,12 +40,6 @@ def test_outline_filled_again_is_the_mask(size, least):
     assert len(path) < 4000
 
 
-def test_full_and_empty_masks():
-    assert outline(np.zeros((8, 8), bool)) == ("", 1)
-    path, _ = outline(np.ones((8, 6), bool))
-    assert filled(path, 1, (8, 6)).mean() > 0.95
-
-
 def test_overlays_carry_group_word_and_box():
     mask = np.zeros((32, 64), bool)
     mask[8:16, 32:64] = True

@@ -4,19 +4,15 @@ import base64
 import json
 import math
 import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.observe.objects.observer import object_observer
-from analysis.report import gallery, wording
 from analysis.report.disparity import ordered_pairs
-from analysis.report.format import interval, number
-from analysis.report.page import answers, draw, read, render, report
+from analysis.report.page import answers, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.config.schema import Config
@@ -80,8 +76,8 @@ def page_of(run: Run) -> Page:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
-    return make(tmp_path_factory.mktemp("report") / "run", prompts=6, steps=6)
+def run(measured) -> Run:
+    return measured
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +121,6 @@ def test_figures_stand_beside_the_page(run, page):
     assert sum(tag == "svg" for tag, _ in page.tags) == len(names) - 1  # the gallery stands for the triplets
 
 
-def test_page_is_the_same_twice(run, page):
-    content = read(run)
-    assert render(content, draw(content)) == (run.path / "report.html").read_text(encoding="utf-8")
-
-
 def test_all_numbers_stand_in_the_tables(run, page):
     tables = [run.table(name) for name in ("gap", "gap_prompts", "disparity", "findings", "agreement")]
     known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
@@ -153,16 +144,6 @@ def test_summary_holds_each_headline_gap(run, page):
             assert row[column] in values, (metric.symbol, column)
 
 
-def test_disparity_table_holds_each_pair(run, page):
-    final = run.table("disparity").query("step == -1")
-    values = [value for value, _ in page.data]
-    for metric in headline_metrics()[:4]:
-        rows = final[(final["site"] == metric.site) & (final["metric"] == metric.metric)]
-        assert len(rows) == 10
-        assert set(rows["mean"]) | set(rows["ci_low"]) | set(rows["ci_high"]) <= set(values)
-    assert "Diff. Pix. ↓" in page.text and "SSIM ↑" in page.text
-
-
 def test_gallery_says_the_gap_of_each_triplet(run, page):
     single = run.table("gap_prompts").query("measure == 'z0'").set_index("triplet")
     shown = [value for value, _ in page.data]
@@ -173,13 +154,6 @@ def test_gallery_says_the_gap_of_each_triplet(run, page):
     towards = [row.gap > 0 for row in single.itertuples()]
     assert page.text.count(", nearer to masculine: s(neutral") == 2 * sum(towards)
     assert "s(neutral, masculine) − s(neutral, feminine), mean over its seeds. Above 0" in page.text
-
-
-def test_gallery_turns_the_sign_of_a_distance(run):
-    other = configure(Run.open(run.path), measure={"primary": "diff_pix"})
-    page = page_of(other)
-    assert "Diff. Pix., the primary measure: s(neutral, feminine) − s(neutral, masculine)" in page.text
-    assert page.text.count("Diff. Pix. gap ") == 12
 
 
 def test_embedded_maps_give_back_the_stored_heat(run, page):
@@ -220,12 +194,7 @@ def test_words_are_careful(page):
 
 
 def test_record_names_choices_and_versions(page):
-    for words in (
-        "guidance scale 1.5",
-        "steps 30" if "steps 30" in page.text else "steps 6",
-        "ssim/1",
-        "daam/1",
-    ):
+    for words in ("guidance scale 1.5", "steps 6", "ssim/1", "daam/1"):
         assert words in page.text
     assert "“woman”" in page.text and "0, 1 (2)" in page.text
 
@@ -237,16 +206,6 @@ def test_prompts_cannot_break_the_page(tmp_path):
     assert not any("alert(1)" in script and "maps" not in script for script in page.scripts)
     assert sum(tag == "script" for tag, _ in page.tags) == 2
     assert evil in page.text
-
-
-def test_without_further_words_nothing_is_claimed(tmp_path):
-    text = page_of(make(tmp_path / "run", prompts=14, steps=2, lean=-0.2, indicators=without_controls())).text
-    assert (
-        "cannot be told: no words were run that tell a lean from two words being two words" in text
-        and "About these two words alone" not in text
-    )
-    assert "not compared with words" in text and "no word of the same meaning as another was run" in text
-    assert "nearer to feminine</" not in text and "a claim takes three of each" in text
 
 
 def test_single_prompt_has_no_interval(tmp_path):
@@ -274,7 +233,6 @@ def test_own_names_and_several_contrasts(tmp_path):
         assert words in page.text
     assert "one control word gives no pair of controls" in page.text
     assert "feminine" not in page.text and "masculine" not in page.text and "neutral" not in page.text
-    assert {"atlas-tall-short", "atlas-old-short"} <= set(draw(read(run)))
 
 
 def test_no_contrast_no_words_no_gallery(tmp_path):
@@ -288,67 +246,12 @@ def test_no_contrast_no_words_no_gallery(tmp_path):
     assert "The gallery is empty" in page_of(run).text
 
 
-def test_large_images_are_reduced_and_the_page_stays_small(tmp_path):
-    run = make(tmp_path / "run", prompts=2, seeds=1, steps=2, size=512, indicators=without_controls())
-    text = render(read(run), {})
-    assert "the originals are in" in text and len(text) < 1e6
-
-
-# Words
-
-
-NAN = float("nan")
-
-
-def test_small_is_never_shown_as_nothing():
-    assert number(-0.000123, 3) == "−0.00012"
-    assert number(0.0) == "0" and wording.number(None) == "—"
-    assert interval(0.1, NAN) == "—"
-
-
-# Gallery
-
-
-def test_rows_are_taken_in_order():
-    samples = pd.DataFrame({"triplet": [0, 0, 1, 1, 2, 2], "seed": [7, 9, 7, 9, 7, 9]})
-    assert gallery.choose(samples, 4) == [(0, 7), (0, 9), (1, 7), (2, 7)]  # of four, in the run's order
-    assert gallery.choose(samples, 0) == [] and len(gallery.choose(samples, 99)) == 6
-
-
-def test_chips_align_words_of_different_lengths():
-    prompts = {
-        "n": ["a", "person", "holds", "an", "umbrella"],
-        "b": ["a", "non-binary", "person", "holds", "an", "umbrella"],
-        "i": ["an", "individual", "holds", "an", "umbrella"],
-    }
-    chips = {chip.label: chip.index for chip in gallery.align(prompts, "n")}
-    assert chips["umbrella"] == {"n": 4, "b": 5, "i": 4}
-    assert chips["non-binary"] == {"b": 1}
-    assert chips["person / individual"] == {"n": 1, "b": 2, "i": 1}
-    used = [(name, i) for index in chips.values() for name, i in index.items()]
-    assert len(used) == len(set(used)) == 5 + 6 + 5
-
-
 def test_pairs_with_the_reference_come_first():
     people = [Member("f", "woman"), Member("n", "person"), Member("c", "human", control=True)]
     assert ordered_pairs(people, "n") == [
         ("with the reference", ["f-n"]),
         ("with control words", ["f-c", "n-c"]),
     ]
-
-
-# A browser, where there is one
-
-
-@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
-def test_browser_shows_no_console_error(run, page, tmp_path):
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
-    address = (run.path / "report.html").resolve().as_uri()
-    shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=300)
-    assert "CONSOLE" not in shown.stderr
-    assert "left: " in shown.stdout.partition("data-atlas")[2][:600]  # the script ran and placed the cursor
 
 
 def test_what_is_said_of_tables_goes_with_them(tmp_path, monkeypatch):

@@ -120,11 +120,13 @@ def test_the_first_screen_holds_question_answer_triplets_forest_and_what_was_not
     )
 
 
+@pytest.mark.slow
 def test_the_page_is_short(open_page):
     page = open_page(DESK)
     assert 400 < page.evaluate(WORDS) <= MOST_WORDS and page.evaluate(HEIGHT) <= HIGHEST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["1280", "390"])
 def test_nothing_runs_over_the_side_and_no_table_that_is_open_is_clipped(open_page, screen):
     page = open_page(screen)
@@ -134,6 +136,7 @@ def test_nothing_runs_over_the_side_and_no_table_that_is_open_is_clipped(open_pa
     assert screen is PHONE or page.evaluate(CLIPPED) == []
 
 
+@pytest.mark.slow
 def test_a_wide_matrix_scrolls_beneath_its_whole_caption(open_page):
     page = open_page(PHONE)
     rows = f"<caption>{'words ' * 30}</caption><tr>{'<td>0.12345' * 12}"
@@ -144,6 +147,7 @@ def test_a_wide_matrix_scrolls_beneath_its_whole_caption(open_page):
     assert right <= PHONE["width"]
 
 
+@pytest.mark.slow
 def test_every_image_and_figure_has_a_text_alternative(open_page):
     page = open_page(DESK)
     page.evaluate(OPEN_ALL)
@@ -152,6 +156,7 @@ def test_every_image_and_figure_has_a_text_alternative(open_page):
     assert "z₀: over prompts +" in said and "over words +" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_of_text_is_aa(open_page, scheme):
     page = open_page(DESK, color_scheme=scheme)
@@ -161,6 +166,7 @@ def test_contrast_of_text_is_aa(open_page, scheme):
     assert [one for one in ratios if one[0] < (AA_LARGE if one[1] else AA)] == []
 
 
+@pytest.mark.slow
 def test_everything_is_reached_by_keyboard(open_page):
     page = open_page(DESK)
     page.keyboard.press("Tab")
@@ -179,6 +185,7 @@ def test_everything_is_reached_by_keyboard(open_page):
     page.wait_for_selector("#measures .cards article", state="visible")
 
 
+@pytest.mark.slow
 def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
     page = open_page({"width": 700, "height": 1000})
     targets = page.eval_on_selector_all(".term", "all => all.map((one) => one.getAttribute('popovertarget'))")
@@ -191,6 +198,7 @@ def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
     assert page.pdf(format="A4").startswith(b"%PDF-")
 
 
+@pytest.mark.slow
 def test_every_mark_of_the_annotated_picture_has_its_place(open_page):
     """Those that `lab.pages.report_picture` draws for the page on how to read a report."""
     assert open_page(DESK).evaluate(DRAW, [list(mark) for mark in MARKS]) == []

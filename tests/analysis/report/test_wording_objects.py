@@ -129,9 +129,3 @@ def test_a_cell_of_a_dependency_group_is_a_hint_only_where_words_of_one_meaning_
         tests["indicators"] != "n-h"
     ]  # nothing to hold against: words of a null were marked in 8 of 10 runs
     assert hints(alone, more, people) == set()
-
-
-def test_a_chi_square_that_rejects_is_about_two_words():
-    row = {"p_value": 0.001, "reason": "", "warnings": ""}
-    assert "of one word against one: a hint" in wording_objects.chi_square_sentence(row)
-    assert "hint" not in wording_objects.chi_square_sentence(row | {"p_value": 0.5})

@@ -17,11 +17,10 @@ def test_what_an_error_adds_is_the_folded_normals():
     assert far.score == pytest.approx(far.raw, abs=1e-6)
 
 
-@pytest.mark.parametrize("size", [0.0, 0.5, 5.0])
-@pytest.mark.parametrize("shared", [0.0, 0.7])
-def test_the_interval_holds_the_true_score(size, shared):
+@pytest.mark.parametrize("size", [0.0, 5.0])
+def test_the_interval_holds_the_true_score(size):
     rng = np.random.default_rng(0)
-    covariance = 0.01 * (shared + (1 - shared) * np.eye(15))
+    covariance = 0.01 * (0.7 + 0.3 * np.eye(15))
     root = np.linalg.cholesky(covariance)
     held = []
     for _ in range(300):
@@ -70,30 +69,3 @@ def test_an_inverted_interval_holds_the_scores_that_the_test_does_not_exclude():
         assert got.mean() == pytest.approx(score)
     assert _nearest(size, variance, 0.9 * size.mean())[2] == size[2]
     assert inverted_mean([0.5, -0.25], np.zeros((2, 2))).low == pytest.approx(0.375, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    (
-        "share",
-        "shared",
-        "spread",
-    ),  # of attributes that differ; of errors, the correlation; largest by smallest
-    [(0.0, 0.0, 1.0), (0.3, 0.0, 3.0), (1.0, 0.0, 1.0), (1.0, 0.5, 3.0)],
-)
-def test_an_inverted_interval_covers_without_being_twice_as_wide(share, shared, spread):
-    rng = np.random.default_rng(1)
-    sigma = 0.03 * np.linspace(1, spread, 15)
-    covariance = np.outer(sigma, sigma) * (shared + (1 - shared) * np.eye(15))
-    root = np.linalg.cholesky(covariance)
-    held, width, before, error, raw = [], [], [], [], []
-    for _ in range(120):
-        truth = 0.15 * rng.normal(size=15) * (np.arange(15) < 15 * share)
-        v = truth + root @ rng.normal(size=15)
-        got, plain = inverted_mean(v, covariance), absolute_mean(v, covariance)
-        held.append(got.low - 1e-12 <= np.abs(truth).mean() <= got.high)
-        error.append(got.score - np.abs(truth).mean()), raw.append(got.raw - np.abs(truth).mean())
-        width.append(got.high - got.low), before.append(plain.high - plain.low)
-    assert stats.binom.ppf(0.001, 120, 0.93) <= np.sum(held)
-    if shared == 0:
-        assert np.mean(width) < 0.85 * np.mean(before)
-        assert abs(np.mean(error)) < 0.6 * np.mean(raw)

@@ -1,4 +1,4 @@
-"""Whole images that change places: by a plain loop, and in worlds where attributes and noises hang together."""
+"""Whole images that change places: by a plain loop, Fisher's test, and every swap of a shared noise."""
 
 from itertools import product
 
@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from analysis.stats.attribute_swaps import attribute_swaps
-from analysis.stats.noise_floor import gep_floor
 from analysis.stats.noise_floor_result import CONSTANT, NO_IMAGES
 
 
@@ -17,11 +16,10 @@ def distance(first, second):
         return np.nanmean(np.abs([np.nanmean(a) - np.nanmean(b) for a, b in zip(first, second)]))
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.15])
-def test_one_prompt_by_a_loop_over_all_swaps(missing):
+def test_one_prompt_by_a_loop_over_all_swaps():
     rng = np.random.default_rng(1)
     pair = rng.integers(0, 2, (2, 3, 6)).astype(float)
-    pair[rng.random(pair.shape) < missing] = np.nan
+    pair[rng.random(pair.shape) < 0.15] = np.nan
     _, (one,) = attribute_swaps(*pair[:, None])
     every = []
     for swaps in product((False, True), repeat=6):
@@ -50,49 +48,6 @@ def test_what_cannot_be_told_has_a_reason():
     assert whole.undefined == 1 and each[0].reason == NO_IMAGES and whole.value == each[1].value
     with pytest.raises(ValueError, match="expected two arrays of shape"):
         attribute_swaps(np.ones((1, 2, 4)), np.ones((1, 3, 4)))
-
-
-def world(rng, *, tied, noise, lean=0.0, prompts=12, attributes=8, draws=9):
-    """Attributes that hang together within an image, images that hang together within a noise."""
-
-    def normal(*shape):
-        return rng.standard_normal(shape)
-
-    of_noise = np.sqrt(noise) * normal(prompts, 1, draws)
-    images = []
-    for sign in (1, -1):
-        image = np.sqrt((1 - noise) * tied) * normal(prompts, 1, draws)
-        own = np.sqrt((1 - noise) * (1 - tied)) * normal(prompts, attributes, draws)
-        images.append((of_noise + image + own + sign * lean > 0).astype(float))
-    return images
-
-
-@pytest.mark.parametrize(("tied", "noise"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.7), (0.0, 0.9)])
-def test_no_difference_is_found_where_attributes_and_noises_hang_together(tied, noise):
-    rng, runs = np.random.default_rng(5), 150
-    found = counted = prompts = 0
-    for number in range(runs):
-        images = world(rng, tied=tied, noise=noise)
-        whole, each = attribute_swaps(*images, draws=199, seed=number)
-        found += whole.p_value < 0.05
-        prompts += np.mean([one.p_value < 0.05 for one in each])
-        k = [of_word.sum(axis=2).astype(int) for of_word in images]
-        counted += gep_floor(k[0].ravel(), 9, k[1].ravel(), 9).p_value < 0.05
-    bound = 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / runs)
-    assert found / runs <= bound and prompts / runs <= bound
-    if tied and not noise:
-        assert counted / runs > 0.15  # images and attributes taken as independent
-
-
-def test_a_difference_that_all_noises_share_is_found_where_counts_show_none():
-    rng, found, counted = np.random.default_rng(6), [], []
-    for number in range(20):
-        images = world(rng, tied=0.5, noise=0.97, lean=0.2)
-        found.append(attribute_swaps(*images, draws=499, seed=number)[0].p_value)
-        k = [of_word.sum(axis=2).astype(int) for of_word in images]
-        counted.append(gep_floor(k[0].ravel(), 9, k[1].ravel(), 9).p_value)
-    assert np.mean(np.array(found) < 0.05) > 0.9
-    assert np.mean(np.array(counted) < 0.05) < 0.3
 
 
 def test_a_noise_under_all_prompts_changes_places_in_all_at_once():

@@ -1,4 +1,4 @@
-"""Floors of images that share noises: against every relabelling written out, SciPy's multinomial, and simulation."""
+"""Floors of images that share noises: against every relabelling written out and SciPy's multinomial."""
 
 from itertools import permutations, product
 
@@ -25,7 +25,6 @@ def every_relabelling(clusters):
 
 CASES = [
     [[3, 0, 0], [3, 0, 0], [0, 3, 0]],
-    [[2, 1, 0], [3, 0, 0], [0, 0, 3], [1, 1, 1]],
     [
         [2, 1, 0],
         [1, 2, 0],
@@ -34,7 +33,6 @@ CASES = [
         [0, 2, 0],
     ],  # some images undecided, of one noise all of them
     [[3, 0], [1, 2], [3, 0], [2, 1], [2, 0]],
-    [[2, 1, 0, 0], [1, 1, 1, 0], [2, 0, 0, 1]],
 ]
 
 
@@ -64,7 +62,7 @@ def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
     assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail / 20_000))
 
 
-@pytest.mark.parametrize(("size", "images"), [(2, 9), (3, 6), (10, 5)])
+@pytest.mark.parametrize(("size", "images"), [(2, 9), (3, 6)])
 def test_with_one_image_a_noise_it_is_the_even_multinomial(size, images):
     """Drawn here, counted by `mad_floor`, and the same by SciPy's probabilities of every table of counts."""
     singles = np.eye(size, dtype=int)[np.arange(images) % size]
@@ -84,7 +82,6 @@ def test_with_one_image_a_noise_it_is_the_even_multinomial(size, images):
     alike = np.zeros_like(singles)
     alike[0, 0] = 2
     own = clustered_mad_floor([singles, alike])
-    assert own.null != counted.null
     assert own.floor == pytest.approx((counted.floor + mads(alike[0])) / 2, abs=1e-12)
 
 
@@ -115,50 +112,3 @@ def test_what_cannot_be_counted_is_said():
         clustered_mad_floor([3, 0])
     with pytest.raises(ValueError, match="none below 0"):
         clustered_mad_floor([[3, -1]])
-
-
-def noises(share, prompts, rng, size=10, count=9, images=3):
-    """Counts of even categories; with this probability all images of a noise share a label; a tenth is undecided."""
-    labels = rng.integers(size, size=(prompts, count, images))
-    alike = rng.random((prompts, count, 1)) < share
-    labels = np.where(alike, labels[..., :1], labels)
-    decided = rng.random(labels.shape) >= 0.1
-    return (np.eye(size, dtype=int)[labels] * decided[..., None]).sum(axis=2)
-
-
-def apart(table):
-    """Each image as a noise of its own, which is the even multinomial: what `mad_floor` makes of the counts."""
-    totals = table.sum(axis=1)
-    found = np.zeros((len(table), totals.sum(axis=1).max(), table.shape[2]), int)
-    for row, total in enumerate(totals):
-        found[row, np.arange(total.sum()), np.repeat(np.arange(len(total)), total)] = 1
-    return found
-
-
-def rejections(share, *, prompts, times, seed=0):
-    """How often noises relabelled, and images taken as independent, are found uneven at 0.05."""
-    rng, found = np.random.default_rng([seed, round(100 * share), prompts]), []
-    for number in range(times):
-        table = noises(share, prompts, rng)
-        clustered = clustered_mad_floor(table, draws=199, seed=number)
-        independent = clustered_mads(apart(table), draws=199, seed=number)
-        reached = 1 + (independent >= clustered.value - 1e-9).sum()
-        found.append((clustered.p_value <= 0.05, reached / 200 <= 0.05))
-    return np.mean(found, axis=0)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_no_difference_is_rarely_found(share):
-    times = 300
-    clustered, independent = rejections(share, prompts=1, times=times)
-    assert clustered <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / times)
-    assert (independent > 0.2) == (share > 0)  # what takes images as independent finds what is not there
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_no_difference_is_found_as_often_as_the_level_says(share):
-    times = 2000
-    clustered, independent = rejections(share, prompts=8, times=times)
-    assert clustered == pytest.approx(0.05, abs=2.6 * np.sqrt(0.05 * 0.95 / times))
-    assert (independent > 0.5) == (share > 0)

@@ -8,10 +8,10 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats.crossed import FEW_SEEDS, crossed_mean
-from lab.validate.statistics.rare import draw_shared, shared_noise_rejections
+from lab.validate.statistics.rare import draw_shared
 
 
-@pytest.mark.parametrize(("share", "seed"), [(0.5, 0), (0.0, 1), (0.2, 2)])
+@pytest.mark.parametrize(("share", "seed"), [(0.5, 0), (0.0, 1)])
 def test_variances_by_an_analysis_of_variance(share, seed):
     n, seeds = 7, 4
     values = draw_shared(share, n, seeds, 1, np.random.default_rng(seed)) + 0.4
@@ -67,9 +67,3 @@ def test_a_prompt_that_lacks_a_seed_is_left_out():
     result, whole = crossed_mean(values), crossed_mean(np.delete(values, 2, axis=0))
     assert result.n.tolist() == [8, 9] and result.p_value[0] == pytest.approx(whole.p_value[0])
     assert crossed_mean(np.full((3, 4, 1), np.nan)).reason[0] == "no value"
-
-
-def test_it_keeps_its_level_where_sign_flips_do_not():
-    table = shared_noise_rejections(shares=(0.2,), seeds=(8,), simulations=1000).set_index("test")["rate"]
-    assert table["prompts and seeds crossed"] < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
-    assert table["sign flips, prompts independent"] > 0.15

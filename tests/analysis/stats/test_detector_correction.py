@@ -131,32 +131,13 @@ def rates(frequency, sees, invents, labelled_prompts, worlds=15):
 ERR = {"sees": (0.6, 0.9), "invents": (0.08, 0.01)}
 
 
-@pytest.mark.parametrize("labels", (8, 12, 24))
-def test_a_difference_of_the_detector_is_rejected_as_often_as_it_says(labels):
+@pytest.mark.parametrize("labels", (8, 24))
+def test_rejections_are_those_that_it_states_and_no_fewer_than_of_the_labels_alone(labels):
     """600 objects; a rate of 5 % is at most 5 + 3 × 0.9 %, and above 0.5 % it is no test that never rejects."""
-    for frequency in ((0.3, 0.3), (0.1, 0.1)):
-        rejected, _, covered = rates(frequency, **ERR, labelled_prompts=labels)
-        assert 0.005 <= rejected <= 0.077 and covered >= 0.95 - 0.027
-
-
-@pytest.mark.parametrize("labels", (8, 12, 24))
-def test_detections_add_to_what_the_labels_show(labels):
-    """Planted .50 against .10: never less power than the labels alone, and with few labels more."""
+    rejected, _, covered = rates((0.3, 0.3), **ERR, labelled_prompts=labels)
+    assert 0.005 <= rejected <= 0.077 and covered >= 0.95 - 0.027
     rejected, plain, covered = rates((0.1, 0.5), **ERR, labelled_prompts=labels)
-    assert rejected >= plain and covered >= 0.95 - 0.027
-    assert rejected >= plain + (0.1 if labels == 8 else 0)
-
-
-def test_a_useless_detector_costs_next_to_nothing():
-    """It sees nothing but noise: its power is that of the labels alone, less a tenth at most."""
-    rejected, plain, covered = rates((0.1, 0.5), (0.3, 0.3), (0.3, 0.3), 12)
-    assert 0.5 < plain < 0.99 and rejected >= plain - 0.1 and covered >= 0.95 - 0.027
-
-
-def test_a_difference_as_detected_would_be_significant():
-    truth, detected = drawn(1, 60, (0.3, 0.3), (0.6, 0.95), (0.005, 0.12))
-    raw = flip_p_values((detected[:, 1].sum(axis=1) - detected[:, 0].sum(axis=1)).astype(int))
-    assert (raw < 0.05).mean() > 0.5 and (corrected(truth, detected, slice(20)).p_value < 0.05).mean() < 0.12
+    assert rejected >= plain + (0.1 if labels == 8 else 0) and covered >= 0.95 - 0.027
 
 
 def test_weights_of_labels_count():

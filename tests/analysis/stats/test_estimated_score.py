@@ -19,7 +19,7 @@ def test_the_raw_score_less_the_folded_normals_excess():
     assert found.low < found.least < found.score < found.most < found.raw < found.high
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_the_score_is_nearer_than_the_raw_one_and_intervals_hold(spread):
     rng = np.random.default_rng(0)
     truth = spread * rng.standard_normal(15)

@@ -1,4 +1,4 @@
-"""Tests of groups whose whole draws change places: what they compute, their level, and their power."""
+"""Tests of groups whose whole draws change places: what they compute and find."""
 
 from itertools import product
 
@@ -30,26 +30,6 @@ def test_p_values_are_the_shares_of_all_swaps_within_draws():
     error = 4 * np.sqrt(expected * (1 - expected) / 9999)
     assert found.p_value[0] == pytest.approx(expected, abs=error)
     assert found.group_p_value[0, 0] == found.p_value[0]  # of two groups each is as far off as the other
-
-
-def test_images_of_one_noise_and_ties_between_attributes_keep_the_level():
-    rng, runs, families, single = np.random.default_rng(2), 200, [], []
-    for run in range(runs):
-        noise = rng.standard_normal((10, 6, 1, 1))  # of all words and attributes of a draw
-        values = (0.9 * noise + 0.4 * rng.standard_normal((10, 6, 3, 4)) > 0.5).astype(float)
-        found = group_swaps(values.reshape(10, 6, 12), draws=99, seed=run)
-        families.append(np.nanmin(found.p_adjusted) <= 0.05)
-        single.append(found.p_value[0] <= 0.05)
-    error = np.sqrt(0.05 * 0.95 / runs)
-    assert np.mean(families) <= 0.05 + 3 * error and np.mean(single) <= 0.05 + 3 * error
-    # images of three words taken for independent reject far more often
-    rng, wrong = np.random.default_rng(2), []
-    for _ in range(runs):
-        noise = rng.standard_normal((10, 6, 1))
-        images = (0.9 * noise + 0.4 * rng.standard_normal((10, 6, 3)) > 0.5).reshape(10, 18)
-        counts = np.stack([images.sum(axis=1), 18 - images.sum(axis=1)])
-        wrong.append(stats.chi2_contingency(counts).pvalue <= 0.05)
-    assert np.mean(wrong) > 0.3
 
 
 def test_a_group_that_differs_is_found_and_named():
@@ -93,14 +73,13 @@ def deviate(own, others, least):
     return (8 * df + 1) / (8 * df + 3) * np.sqrt(df * np.log1p(t**2 / df))
 
 
-@pytest.mark.parametrize("lost", [0.0, 0.2])
-def test_statistics_of_arrangements_are_those_of_welch_group_by_group(lost):
+def test_statistics_of_arrangements_are_those_of_welch_group_by_group():
     rng = np.random.default_rng(5)
     values = rng.random((6, 40, 3))
     values[..., 2] = (
         np.arange(40) % 2 + np.arange(6)[:, None] / 1e3
     )  # own and others' variances above that of all
-    values[rng.random(values.shape) < lost] = np.nan
+    values[rng.random(values.shape) < 0.2] = np.nan
     known = ~np.isnan(values)
     away = np.where(known, values - np.nanmean(values, axis=(0, 1)), 0.0)
     places = np.stack([rng.permuted(np.tile(np.arange(6), (4, 1)), axis=1) for _ in range(40)], axis=2)

@@ -1,4 +1,4 @@
-"""Intervals and tests against SciPy and plain loops; nothing depends on chunks, threads or neighbours."""
+"""Intervals and sign flips against SciPy and plain loops; nothing depends on blocks, threads or neighbours."""
 
 from fractions import Fraction
 from itertools import product
@@ -11,7 +11,7 @@ from analysis.stats import resampling
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.exact_sums import on_grid
-from analysis.stats.intervals import METHODS, bootstrap_interval
+from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.sign_flips import adjusted_together, flip_columns, sign_flip_test
 
 
@@ -22,59 +22,16 @@ def columns(n=20, c=6, seed=0, shift=0.4):
 
 def same(a, b):
     """Whether two results agree to the last bit."""
-    fields = [name for name in a.__dataclass_fields__ if isinstance(getattr(a, name), np.ndarray)]
-    return all(
-        (getattr(a, f) == getattr(b, f)).all()
-        if getattr(a, f).dtype == object
-        else getattr(a, f).tobytes() == getattr(b, f).tobytes()
-        for f in fields
-    )
+    a, b = (vars(one) if hasattr(one, "__dict__") else {"": one} for one in (a, b))
+    return all(np.array_equal(a[name], b[name], equal_nan=np.asarray(a[name]).dtype != object) for name in a)
 
 
-@pytest.mark.parametrize("n", [5, 24, 300])
-def test_bootstrap_is_that_of_scipy_within_monte_carlo_error(n):
-    values = columns(n, 4)
-    result = bootstrap_interval(values, resamples=20000, seed=1)
-    np.testing.assert_allclose(result.mean, values.mean(axis=0), rtol=1e-12)
-    for c in range(values.shape[1]):
-        scipy = stats.bootstrap(
-            (values[:, c],), np.mean, n_resamples=20000, method="percentile", rng=2, vectorized=True
-        )
-        error = (
-            0.12 * scipy.standard_error
-        )  # 2.5 % quantiles of two times 20,000 resamples, four and a half sigma
-        assert result.low[c] == pytest.approx(scipy.confidence_interval.low, abs=error)
-        assert result.high[c] == pytest.approx(scipy.confidence_interval.high, abs=error)
-
-
-def test_bootstrap_by_a_plain_loop_over_the_same_resamples():
-    values = columns(7, 3)
-    values[2, 1] = np.nan
-    result = bootstrap_interval(values, resamples=300, seed=4, level=0.8)
-    rng = np.random.default_rng([4, 1])
-    drawn = np.concatenate([rng.integers(0, 7, (256, 7)), rng.integers(0, 7, (44, 7))])
-    for c in range(3):
-        means = [np.nanmean(values[rows, c]) for rows in drawn]
-        np.testing.assert_allclose(
-            [result.low[c], result.high[c]], np.quantile(means, [0.1, 0.9]), rtol=1e-12
-        )
-    assert result.n.tolist() == [7, 6, 7]
-
-
-def test_interval_covers_about_as_often_as_it_says():
-    truth, n, trials = 0.3, 40, 2000
-    values = np.random.default_rng(7).normal(truth, 1, (n, trials))
-    result = bootstrap_interval(values, resamples=1000)
-    covered = np.mean((result.low <= truth) & (truth <= result.high))
-    assert 0.91 < covered < 0.965  # the percentile interval is slightly short with 40 prompts
-
-
-@pytest.mark.parametrize("n", [2, 5, 10])
+@pytest.mark.parametrize("n", [2, 10])
 def test_exact_flips_are_those_of_scipy(n):
-    values = columns(n, 5)
-    values[0, 4] = 0.0
+    values = np.column_stack([columns(n, 4), np.full(n, 0.1)])
+    values[0, 3] = 0.0
     result = sign_flip_test(values)
-    assert result.exact and result.permutations == 2**n
+    assert result.exact
     for c in range(5):
         scipy = stats.permutation_test(
             (values[:, c],), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
@@ -98,11 +55,8 @@ def max_t_by_loop(values, flips, extra):
     """Adjusted p-values with Student's t, in exact fractions where it counts: no ties are lost."""
 
     def statistic(x):
-        t2 = Fraction(0)
         total, squares = sum(x), sum(v * v for v in x)
-        if squares:
-            t2 = total * total / squares
-        return t2
+        return total * total / squares if squares else Fraction(0)
 
     fractions = [[Fraction(float(v)) for v in column] for column in values.T]
     observed = [statistic(column) for column in fractions]
@@ -129,26 +83,24 @@ def test_max_t_by_a_plain_loop_drawn():
     assert (result.p_adjusted >= result.p_value).all()
 
 
-def test_max_t_holds_the_family_error():
-    """Under no effect at all, the smallest adjusted p-value of a family is below 0.05 in 5 % of families."""
-    rng = np.random.default_rng(5)
-    smallest = []
-    for trial in range(300):
-        common = rng.normal(size=(15, 1))  # columns that depend on each other, of different scale
-        values = (common + rng.normal(size=(15, 8))) * 10.0 ** np.arange(-3, 5)
-        smallest.append(sign_flip_test(values, permutations=400, seed=trial).p_adjusted.min())
-    assert 0.02 < np.mean(np.array(smallest) <= 0.05) < 0.085
+def everything(values, resamples=600):
+    options = {"resamples": resamples}
+    return (
+        bootstrap_interval(values, **options),
+        sign_flip_test(values, permutations=resamples),
+        effect_sizes(values, reach=np.full(values.shape[1], 1e3), **options),
+        equivalence_test(values, 0.5, reach=np.full(values.shape[1], 1e3), **options),
+    )
 
 
-@pytest.mark.parametrize("n", [6, 40])
-def test_results_do_not_depend_on_chunks_or_working_memory(n, monkeypatch):
-    values = columns(n, 37, shift=1)
+def test_results_do_not_depend_on_blocks_neighbours_or_working_memory(monkeypatch):
+    values = columns(40, 37, shift=1)
     values[1, 5] = np.nan
-    intervals, flips = bootstrap_interval(values), sign_flip_test(values, permutations=1000)
+    whole = everything(values)
+    alone = bootstrap_interval(values[:, 5:6], resamples=600)
+    assert (alone.low[0], alone.high[0]) == (whole[0].low[5], whole[0].high[5])
     monkeypatch.setattr(resampling, "CHUNK_BYTES", 1000)
-    for chunk in (None, 1, 7, 64):
-        assert same(bootstrap_interval(values, chunk=chunk), intervals)
-        assert same(sign_flip_test(values, permutations=1000, chunk=chunk), flips)
+    assert all(same(one, two) for one, two in zip(everything(values), whole))
 
 
 def test_results_do_not_depend_on_threads():
@@ -157,26 +109,14 @@ def test_results_do_not_depend_on_threads():
     results = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads):
-            results.append(
-                (
-                    *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
-                    *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
-                    equivalence_test(values, 0.5, method="envelope", resamples=600),
-                )
-            )
+            results.append(everything(values))
     assert all(same(one, two) for one, two in zip(*results))
-
-
-def test_an_interval_does_not_depend_on_its_neighbours():
-    values = columns(25, 9)
-    alone, together = bootstrap_interval(values[:, 4:5]), bootstrap_interval(values)
-    assert alone.low[0] == together.low[4] and alone.high[0] == together.high[4]
 
 
 def test_signs_and_order():
     values = columns(9, 5)
-    result, turned = sign_flip_test(values), sign_flip_test(-values)
-    assert same(result, turned)
+    result = sign_flip_test(values)
+    assert same(result, sign_flip_test(-values))
     shuffled = sign_flip_test(values[np.random.default_rng(0).permutation(9)])
     np.testing.assert_array_equal(result.p_value, shuffled.p_value)
     there, back = bootstrap_interval(values), bootstrap_interval(-values)
@@ -189,15 +129,11 @@ def test_what_is_undefined_is_nan_with_a_reason():
     intervals, flips = bootstrap_interval(values), sign_flip_test(values)
     reasons = ["", "no value", *["the same value in every prompt"] * 2, "one prompt only", ""]
     assert intervals.reason.tolist() == reasons
-    assert flips.reason.tolist() == [*reasons[:2], "", *reasons[3:]]  # 2 in every prompt: an exact test
-    assert flips.p_value[2] == 2 / 2**3
-    for found, numbers in (
-        (intervals, intervals.low),
-        (intervals, intervals.high),
-        (flips, flips.p_value),
-        (flips, flips.p_adjusted),
-    ):
-        assert np.array_equal(np.isnan(numbers), found.reason != "")
+    assert flips.p_value[2] == 2 / 2**3  # 2 in every prompt: an exact test
+    for numbers in (intervals.low, intervals.high):
+        assert np.array_equal(np.isnan(numbers), intervals.reason != "")
+    for numbers in (flips.p_value, flips.p_adjusted):
+        assert np.isnan(numbers).tolist() == [False, True, False, True, True, False]
     np.testing.assert_array_equal(intervals.mean, [7 / 3, nan, 2, 0, 3, 1.5])
     assert intervals.n.tolist() == [3, 0, 3, 3, 1, 2]
     # a column of nothing takes no part in the family
@@ -208,16 +144,14 @@ def test_what_is_undefined_is_nan_with_a_reason():
 def test_empty_and_single_inputs(shape):
     intervals, flips = bootstrap_interval(np.ones(shape)), sign_flip_test(np.ones(shape))
     assert intervals.mean.shape == flips.p_value.shape == (shape[1],)
-    assert np.isnan(intervals.low).all() and np.isnan(flips.p_adjusted).all()
-    assert all(intervals.reason)
+    assert np.isnan(intervals.low).all() and np.isnan(flips.p_adjusted).all() and all(intervals.reason)
 
 
 def test_sums_on_the_grid_are_exact_and_near():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(1000, 3)) * 10.0 ** np.array([-8, 0, 8])
     whole, exponent = on_grid(values)
-    assert (whole == np.rint(whole)).all()
-    assert np.abs(whole).sum(axis=0).max() <= 2**53
+    assert (whole == np.rint(whole)).all() and np.abs(whole).sum(axis=0).max() <= 2**53
     assert (np.abs(np.ldexp(whole, exponent) - values) <= np.abs(values).max(axis=0) * 2**-42).all()
     exact = [int(sum(int(v) for v in column)) for column in whole.T]
     assert whole.sum(axis=0).astype(int).tolist() == exact
@@ -238,24 +172,19 @@ def test_bad_input_is_named(call, text):
         call()
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 @pytest.mark.parametrize("rows", [6, 30])  # every flip, and flips that are drawn
-def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows, alternative):
+def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows):
     values = np.random.default_rng(3).normal(0.3, 1, (rows, 9))
     values[:, 4] = 0.0  # undefined: nothing differs in any prompt
     values[2, 7] = np.nan
-    options = {"alternative": alternative, "permutations": 400, "seed": 5}
+    options = {"permutations": 400, "seed": 5}
     whole = sign_flip_test(values, **options)
     shares = [flip_columns(values[:, cut], **options) for cut in (slice(0, 4), slice(4, 5), slice(5, 9))]
-    joined = adjusted_together(shares)
-    for name in ("p_value", "p_adjusted", "n", "reason"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
-    assert (joined.exact, joined.permutations) == (whole.exact, whole.permutations)
-    defined = whole.reason == ""
-    assert (joined.p_adjusted[defined] >= joined.p_value[defined]).all() and defined.sum() == 8
+    assert same(adjusted_together(shares), whole)
+    assert np.isnan(whole.p_adjusted).nonzero()[0].tolist() == [4]
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.025, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("probability", [0.0, 0.7, 1.0])
 def test_one_quantile_is_selected_as_it_would_be_sorted(probability):
     values = np.random.default_rng(4).standard_normal((41, 30)).round(1)  # with ties
     (alone,), (among, _) = (

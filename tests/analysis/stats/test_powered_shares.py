@@ -58,15 +58,6 @@ def test_a_reader_that_says_nothing_costs_next_to_nothing_and_a_good_one_gains()
     assert sure.share == pytest.approx(truth[..., 0].mean(axis=1), abs=0.01)
 
 
-def test_it_is_unbiased_where_the_reader_errs_by_group_and_the_intervals_hold():
-    rng, shares = np.random.default_rng(3), np.array([0.05, 0.3, 0.6, 0.95])
-    found = [powered_shares(*drawn(rng, shares)) for _ in range(600)]
-    means = np.mean([one.share for one in found], axis=0)
-    assert np.abs(means - shares).max() < 0.012
-    held = np.mean([(one.low <= shares) & (shares <= one.high) for one in found], axis=0)
-    assert held.mean() > 0.94 and held.min() > 0.89, held
-
-
 def test_too_few_labels_say_nothing():
     labels, readings = drawn(np.random.default_rng(4), (0.4, 0.5, 0.6))
     labels[0, np.flatnonzero(~np.isnan(labels[0, :, 0]))[4:]] = np.nan

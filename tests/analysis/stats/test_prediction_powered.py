@@ -1,10 +1,9 @@
-"""Prediction-powered differences: by enumeration, against least squares of NumPy, and coverage by simulation."""
+"""Prediction-powered differences: by enumeration and against least squares of NumPy."""
 
 import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from analysis.stats.prediction_powered import (
     COMMON,
@@ -18,13 +17,11 @@ from analysis.stats.prediction_powered import (
 )
 
 
-def world(rng, images=80, attributes=15, quality=1.5, same=False):
+def world(rng, images=80, attributes=15):
     """Labels of every image and predictions of them."""
     frequency = rng.beta(0.6, 1.2, (2, attributes))
-    if same:
-        frequency[1] = frequency[0]
     labels = (rng.random((2, images, attributes)) < frequency[:, None]).astype(float)
-    logit = quality * (2 * labels - 1) + rng.normal(size=labels.shape) - 1
+    logit = 1.5 * (2 * labels - 1) + rng.normal(size=labels.shape) - 1
     return labels, 1 / (1 + np.exp(-logit))
 
 
@@ -32,22 +29,6 @@ def sample(rng, labels, n):
     """The labels of n images of each group and attribute, chosen at random."""
     order = rng.random(labels.shape).argsort(axis=1).argsort(axis=1)
     return np.where(order < n, labels, np.nan)
-
-
-def test_with_a_fixed_weight_of_zero_every_sample_of_labels_averages_to_the_truth():
-    labels = np.array(
-        [[[1.0], [0.0], [0.0], [1.0], [1.0], [0.0], [1.0]], [[0.0], [0.0], [1.0], [0.0], [0.0], [1.0], [0.0]]]
-    )
-    constant = np.ones_like(labels)  # says nothing, so its weight is 0
-    estimates, variances = [], []
-    for first, second in itertools.product(itertools.combinations(range(7), 5), repeat=2):
-        known = np.full(labels.shape, np.nan)
-        known[0, list(first)], known[1, list(second)] = labels[0, list(first)], labels[1, list(second)]
-        result = prediction_powered(known, constant)
-        estimates.append(result.difference[0])
-        variances.append(result.labels_alone[0] ** 2)
-    assert np.mean(estimates) == pytest.approx(4 / 7 - 2 / 7, abs=1e-12)
-    assert np.mean(variances) >= np.var(estimates)  # the allowance for what was not seen is on top
 
 
 def test_the_weight_of_a_labelled_image_is_the_slope_of_ridge_regression_on_the_other_labels():
@@ -126,48 +107,6 @@ def test_all_labels_leave_no_error_and_too_few_say_why():
     assert (few.reason != "").nonzero()[0].tolist() == [3, 4]
     assert np.isnan(few.difference[[3, 4]]).all() and np.isfinite(np.delete(few.difference, [3, 4])).all()
     assert score_interval(few).n == 13
-
-
-def test_good_predictions_narrow_and_useless_ones_cost_little():
-    rng = np.random.default_rng(3)
-    for quality, low, high in ((3.0, 0.0, 0.5), (0.0, 0.9, 1.1)):
-        ratios = []
-        for _ in range(20):
-            labels, predictions = world(rng, quality=quality)
-            result = prediction_powered(sample(rng, labels, 30), predictions)
-            ratios.append(np.mean(result.error) / np.mean(result.labels_alone))
-        assert low < np.mean(ratios) < high
-
-
-@pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("quality", [0.0, 1.5, 3.0])
-def test_intervals_hold_what_labels_of_all_images_would_give(same, quality):
-    rng = np.random.default_rng(4)
-    held, scores = [], []
-    for _ in range(200):
-        labels, predictions = world(rng, quality=quality, same=same)
-        truth = labels[0].mean(axis=0) - labels[1].mean(axis=0)
-        result = prediction_powered(sample(rng, labels, 15), predictions)
-        low, high = result.interval()
-        held.append(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
-        score = score_interval(result)
-        scores.append(score.low <= np.abs(truth).mean() <= score.high)
-    # two errors of the simulation below the level, each audit counted as one
-    assert np.mean(held) > 0.95 - 2 * np.std(held) / np.sqrt(200) - 0.005
-    assert np.sum(scores) >= stats.binom.ppf(0.01, 200, 0.95)
-
-
-def test_the_score_is_nearer_to_the_truth_than_the_raw_one():
-    rng = np.random.default_rng(5)
-    raw, less = [], []
-    for _ in range(100):
-        labels, predictions = world(rng, same=True)
-        truth = np.abs(labels[0].mean(axis=0) - labels[1].mean(axis=0)).mean()
-        score = score_interval(prediction_powered(sample(rng, labels, 15), predictions))
-        raw.append(score.raw - truth)
-        less.append(score.score - truth)
-    assert np.mean(raw) > 0
-    assert abs(np.mean(less)) < abs(np.mean(raw))
 
 
 def test_shapes_that_differ_and_labels_without_prediction_are_refused():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.ratio_sets import mean_p_values, ratio_sets, told_from_0
+from analysis.stats.ratio_sets import mean_p_values, ratio_sets
 
 
 def drawn(n, columns, mean=5.0, seed=0, ratio=0.4):
@@ -39,7 +39,7 @@ def test_0_is_outside_where_p_is_below_the_level():
     totals = rng.normal(0.8, 1, (24, 200))
     effects = rng.normal(0.4, 1, 200) * 0.5 + 0.3 * totals + rng.normal(0, 0.6, totals.shape)
     effects[:, :60] = np.where(rng.random((24, 60)) < 0.12, totals[:, :60], 0.0)  # few prompts carry these
-    told = told_from_0(totals, 0.95)
+    told = mean_p_values(totals) < 0.05
     found = ratio_sets(effects[:, told], totals[:, told])
     for low, high, p in (
         (found.low, found.high, found.p_value),
@@ -68,24 +68,6 @@ def test_of_many_prompts_it_is_fiellers_or_wider():
         assert found.high[column] - found.low[column] < 1.15 * width
 
 
-@pytest.mark.lab
-def test_the_largest_of_seven_equal_ratios_is_covered_by_the_joint_set_alone():
-    rng, hits = np.random.default_rng(6), []
-    for seed in range(150):
-        totals = 8 + rng.normal(0, 3, (24, 1)) * np.ones(7)
-        effects = 0.2 * totals + rng.normal(0, 2, (24, 7))
-        found = ratio_sets(effects, totals, resamples=300, seed=seed)
-        best = int(found.ratio.argmax())
-        hits.append(
-            [
-                found.low[best] <= 0.2 <= found.high[best],
-                found.joint_low[best] <= 0.2 <= found.joint_high[best],
-            ]
-        )
-    alone, joint = np.mean(hits, axis=0)
-    assert joint > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / 150) and alone < 0.9
-
-
 def test_the_p_value_of_a_mean_is_students_or_larger():
     rng = np.random.default_rng(8)
     values = np.column_stack([rng.normal(0.5, 1, (24, 40)), rng.exponential(1, (24, 40)) - 0.6])
@@ -95,7 +77,7 @@ def test_the_p_value_of_a_mean_is_students_or_larger():
     reach = np.abs(values).max(axis=0)
     alone = ratio_sets(values, np.ones_like(values), reach=reach).p_value
     np.testing.assert_allclose(mean_p_values(values, reach=reach), alone)
-    ends = bootstrap_interval(values, method="envelope")
+    ends = bootstrap_interval(values)
     outside = (ends.low > 0) | (ends.high < 0)
     assert not (outside & (found > 0.051)).any() and not (~outside & (found < 0.049)).any()
     assert np.isnan(mean_p_values([[1.0]])[0])
@@ -118,7 +100,7 @@ def test_a_column_is_the_same_beside_others_and_missing_prompts_are_left_out():
     assert ratio_sets(np.empty((5, 0)), np.empty((5, 0))).ratio.shape == (0,)
 
 
-@pytest.mark.parametrize("n", [2, 3, 6, 9])
+@pytest.mark.parametrize("n", [2, 9])
 def test_the_same_value_in_every_prompt_has_the_p_value_of_sign_flips(n):
     flips = stats.permutation_test(
         (np.full(n, 0.3),), np.mean, permutation_type="samples", n_resamples=np.inf

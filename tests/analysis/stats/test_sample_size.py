@@ -6,7 +6,7 @@ import pytest
 from analysis.stats.sample_size import FEWEST_PROMPTS, smallest_number
 
 
-@pytest.mark.parametrize("needed", [1, 2, 3, 4, 7, 8, 9, 100, 1023, 1024, 1025])
+@pytest.mark.parametrize("needed", [1, 2, 3, 100, 1024, 1025])
 def test_it_is_the_first_number_at_which_the_power_is_reached(needed):
     def power_at(n):
         return float(n >= needed)

@@ -35,9 +35,8 @@ def test_a_share_is_the_ratio_of_sums_over_prompts_that_have_both():
     assert found.share[1] == pytest.approx(effects[:, 1].sum() / totals[:, 1].sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [60, 1000])
-def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio(n):
-    effects, totals = drawn(n, 1, seed=n)
+def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio():
+    effects, totals = drawn(60, 1, seed=60)
     found = shares(effects, totals, resamples=4000)
     ends, width = np.array([found.low[0], found.high[0]]), found.high[0] - found.low[0]
     np.testing.assert_allclose(ends, fieller(effects[:, 0], totals[:, 0]), atol=0.12 * width)
@@ -116,15 +115,6 @@ def test_beyond_the_floor_is_the_share_of_the_margin_and_its_test():
     assert (nothing.p_value >= 0.999999 * stats.ttest_1samp(margin, 0).pvalue).all() and (
         nothing.p_adjusted < 0.05
     ).all()
-
-
-def test_a_patch_that_does_less_than_a_synonym_is_not_beyond_the_floor():
-    rng = np.random.default_rng(5)
-    floor = 3 + rng.normal(0, 0.5, (24, 2))
-    effects = np.column_stack([np.full(24, 0.0) + rng.normal(0, 0.1, 24), -6 + rng.normal(0, 0.5, 24)])
-    found = beyond_floor(effects, np.full(24, 8.0) + rng.normal(0, 1, 24), floor, resamples=999)
-    assert found.p_value[0] == 1 and found.p_adjusted[1] <= 0.002
-    assert beyond_floor(np.zeros((24, 1)), np.ones(24)).p_value[0] == 1
 
 
 def test_the_floor_is_that_of_the_synonym_that_moves_most():

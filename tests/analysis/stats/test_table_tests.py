@@ -35,7 +35,6 @@ def test_chi_square_and_cramers_v_are_those_of_scipy(of):
     assert result.cramers_v == pytest.approx(contingency.association(totals, method="cramer"))
     assert result.smallest_expected == pytest.approx(known.expected_freq.min())
     assert result.expected_below_5 == (known.expected_freq < 5).sum() and result.cells == 18
-    assert result.dropped == 1
     repeated = counts.sum() / (counts > 0).sum() if of == "detections" else 1
     assert result.detections_per_image == pytest.approx(repeated)
 
@@ -57,27 +56,22 @@ def test_all_swaps_by_enumeration(n_seeds, k):
     counts = random_counts(4, n_seeds, k, 5, seed=1)
     result = label_swap_test(dense_table(counts))
     sums = (counts > 0).sum(axis=1)  # prompts, k, objects
-    statistics, squares = [], []
+    statistics = []
     for orders in product(permutations(range(k)), repeat=4):
         totals = sum(sums[i][list(order)] for i, order in enumerate(orders))
         seen = totals[:, totals.sum(axis=0) > 0]
         expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
         statistics.append(((seen - expected) ** 2 / expected).sum())
-        squares.append((totals**2).sum(axis=0))
-    statistics, squares = np.array(statistics), np.array(squares)
+    statistics = np.array(statistics)
     assert result.exact and result.permutations == len(statistics)
     assert result.statistic == pytest.approx(statistics[0])
     assert result.floor == pytest.approx(statistics.mean())
     assert result.p_value == pytest.approx((statistics >= statistics[0] - 1e-9).mean())
-    tested = result.object_reason == ""
-    np.testing.assert_allclose(
-        result.object_p_value[tested], (squares >= squares[0]).mean(axis=0)[tested], rtol=1e-12
-    )
 
 
 def test_the_floor_of_cramers_v_by_enumeration():
     rng, compared = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(60):
         counts = rng.integers(0, 3, (int(rng.integers(2, 4)), 1, 2, int(rng.integers(2, 5))))
         result = label_swap_test(dense_table(counts))
         if result.reason:
@@ -93,7 +87,7 @@ def test_the_floor_of_cramers_v_by_enumeration():
         # a root of a rounding error of 1e-16 is 1e-8
         assert result.cramers_v_floor == pytest.approx(np.mean(roots) / scale, abs=1e-6, nan_ok=True)
         compared += np.isfinite(scale)
-    assert compared > 150
+    assert compared > 40
 
 
 def test_no_chi_square_lies_below_0_by_rounding():
@@ -113,16 +107,17 @@ def test_drawn_swaps_by_a_loop_over_the_same_draws():
     rng = np.random.default_rng([7, SWAP_STREAM])
     codes = np.concatenate([rng.integers(0, 6, (15, n), dtype=np.int8) for n in (256, 44)], axis=1)
     orders, present = list(permutations(range(3))), (counts[:, 0] > 0).astype(int)
-    reached = []
-    for draw in codes.T:
+    statistics = []
+    for draw in [np.zeros(15, int), *codes.T]:
         totals = np.zeros((3, 4), int)
         for i, code in enumerate(draw):
             for source, goal in enumerate(orders[code]):
                 totals[goal] += present[i, source]
-        reached.append((totals**2).sum(axis=0))
-    expected = (1 + (np.array(reached) >= (present.sum(axis=0) ** 2).sum(axis=0)).sum(axis=0)) / 301
-    np.testing.assert_allclose(result.object_p_value, expected, rtol=1e-12)
-    assert not result.exact and (result.object_p_adjusted >= result.object_p_value).all()
+        statistics.append(stats.chi2_contingency(totals, correction=False).statistic)
+    observed, *drawn = statistics
+    assert not result.exact and result.statistic == pytest.approx(observed)
+    assert result.floor == pytest.approx(np.mean(drawn))
+    assert result.p_value == pytest.approx((1 + (np.array(drawn) >= observed - 1e-9).sum()) / 301)
 
 
 def test_swaps_do_not_depend_on_the_order_of_objects_or_indicators():
@@ -131,14 +126,13 @@ def test_swaps_do_not_depend_on_the_order_of_objects_or_indicators():
     again = label_swap_test(dense_table(counts[:, :, [2, 0, 1]][..., ::-1]), permutations=6**6)
     assert first.exact and again.exact
     assert (first.p_value, first.floor) == pytest.approx((again.p_value, again.floor))
-    np.testing.assert_allclose(first.object_p_adjusted, again.object_p_adjusted[::-1])
 
 
 def test_a_difference_is_found_and_lies_above_the_floor():
     counts = random_counts(60, 1, 2, 6, seed=5)
     counts[:, 0, 0, 0], counts[:, 0, 1, 0] = 0, 1
     result = label_swap_test(dense_table(counts))
-    assert result.p_value < 0.01 and result.object_p_adjusted[0] < 0.01
+    assert result.p_value < 0.01
     assert result.statistic > 2 * result.floor and result.cramers_v > result.cramers_v_floor > 0
 
 
@@ -153,8 +147,10 @@ def test_a_difference_is_found_and_lies_above_the_floor():
     ],
 )
 def test_undefined_tables_have_a_reason_and_no_p_value(counts, reason):
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        label_swap_test(dense_table(counts), permutations=0)
     result = label_swap_test(dense_table(counts), permutations=50)
-    assert result.reason == reason and np.isnan(result.p_value) and np.isnan(result.object_p_value).all()
+    assert result.reason == reason and np.isnan(result.p_value)
 
 
 def test_chi_square_is_undefined_without_two_objects_or_an_indicator():
@@ -167,23 +163,7 @@ def test_chi_square_is_undefined_without_two_objects_or_an_indicator():
         assert result.reason == reason and np.isnan(result.statistic) and np.isnan(result.p_value)
 
 
-def test_threads_change_nothing():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-    table = dense_table(random_counts(50, 2, 3, 20))
-    results = []
-    for threads in (1, 2):
-        with threadpoolctl.threadpool_limits(threads):
-            results.append(label_swap_test(table, permutations=500))
-    assert results[0].p_value == results[1].p_value and results[0].floor == results[1].floor
-    assert results[0].object_p_adjusted.tobytes() == results[1].object_p_adjusted.tobytes()
-
-
-def test_permutations_below_one_are_an_error():
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        label_swap_test(dense_table(random_counts()), permutations=0)
-
-
-@pytest.mark.parametrize("k", [6, 8, 10, 12])
+@pytest.mark.parametrize("k", [6, 12])
 def test_any_number_of_indicators_changes_places(k):
     """Orders of six and more are drawn one by one: every indicator stands in every place as often as chance has it."""
     names = [f"i{place}" for place in range(k)]
@@ -220,15 +200,14 @@ def test_every_order_is_as_likely(k):
     assert len(orders) == factorial(k) and stats.chi2.sf(statistic, factorial(k) - 1) > 1e-4
 
 
-@pytest.mark.parametrize("k", [2, 3, 6])
-@pytest.mark.parametrize("share", [0.02, 0.6])  # sparse and dense products
+@pytest.mark.parametrize(("k", "share"), [(2, 0.02), (3, 0.6), (6, 0.6)])  # sparse and dense products
 def test_totals_under_swaps_are_those_of_moved_cells(k, share):
     rng = np.random.default_rng(k)
     counts = (rng.random((40, 1, k, 7)) < share) * rng.integers(1, 4, (40, 1, k, 7))
     table = dense_table(counts, "abcdef")
     values = table.detections
-    within = k * (values**2).sum(axis=1) - values.sum(axis=1) ** 2
-    blocks = list(_swapped_totals(table, values, within, 300, exact=False, seed=5))
+    varied = (values != values[:, :1]).any(axis=1)
+    blocks = list(_swapped_totals(table, values, varied, 300, exact=False, seed=5))
     orders = _orders(k, len(table.prompts), 300, exact=False, seed=5)
     for block, goes in zip(blocks, orders, strict=True):
         for swap in range(0, block.shape[2], 37):

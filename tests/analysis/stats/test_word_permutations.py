@@ -7,7 +7,7 @@ from scipy import stats
 from analysis.stats.word_permutations import permutation_floor, word_permutation_test
 
 
-@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (2, 4), (4, 3)])
+@pytest.mark.parametrize("sizes", [(2, 2), (4, 3)])
 def test_by_scipy(sizes):
     rng = np.random.default_rng(sum(sizes))
     sides = [rng.standard_normal((size, 20)) + shift for size, shift in zip(sizes, (0.7, 0.0))]

@@ -23,7 +23,7 @@ def welch_power(gap, words, size=20_000):
     return (stats.ttest_ind(drawn[0] + gap, drawn[1], equal_var=False).pvalue <= 0.05).mean()
 
 
-@pytest.mark.parametrize(("words", "references"), [(2, 1), (3, 2), (3, 3)])
+@pytest.mark.parametrize(("words", "references"), [(2, 1), (3, 3)])
 def test_by_the_test_itself_on_drawn_words(words, references):
     rng, n, size, gap = np.random.default_rng(0), 12, 4000, 0.8
     sides = [

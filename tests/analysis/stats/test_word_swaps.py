@@ -26,7 +26,7 @@ def test_equal_units_are_sign_flips_of_their_differences(permutations):
     assert (got.value, got.floor, got.p_value) == pytest.approx((floor.value, floor.floor, floor.p_value))
     np.testing.assert_allclose(got.p_values, flips.p_value, atol=1e-12)
     np.testing.assert_allclose(got.p_adjusted, flips.p_adjusted, atol=1e-12)
-    assert got.exact == flips.exact and got.n == 8
+    assert got.exact == flips.exact
 
 
 def test_units_of_different_size_are_weighted_by_their_images():
@@ -70,14 +70,6 @@ def test_attributes_with_images_of_their_own_swap_apart():
     np.testing.assert_allclose(apart.p_values, 0.25, atol=0.02)
 
 
-def test_few_units_cannot_say_much_and_say_how_much():
-    for units in (2, 3, 4, 5):
-        sums = np.zeros((units, 2, 2))
-        sums[:, 0] = 5.0
-        got = word_swaps(sums, np.full_like(sums, 5))
-        assert got.p_value == got.smallest == 2.0 ** (1 - units)
-
-
 @pytest.mark.parametrize(
     ("sums", "counts", "reason"),
     [
@@ -95,18 +87,3 @@ def test_what_is_not_defined_says_why(sums, counts, reason):
 def test_shapes_are_refused():
     with pytest.raises(ValueError, match="n_units, 2, n_attributes"):
         word_swaps(np.zeros((3, 2)), np.zeros((3, 2)))
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.7])
-def test_without_a_difference_it_rejects_as_often_as_it_says(missing):
-    """Contexts of different frequencies, attributes that exclude each other, labels missing more often for one word."""
-    rng = np.random.default_rng(5)
-    rejected = 0
-    for _ in range(400):
-        frequency = rng.beta(1, 3, (12, 1, 1, 5)) * np.array([1, 0.5, 0.5, 0.2, 0.1])
-        images = (rng.random((12, 2, 5, 5)) < frequency).astype(float)
-        images[..., 1] *= 1 - images[..., 0]
-        read = rng.random((12, 2, 5, 5)) >= missing * np.array([1.0, 0.6])[:, None, None]
-        got = word_swaps((images * read).sum(axis=2), read.sum(axis=2), permutations=500)
-        rejected += got.p_value <= 0.05
-    assert rejected <= stats.binom.ppf(0.999, 400, 0.05) and rejected >= stats.binom.ppf(0.001, 400, 0.035)

@@ -10,15 +10,6 @@ from statsmodels.stats.anova import anova_lm
 from analysis.stats import resampling
 from analysis.stats.word_pairs import pair_pseudo_values
 from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
-from lab.validate.statistics.words import (
-    LEANING,
-    ODD,
-    ODD_LEANING,
-    PICTURES,
-    PICTURES_LEANING,
-    draw_words,
-    odd_rejections,
-)
 
 
 def world(words=3, prompts=12, columns=4, word=1.0, prompt=1.0, rest=0.5, lean=0.0, seed=0, **own):
@@ -85,10 +76,10 @@ def by_anova(sides, others=None, robust=None, level=0.95):
     return gap, gap - half, gap + half, optimize.brentq(excess, 1e-15, 1, xtol=1e-15), error
 
 
-@pytest.mark.parametrize("sizes", [(3, 3), (2, 4), (1, 3)])
+@pytest.mark.parametrize("sizes", [(3, 3), (1, 3)])
 @pytest.mark.parametrize(
     "own",
-    [{}, {"references": 2, "side": 1.0}, {"references": 3}, {"references": 4, "side": 1.0, "both": 0.5}],
+    [{}, {"references": 2, "side": 1.0}, {"references": 4, "side": 1.0, "both": 0.5}],
 )
 def test_by_analysis_of_variance(sizes, own):
     first, second = world(words=4, rest=1.0, seed=sum(sizes), **own)
@@ -125,12 +116,6 @@ def test_with_words_alone_it_is_welch_s_test_of_the_words():
 def test_with_prompts_alone_it_is_students_test_of_the_prompts():
     first, second = world(word=0.0, rest=0.0)
     expected = stats.ttest_1samp((first - second)[0, 0], 0)
-    np.testing.assert_allclose(word_test(first, second).p_value, expected.pvalue, rtol=1e-9)
-
-
-def test_with_reference_words_alone_it_is_students_test_of_these():
-    first, second = world(word=0.0, prompt=0.0, rest=0.0, references=5, side=1.0)
-    expected = stats.ttest_1samp((first - second)[:, 0, 0], 0)
     np.testing.assert_allclose(word_test(first, second).p_value, expected.pvalue, rtol=1e-9)
 
 
@@ -189,12 +174,9 @@ def test_bad_shapes_are_named(bad):
     ("own", "least"),
     [
         ({"words": 3, "prompt": 1.0}, 0.03),
-        ({"words": 3, "prompt": 0.0}, 0.03),
         ({"words": 2, "prompt": 1.0, "word": 0.5}, 0.03),
         # two samples of three words matter alike: cautious
         ({"words": 3, "references": 3, "side": 1.0}, 0.01),
-        ({"words": 3, "references": 3, "side": 0.3, "both": 0.5}, 0.02),
-        ({"words": 3, "references": 3, "both": 1.0}, 0.02),
     ],
 )
 def test_rejects_no_more_often_than_it_says_where_words_alone_make_gaps(own, least):
@@ -214,7 +196,7 @@ def cosines(one, other):
     return np.einsum("apcd,bpcd->abpc", one, other)
 
 
-@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (2, 4)])
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 4)])
 def test_the_corrected_gap_by_analysis_of_variance(sizes):
     references = vectors(3, seed=9)
     sides = [vectors(k, seed=number) for number, k in enumerate(sizes)]
@@ -275,18 +257,6 @@ def test_the_corrected_gap_is_half_the_difference_of_unbiased_squared_distances_
     assert result.gap == pytest.approx((mmd2(references, second) - mmd2(references, first)) / 2)
 
 
-def test_within_takes_nothing_off_where_the_words_are_equally_near_to_each_other():
-    sides = world(words=2, seed=1)
-    flat = [np.full((2, 2, *side.shape[2:]), 0.7) for side in sides]
-    plain, corrected = word_test(*sides), word_test(*sides, within=flat)
-    assert corrected.correction == pytest.approx(np.zeros(4), abs=1e-14)
-    assert (
-        corrected.gap == pytest.approx(plain.gap) and (corrected.p_permutation == plain.p_permutation).all()
-    )
-    assert (corrected.error > plain.error).all()  # what word and prompt leave is not taken off of two words
-    assert np.isnan(plain.correction).all()
-
-
 def test_a_prompt_without_a_pair_of_a_side_is_left_out_of_its_column():
     sides, pairs = world(seed=2), [np.random.default_rng(k).random((3, 3, 12, 4)) for k in range(2)]
     pairs = [(table + table.swapaxes(0, 1)) / 2 for table in pairs]
@@ -319,26 +289,3 @@ def test_pseudo_values_of_many_words_are_those_of_a_jackknife():
 
     every = [5 * mean(range(5)) - 4 * mean([v for v in range(5) if v != w]) for w in range(5)]
     assert pair_pseudo_values(table) == pytest.approx(every)
-
-
-def test_odder_words_of_one_side_are_no_lean():
-    """The plain gap claims a direction in up to 97 % of these worlds; the corrected one keeps its level and power."""
-    drawn = {"sizes": ((3, 3, 3),), "simulations": 800}
-    rate = odd_rejections(ODD, **drawn).set_index(["world", "test"])["rate"].unstack()
-    corrected, plain = "3 against 3, 3 of the reference", "3 against 3, 3 of the reference, plain gap"
-    assert (rate[corrected] <= 0.065 + 2.6 * np.sqrt(0.065 * 0.935 / 800)).all()
-    assert (rate.loc[[w.name for w in ODD[1:]], plain] > 0.15).all()
-    power = odd_rejections(ODD_LEANING, **drawn).set_index(["world", "test"])["rate"].unstack()
-    even = power.loc["lean .4, own parts .2 and .2"]
-    assert even[corrected] > 0.8 * even[plain] > 0.7
-    assert (power[corrected] > 0.8).all()
-
-
-def test_power_and_level_where_images_differ_as_in_runs():
-    """Before parts were added up 48 %, 14 % and 72 % were found; simulated with 800 columns, s.e. at most 1.8 %."""
-    drawn = {"references": 3, "rng": np.random.default_rng(11), "n_prompts": 24, "columns": 800}
-    worlds = (LEANING[0], PICTURES_LEANING[1], PICTURES_LEANING[0])
-    found = [(draw_words(world, (3, 3), **drawn).tested() < 0.05).mean() for world in worlds]
-    assert found[0] > 0.6 and found[1] > 0.25 and found[2] > 0.8
-    level = [(draw_words(world, (3, 3), **drawn).tested() < 0.05).mean() for world in PICTURES]
-    assert max(level) <= 0.065 and min(level[3:]) > 0.01  # of all images, 0.4 % before

@@ -53,7 +53,7 @@ def another_programs(run):
     [
         "audit alignment {run}",
         "decode {run} --out {out}",
-        "audit gep sheet {run} --out {out}",
+        "labels sheet {run} --about attributes --out {out}",
         "audit gep compare {run} --out {out}",
     ],
 )

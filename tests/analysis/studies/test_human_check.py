@@ -29,7 +29,7 @@ from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 from triptych.cli.main import command as command_of
 
-main = command_of("human-check")
+main = command_of("labels")
 
 NAMES = ["neutral", "feminine", "masculine"]
 
@@ -160,13 +160,13 @@ def test_two_annotators_have_a_kappa(run, questions, tmp_path):
 
 
 def test_command_line(run, questions, tmp_path, capsys):
-    assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
+    assert main(["sheet", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
     assert "9 images (3 triplets of 3)" in capsys.readouterr().out
     assert "<img" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
     rng = np.random.default_rng(1)
     answers = rng.choice(["yes", "no", "unclear"], size=(2, len(questions)))
     files = [labels_csv(run, questions, tmp_path / f"{n}.csv", own, n) for n, own in zip("AB", answers)]
-    assert main(["agreement", str(run.path), *map(str, files)]) == 0
+    assert main(["read", str(run.path), *map(str, files)]) == 0
     shown = capsys.readouterr().out
     assert "kappa" in shown and "masculine-feminine" in shown and AGREED in shown
     assert (
@@ -174,7 +174,7 @@ def test_command_line(run, questions, tmp_path, capsys):
     )
     table = run.table("human_check")
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
-    assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
+    assert main(["read", str(run.path), str(files[0]), str(files[0])]) == 2
     error = capsys.readouterr().err
     assert f"{files[0]}: expected another annotator in each file, or other images, got 'A' twice" in error
 
@@ -188,7 +188,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
     observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
     file = run.parts("observed")[0]
     parts.write_part(file, observed.to_dict("records"), schemas.OBSERVED, parts.identity(0, {}))
-    assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
+    assert main(["sheet", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
     sheet = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too
 
@@ -228,16 +228,16 @@ def test_labels_that_a_spreadsheet_saved_again_are_the_same(run, questions, tmp_
 def test_damaged_or_foreign_labels_give_one_line(run, questions, tmp_path, capsys, spoil, line):
     path = labels_csv(run, questions, tmp_path / "labels.csv", ["yes"] * len(questions))
     path.write_text(spoil(path.read_text()))
-    assert main(["agreement", str(run.path), str(path)]) == 2
+    assert main(["read", str(run.path), str(path)]) == 2
     error = capsys.readouterr().err
     assert line in error and error.count("\n") == 1 and str(path) in error
 
 
 def test_unreadable_labels_give_one_line(run, tmp_path, capsys):
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    assert main(["agreement", str(run.path), str(tmp_path / "bytes.csv")]) == 2
-    assert main(["agreement", str(run.path), str(tmp_path / "none.csv")]) == 2
-    assert main(["sample", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert main(["read", str(run.path), str(tmp_path / "bytes.csv")]) == 2
+    assert main(["read", str(run.path), str(tmp_path / "none.csv")]) == 2
+    assert main(["sheet", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert (
         "UTF-8" in (errors := capsys.readouterr().err)
         and "none.csv: expected a table, found none" in errors

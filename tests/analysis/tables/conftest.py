@@ -2,10 +2,13 @@
 
 import pytest
 
+from analysis.report.page import report
 from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_run import configure, write_run
+from tests.remembered import leave_figures_out
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +23,17 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="session")
 def pairs(run):
     return melted(run)
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory):
+    """A run that was measured and reported, with objects of another detector than the checker."""
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=4, seeds=1, steps=2)
+    add_objects(path)
+    run = Run.open(path)
+    configure(run, measure={"bootstrap": 20, "permutations": 16}, report={"gallery": 1})
+    measure(run)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        leave_figures_out(monkeypatch)
+        report(run)
+    return run

@@ -9,7 +9,6 @@ from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.runs.store import Run
-from tests.analysis import synthetic_run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 from tests.remembered import leave_figures_out
@@ -69,21 +68,3 @@ def test_report_and_latex_say_for_this_prompt_alone(run):
     table = (run.path / "tables" / "table10_intra_prompt.tex").read_text()
     assert "For this prompt alone" in table and f"mean over {SEEDS} seeds of" in table
     assert not (run.path / "tables" / "table05_disparity.tex").exists()
-
-
-def test_a_prompt_with_such_words_stays_as_it_is(tmp_path, monkeypatch):
-    """The page speaks of seeds where it speaks of statistics; what a prompt says is nobody's to change."""
-    said = "looking over prompts in all prompts of such prompts"
-    monkeypatch.setattr(synthetic_run, "_template", lambda triplet: f"a {{person}} {said}")
-    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=3, steps=2))
-    options = {"measure": {"bootstrap": 20, "permutations": 16}, "report": {"gallery": 1}}
-    configure(run, seeds=[0, 1, 2], **options)
-    measure(run)
-    leave_figures_out(monkeypatch)
-    report(run)
-    page = (run.path / "report.html").read_text(encoding="utf-8")
-    prompts = run.samples(["prompt"])["prompt"].unique()
-    assert len(prompts) > 2 and all(prompt.endswith(said) and f"“{prompt}”" in page for prompt in prompts)
-    assert "bootstrap over seeds, for this prompt alone" in page and "the choice of seeds for this" in page
-    rest = page.replace(said, "")
-    assert "over prompts" not in rest and "of such prompts" not in rest and "in all prompts" not in rest

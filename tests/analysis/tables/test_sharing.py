@@ -9,11 +9,10 @@ import pytest
 
 from analysis.tables.objects.objects import objects_of
 from analysis.tables.objects.shares import joined, object_shares
-from analysis.tables.sharing import Piece, Sharing, cut
+from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.team import Team
-from probes.runs import parts
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
@@ -94,15 +93,6 @@ def _seeds(run, first, *, more):
     return {first, more, 1 + len(run.samples(["seed"])["seed"].unique())}
 
 
-def test_slices_hold_everything_once():
-    for number in range(30):
-        for most in range(1, 8):
-            slices = cut(number, most)
-            assert len(slices) <= most and [at for own in slices for at in range(30)[own]] == list(
-                range(number)
-            )
-
-
 def shares(run):
     return Sharing(run).results(object_shares(run))
 
@@ -115,11 +105,10 @@ def test_objects_of_part_files_are_those_of_the_run(unmeasured):
         assert one.astype(object).equals(other.astype(object)) and len(one)
 
 
-@pytest.mark.parametrize("kind", ["words", "objects", "observed"])
-def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, unmeasured, tmp_path):
+def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(unmeasured, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
-    first, second = (path / kind / f"part-{number:05d}.parquet" for number in (0, 1))
+    first, second = (path / "objects" / f"part-{number:05d}.parquet" for number in (0, 1))
     kept = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(kept)
@@ -129,60 +118,3 @@ def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, un
     before = objects_of(Run.open(unmeasured), run.config.measure)
     for one, other in zip(joined(run, made), before, strict=True):
         assert one.astype(object).equals(other.astype(object))
-
-
-def test_a_run_without_the_same_parts_of_every_kind_is_not_cut(unmeasured, tmp_path):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    (path / "words" / "part-00001.parquet").unlink()
-    run = Run.open(path)
-    assert object_shares(run) == []
-    found = joined(run, [])[1]
-    assert (found["reason"] == "no word maps of this image").any() and len(found)
-
-
-def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path, monkeypatch):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    split(path)
-    run = Run.open(path)
-    made = shares(run)
-    assert all(share is not None for share in made)
-    with monkeypatch.context() as patch:
-        patch.setattr("analysis.tables.objects.shares.objects_of", None)  # nothing is made a second time
-        nouns, objects = joined(run, made)
-    whole = objects_of(run, run.config.measure)
-    for one, other in zip((nouns, objects), whole, strict=True):
-        assert one.astype(object).equals(other.astype(object))
-    before = objects_of(Run.open(unmeasured), run.config.measure)
-    assert nouns.astype(object).equals(before[0].astype(object))
-    columns = ["sample_id", "object", "label", "group", "coverage"]
-    key = ["sample_id", "object", "label"]
-    both = [table[columns].sort_values(key).reset_index(drop=True) for table in (objects, before[1])]
-    assert both[0].astype(object).equals(both[1].astype(object))
-
-
-def test_where_the_same_prompt_has_other_nouns_elsewhere_the_run_is_looked_at_as_a_whole(
-    unmeasured, tmp_path
-):
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    split(path)
-    run = Run.open(path)
-    made = shares(run)
-    nouns, objects = made[-1]
-    made[-1] = nouns.assign(word="another"), objects
-    for one, other in zip(joined(run, made), objects_of(run, run.config.measure), strict=True):
-        assert one.astype(object).equals(other.astype(object))
-
-
-def split(path):
-    """Put the seeds of the first part's triplets into two part files of every kind of an image."""
-    for kind in ("samples", "words", "objects", "observed"):
-        file = path / kind / "part-00000.parquet"
-        table = parts.read_part(file)
-        seeds = np.array(table["seed"].to_pylist())
-        for number, rows in ((0, seeds == 0), (9, seeds != 0)):
-            part = table.filter(rows)
-            target = path / kind / f"part-{number:05d}.parquet"
-            parts.write_part_table(target, part, parts.identity(number, {"plan": "synthetic"}))

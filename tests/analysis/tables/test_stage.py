@@ -10,7 +10,7 @@ from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
 from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
 from probes.runs.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, configure, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 
 def test_the_tables_are_there_with_their_columns(run, pairs):
@@ -25,16 +25,6 @@ def test_the_tables_are_there_with_their_columns(run, pairs):
     times = run.table("timesteps")
     assert times["step"].tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(times["timestep"], run.captures(["timesteps"])["timesteps"].iloc[-1])
-
-
-def test_ssim_of_stored_pictures_is_that_of_skimage(run, pairs):
-    rows = pairs[(pairs["metric"] == "ssim") & (pairs["triplet"] == 5) & (pairs["seed"] == 1)]
-    assert len(rows) == 10
-    for pair, value in zip(rows["pair"], rows["value"]):
-        a, b = (np.asarray(run.image(f"t00005-s1-{name}").convert("L")) for name in pair.split("-"))
-        assert value == pytest.approx(structural_similarity(a, b, data_range=255), abs=1e-4)
-    diff = pairs[pairs["metric"] == "diff_pix"]["value"]
-    assert diff.between(0, 100).all()
 
 
 def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
@@ -97,10 +87,3 @@ def test_no_contrast_gives_an_empty_table(tmp_path):
     measure(run)
     assert (run.path / "tables" / "gap.csv").read_text() == ",".join(GAP_COLUMNS) + "\n"
     assert len(run.table("gap")) == 0
-
-
-def test_the_synthetic_configuration_is_one_that_the_program_takes():
-    from probes.config.schema import Config
-    from tests.analysis.synthetic_run import Plan
-
-    Config.model_validate(config(Plan()))

@@ -13,9 +13,3 @@ def test_the_page_is_that_of_the_numbers():
     changed = json.loads(json.dumps(numbers))
     changed["toyworld"][0]["r_precision"] = 0.987
     assert "0.987" in alignment.page(changed) and "0.987" not in page
-
-
-def test_a_row_keeps_its_names_and_what_is_a_number():
-    row = {"features": "clip", "reason": "", "r_precision": 1 / 3, "low": float("nan"), "pool": "word"}
-    stored = {"table": "a", "features": "clip", "reason": "", "r_precision": 0.333333}
-    assert alignment._stored("a", row) == stored

@@ -1,4 +1,4 @@
-"""Any ``triplets.yaml``, damaged or made up: a plan, or one line of at most 400 characters, within five seconds.
+"""Any damaged ``triplets.yaml``: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
 the same files again; the operations of an image of one size are counted once, and a scheduler is tried once for each
@@ -10,12 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from probes.config.schema import Config
-from probes.config.types import Section
 from probes.models import description, estimate, loading, schedulers
 from triptych.cli.run import main
 
@@ -24,45 +21,7 @@ SCALARS = [
     *("~", "no", "yes", "1", "-1", "0", "1.5", "1e3", ".nan", ".inf", "010", "1:30", "''", "{}", "[]", "[1]"),
     *("{a: b}", "2024-01-01", "!!int ''", "&a", "*a", "99999999999999999999"),
 ]
-SNIPPETS = [
-    *(
-        "\t",
-        "\n",
-        "\n\n",
-        ": ",
-        "- ",
-        "'",
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        "#",
-        "|",
-        ">",
-        "&a ",
-        "*a",
-        "<<: *a",
-        "!!int ''",
-    ),
-    *(
-        "---\n",
-        "\x00",
-        "\x1b[31m",
-        "\u202e",
-        "\ufeff",
-        "\u2028",
-        "é",
-        "漢",
-        "👩",
-        "{person}",
-        "@",
-        "%",
-        "\\",
-        "~",
-    ),
-]
-ODD = ["auto", "default", "toyworld", "~nosuch", "a/b", "x" * 300, "cuda:7", "daam", "\x1b[0m", "{person}"]
+SNIPPETS = ["\t", ": ", "- ", "'", "{", "]", "#", "|", "*a", "<<: *a", "---\n", "\x00", "\u202e", "👩"]
 LINES = TEXT.splitlines(keepends=True)
 
 
@@ -98,167 +57,6 @@ def damaged(draw):
         else:
             lines[where] = line[:at] + draw(st.binary(max_size=6)).decode("latin-1") + line[at:]
     return "".join(lines)
-
-
-def values(kind):
-    """Values for a field: fitting ones, near misses, and others altogether."""
-    wild = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-3, 70),
-        st.integers(-(2**70), 2**70),
-        st.floats(allow_nan=True),
-        st.text(max_size=12),
-        st.sampled_from(ODD),
-        st.lists(st.one_of(st.text(max_size=5), st.integers(-2, 9)), max_size=3),
-        st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
-    )
-    return st.one_of(kind, kind, kind, wild)
-
-
-WORDS = st.sampled_from(
-    ["person", "woman", "man", "80-year-old", "FBI agent", "lady", "Person", " man ", "x", "\u202e", ""]
-)
-NAMES = st.sampled_from(["neutral", "feminine", "masculine", "old", "id", "a-b", "n\u00e9"])
-INDICATORS = st.dictionaries(
-    NAMES,
-    st.one_of(WORDS, st.fixed_dictionaries({"word": values(WORDS)}, optional={"control": values(NAMES)})),
-    max_size=6,
-)
-PROMPTS = st.lists(
-    st.one_of(
-        st.sampled_from(
-            ["a {person}", "an {person} with a dog", "{person}, {person}", "a dog", "A {person} " * 9]
-        ),
-        st.text(max_size=10).map(lambda text: text + "{person}"),
-        st.dictionaries(NAMES, st.sampled_from(["a nurse", "a man", "x"]), max_size=4),
-    ),
-    max_size=4,
-)
-
-
-def sections():
-    """Every field of every section, by its place, with values of its default's kind and others."""
-    fields = {}
-    for name in ("sampler", "capture", "generate", "observe", "measure", "report"):
-        for field, entry in type(Config.model_fields[name].default).model_fields.items():
-            default = entry.get_default(call_default_factory=True)
-            fields[name, field] = values(
-                st.just(default.model_dump() if isinstance(default, Section) else default)
-            )
-        fields[(name,)] = values(st.just({}))
-    return fields
-
-
-SEEDS = st.one_of(
-    st.lists(st.integers(0, 9), max_size=4),
-    st.fixed_dictionaries({"count": st.integers(-1, 2**66)}, optional={"start": st.integers(-1, 2**66)}),
-)
-FIELDS = {
-    ("prompts",): values(PROMPTS),
-    ("indicators",): values(INDICATORS),
-    ("reference",): values(NAMES),
-    ("contrasts",): values(st.lists(st.lists(NAMES, max_size=3), max_size=3)),
-    ("seeds",): values(SEEDS),
-    ("limit",): values(st.integers(0, 3)),
-    ("name",): values(st.text(max_size=5)),
-    ("model",): values(st.sampled_from(["toyworld", "toyworld-null"])),
-    ("out",): values(st.text(max_size=5)),
-    ("zzz",): values(st.none()),
-    **sections(),
-}
-
-
-@st.composite
-def made_up(draw):
-    """A plain configuration with up to four of all the fields there are put in."""
-    data = {"prompts": ["a {person} with a dog", "an {person}"]}
-    for place in draw(st.lists(st.sampled_from(list(FIELDS)), max_size=4)):
-        inner = data
-        for key in place[:-1]:
-            inner = inner.setdefault(key, {}) if isinstance(inner, dict) else {}
-        if isinstance(inner, dict):
-            inner[place[-1]] = draw(FIELDS[place])
-    return data
-
-
-def as_yaml(data):
-    return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
-
-
-def bombs():
-    """YAML that is small to write and large to read: aliases of aliases, merges, levels, long texts, long numbers."""
-    levels, width = st.integers(1, 60), st.integers(1, 40)
-    size = st.sampled_from([1, 20, 400, 5000, 70_000])
-
-    def aliases(depth, wide, last):
-        rows = [f"a0: &a0 [{', '.join(['x'] * wide)}]"]
-        rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * wide)}]" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}: *a{depth - 1}", ""])
-
-    def merges(depth, wide, last):
-        rows = ["a0: &a0 {k: v}"]
-        rows += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * wide)}]}}" for i in range(1, depth)]
-        return "\n".join([*rows, f"{last}:", f"  <<: *a{depth - 1}", ""])
-
-    def deep(bracket, count, last):
-        return f"{last}: " + bracket * count + {"[": "]", "{a: ": "}"}.get(bracket, "") * (count // 2) + "\n"
-
-    def long(what, count, last):
-        return f"{last}: {what * count}\n"
-
-    names = st.sampled_from(
-        ["prompts", "seeds", "indicators", "sampler", "contrasts", "name", "zzz", "observe"]
-    )
-    brackets = st.sampled_from(["[", "{a: ", "- ", "? ", "!!str ", "&a ", "|\n "])
-    whats = st.sampled_from(
-        ["9", "-9", "x", "a {person} ", "{person}", "é漢", "1e9", "0x", ".", "'", "\\", "[1], "]
-    )
-    return st.one_of(
-        st.builds(aliases, levels, width, names),
-        st.builds(merges, levels, width, names),
-        st.builds(deep, brackets, size, names),
-        st.builds(long, whats, size, names),
-    )
-
-
-@st.composite
-def hostile(draw):
-    """Bytes: a bomb or a large value beside the shipped file, and a file cut, flipped or in another encoding."""
-    text = TEXT if draw(st.booleans()) else "prompts: ['a {person} with a dog']\n"
-    kind = draw(st.sampled_from(["bomb", "many", "bytes", "bytes", "encoding", "huge"]))
-    if kind == "bomb":
-        text = draw(bombs()) + (text if draw(st.booleans()) else "")
-    elif kind == "many":
-        count = draw(st.sampled_from([2, 50, 400]))
-        lines = [
-            f"- {draw(st.sampled_from(['a {{person}} {}', '{{person}}', 'a dog {}', '{}']))}".format(i)
-            for i in range(count)
-        ]
-        text = "prompts:\n" + "\n".join(lines) + "\n"
-    elif kind == "huge":
-        fields = [f for f in FIELDS if len(f) == 2]
-        section, field = draw(st.sampled_from(fields))
-        number = draw(st.sampled_from([2**31, 2**53 + 1, 2**63, 2**64, 10**30, -(10**30), 1e308, 1e-320]))
-        text += f"{section}: {{{field}: {number}}}\n" if f"\n{section}:" not in text else ""
-        text += f"seeds: {{count: {draw(st.sampled_from([1, 10**5, 10**6, 2**62]))}}}\n"
-    if kind == "encoding":
-        return text.encode(
-            draw(st.sampled_from(["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "utf-7", "cp037"]))
-        )
-    data = bytearray(text.encode())
-    for _ in range(draw(st.integers(1, 6)) if kind == "bytes" else 0):
-        at = draw(st.integers(0, max(0, len(data) - 1)))
-        act = draw(st.sampled_from(["flip", "flip", "cut", "put", "end"]))
-        if act == "flip" and data:
-            data[at] ^= 1 << draw(st.integers(0, 7))
-        elif act == "cut":
-            del data[at : at + draw(st.integers(1, 30))]
-        elif act == "put":
-            data[at:at] = draw(st.binary(min_size=1, max_size=5))
-        elif act == "end":
-            del data[at:]
-    return bytes(data)
 
 
 def once_a_source(function):
@@ -339,29 +137,22 @@ def dry_run(tmp_path, capsys, monkeypatch):
 
 
 def fuzz(strategy, count, run):
-    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    # without shrinking: a failing text is short as it is
-    phases = [Phase.explicit, Phase.generate]
-    options = {
-        "phases": phases,
-        "max_examples": count,
-        "derandomize": True,
-        "deadline": None,
-        "database": None,
-    }
-    settings(**options, suppress_health_check=quiet)(given(strategy)(run))()
+    """Run so many cases, always the same; without shrinking, as a failing text is short as it is."""
+    chosen = settings(
+        phases=[Phase.explicit, Phase.generate],
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[*HealthCheck],
+    )
+    chosen(given(strategy)(lambda text: run(text)))()
 
 
-KINDS = {"damaged": damaged(), "made up": made_up().map(as_yaml), "hostile": hostile()}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_or_one_line(kind, dry_run):
-    usual = "100" if kind == "hostile" else "250"
-    fuzz(KINDS[kind], int(os.environ.get("TRIPTYCH_FUZZ", usual)), lambda text: dry_run(text))
+def test_a_plan_or_one_line(dry_run):
+    fuzz(damaged(), 80, dry_run)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("damaged", 3000), ("made up", 3000), ("hostile", 4000)])
-def test_ten_thousand_files(kind, count, dry_run):
-    fuzz(KINDS[kind], count, lambda text: dry_run(text))
+def test_three_thousand_files(dry_run):
+    fuzz(damaged(), 3000, dry_run)

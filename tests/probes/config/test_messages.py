@@ -80,9 +80,7 @@ def test_every_wrong_value_is_said_in_our_words(model, under, beside):
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ({"sampler": {"steps": 0}}, "sampler.steps: expected a number of at least 1, got 0: choose another"),
         ({"measure": {"level": 1.0}}, "measure.level: expected a number below 1.0, got 1.0: choose another"),
-        ({"edit": {"ridge": 0.0}}, "edit.ridge: expected a number above 0.0, got 0.0: choose another"),
         (
             {"edit": {"amount": float("nan")}},
             "edit.amount: expected a number that is finite, got nan: choose",
@@ -93,13 +91,7 @@ def test_every_wrong_value_is_said_in_our_words(model, under, beside):
             "edit.direction: expected at most 2 entries, got 3: write fewer",
         ),
         ({"edit": {"words": {"a": {}}}}, "edit.words.a: expected at least 1 entry, got none: write one, or"),
-        (
-            {"prompts": {"from": "paintskills", "skill": ["object"], "object": []}},
-            "prompts.object: expected at least 1 entry",
-        ),
         ({"name": "x" * 101}, "name: expected at most 100 characters, got 101: shorten it"),
-        ({"name": "../x"}, "name: expected letters, digits, `.`, `_` and `-`, a letter or digit first, got"),
-        ({"variant": "fp 16"}, "variant: expected letters, digits and `_`, got 'fp 16': write another"),
     ],
 )
 def test_bounds_and_sizes(data, expected):
@@ -113,44 +105,28 @@ def test_bounds_and_sizes(data, expected):
         ({"trace": {"windows": "x"}}, "trace.windows: expected a number from 0 to 1000 or a list of windows"),
         ({"trace": {"positions": ["word", "word"]}}, "trace.positions[1]: 'word' stands twice: keep one"),
         (
-            {"trace": {"curve": 5}},
-            "trace.curve: expected no such key, which 0.3 removed, got 5: `trace.windows`",
+            {"edit": {"kind": "steer"}},
+            "edit.kind: expected 'keys_and_values', 'project' or 'shift', got 'steer', which 0.3 removed: `keys_and",
         ),
         (
-            {"trace": {"pairs": "top"}},
-            "trace.pairs: expected no such key, which 0.3 removed, got 'top': the report",
+            {"trace": {"curve": 5}},
+            "trace.curve: expected no such key, which 0.3 removed, got 5: `trace.windows`",
         ),
         (
             {"trace": {"windows": [[0, 10], [3]]}},
             "trace.windows[1]: expected the first step and the one after",
         ),
-        ({"trace": {"windows": [[10, 0]]}}, "trace.windows[0]: expected the first step and the one after"),
-        ({"capture": {"sites": [1]}}, "capture.sites[0]: expected a text, got 1: quote it"),
         (
             {"cluster": {"gpus_per_worker": 1.5}},
             "cluster.gpus_per_worker: expected `auto`, 0, a share of a GPU",
         ),
-        ({"cluster": {"address": "head"}}, "cluster.address: expected auto, local, none or the address of"),
         (
             {"gep": {"variants": {"a": {"subject": 1}}}},
             "gep.variants.a.subject: unknown key, got 1: did you mean",
         ),
         (
-            {"indicators": {"str": True, "a": "b"}},
-            "indicators.str: expected a word, a list of a word and its synonyms, or {word: ..., control: true}, got"
-            " True: quote it",
-        ),
-        (
             {"indicators": {"neutral": [5], "a": "b"}},
             "indicators.neutral[0]: expected a word, got 5: quote it",
-        ),
-        (
-            {"indicators": {"neutral": "a", "f": ["b", ["c"]]}},
-            "indicators.f[1]: expected a word, got ['c']: write a text",
-        ),
-        (
-            {"indicators": {"neutral": "a", "f": {"word": ["b", "c"]}}},
-            "indicators.f.word: expected a text, got ['b', 'c']: write a text",
         ),
         (
             {"indicators": {"neutral": "a", "f": []}},
@@ -170,16 +146,6 @@ def test_bounds_and_sizes(data, expected):
             "prompts[0]: expected a text with one {person}, got none in 'a {Person} at sea': did you mean {person} for"
             " {Person}",
         ),
-        (
-            {"prompts": [{"text": "a {persn}"}]},
-            "prompts[0].text: expected a text with one {person}, got none in",
-        ),
-        (
-            {"prompts": {"grid": "a {PERSON} {at}", "at": ["at sea"]}},
-            "prompts.grid: expected a text with one {person}, got none in 'a {PERSON} {at}': did you mean {person} for"
-            " {PERSON}",
-        ),
-        ({"prompts": [{"str": 5}]}, "prompts[0].str: expected a text"),
         (
             {"prompts": "x"},
             "prompts: expected a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or"

@@ -35,18 +35,6 @@ def test_a_list_is_a_word_with_its_synonyms():
     assert Config(prompts=["a {person}"], indicators=SHORT).contrasts == [["masculine", "feminine"]]
 
 
-def test_of_another_reference_the_synonyms_are_that_ones():
-    config = Config(
-        prompts=["a {person}"], indicators={"one": ["a", "b"], "two": ["c", "d"]}, reference="two"
-    )
-    assert {name: entry.control for name, entry in config.indicators.items()} == {
-        "one": False,
-        "two": False,
-        "b": "one",
-        "d": True,
-    }
-
-
 def test_over_a_preset_and_in_the_schema(tmp_path):
     data = {"preset": "wu2025", "prompts": ["a {person}"], "indicators": SHORT}
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")

@@ -56,11 +56,3 @@ def test_what_guides(saved, tmp_path):
     for without in (one, distilled):
         with pytest.raises(UserError, match=r"^here: expected guidance"):
             check_negative_prompt(ugly, without, "here")
-
-
-def test_the_default_scale_is_the_pipelines(saved):
-    """As diffusers' own signatures say it, and as it is drawn with once the model is loaded."""
-    for kind, expected in (("sd1", 7.5), ("sdxl", 5.0)):
-        source = loading.resolve(str(saved(kind)))
-        assert guidance_scale(settings("x"), source) == expected
-        assert loading.load(source, device="cpu").guidance_scale == expected

@@ -15,7 +15,6 @@ from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
 from probes.runs.store import Run
 from tests.probes.conftest import settings
-from tests.probes.models.model_faults import change
 from tests.probes.models.test_loading import draw
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
@@ -71,15 +70,6 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(saved, cache):
         loading.resolve("owner/model", revision="gone")
 
 
-def test_only_a_model_of_the_hub_has_revisions(saved, tmp_path):
-    with pytest.raises(UserError, match="revision: toyworld has none"):
-        loading.resolve("toyworld", revision="main")
-    with pytest.raises(UserError, match=r"revision: .* has none"):
-        loading.resolve(str(saved()), revision="main")
-    with pytest.raises(UserError, match="variant: toyworld has none"):
-        loading.resolve("toyworld", variant="fp16")
-
-
 @pytest.fixture(scope="module")
 def half(tmp_path_factory):
     """A folder as models are published in half precision: `model.fp16.safetensors` and no other weights."""
@@ -112,14 +102,6 @@ def test_full_precision_goes_before_a_variant(half, saved, tmp_path):
     shutil.copytree(half, both, dirs_exist_ok=True)
     assert load(str(both)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
     assert load(str(both), variant="fp16").record["weight_hash"] == load(str(half)).record["weight_hash"]
-
-
-def test_the_format_that_a_text_encoder_names_does_not_round_its_weights(saved, tmp_path):
-    """XL's descriptions name float16 beside weights in float32."""
-    folder = shutil.copytree(saved("sdxl"), tmp_path / "model")
-    for name in ("text_encoder", "text_encoder_2"):
-        change(folder, f"{name}/config.json", dtype="float16", torch_dtype="float16")
-    assert load(str(folder)).record["weight_hash"] == load(str(saved("sdxl"))).record["weight_hash"]
 
 
 def test_weights_in_shards_are_whole_or_absent(saved, tmp_path):
@@ -216,12 +198,6 @@ def test_a_hub_out_of_reach_is_said_at_once(silent, online, monkeypatch, caplog)
         loading.resolve("nobody/none")
     assert time.monotonic() - began < hub._PATIENCE + 1
     assert not caplog.records
-
-
-def test_a_hub_that_answers_is_asked(online, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        hub._require_network()
 
 
 def test_behind_a_proxy_the_client_decides(online, monkeypatch):

@@ -7,7 +7,6 @@ import os
 import pickle
 import shutil
 import time
-import zipfile
 
 import pytest
 import torch
@@ -30,21 +29,13 @@ def copy(saved, tmp_path):
 TOKENIZER = "tokenizer/tokenizer_config.json"
 NOT_WHOLE = {
     "index a list": (INDEX, "[]", f"{INDEX}: expected a description `{{...}}`, got a list"),
-    "index null": (INDEX, "null", f"{INDEX}: expected a description `{{...}}`, got null"),
-    "tokenizer configuration a list": (
-        TOKENIZER,
-        "[]",
-        f"{TOKENIZER}: expected a description `{{...}}`, got a list",
-    ),
     "heads": ("text_encoder/config.json", {"num_attention_heads": 5}, "text_encoder/config.json: expected"),
-    "hidden size": ("text_encoder/config.json", {"hidden_size": 30}, "text_encoder/config.json: expected"),
     "another width": (
         "unet/config.json",
         {"cross_attention_dim": 40},
         "unet/config.json: expected a U-Net that runs with the text encoder's width of 32",
     ),
     "no sample size": ("unet/config.json", {"sample_size": ...}, "unet/config.json: expected `sample_size`"),
-    "sample size null": ("unet/config.json", {"sample_size": None}, "got none: add it"),
     "tokens beyond": (
         "text_encoder/config.json",
         {"vocab_size": 700},
@@ -61,28 +52,11 @@ NOT_WHOLE = {
         {"num_hidden_layers": 5},
         "text_encoder/model.safetensors: expected the ",
     ),
-    "layers below none": (
-        "text_encoder/config.json",
-        {"num_hidden_layers": -1},
-        "text_encoder/config.json: expected `num_hidden_layers` of 0 or more, got -1",
-    ),
-    "no layer": (
-        "text_encoder/config.json",
-        {"num_hidden_layers": 0},
-        "text_encoder/config.json: expected a text encoder with the layers that the pipeline reads",
-    ),
-    "a vocabulary that is not stored": (
-        "text_encoder/config.json",
-        {"vocab_size": 10**6},
-        "text_encoder/model.safetensors: expected the 32,",
-    ),
     "decoder": (
         "vae/config.json",
         {"out_channels": 1},
         "vae/config.json: expected images of shape (3, 64, 64)",
     ),
-    "no scaling": ("vae/config.json", {"scaling_factor": None}, "vae/config.json: expected `scaling_factor`"),
-    "inpainting": ("unet/config.json", {"in_channels": 9}, "4 channels in and out"),
     "scheduler": (
         "scheduler/scheduler_config.json",
         {"beta_schedule": "x"},
@@ -93,11 +67,6 @@ NOT_WHOLE = {
         {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
         "expected weights in float32, float16 or bfloat16, got `quantization_config` (bitsandbytes): give the folder or"
         " hub id of the model that it was quantized from",
-    ),
-    "a quantized text encoder": (
-        "text_encoder/config.json",
-        {"quantization_config": {"quant_method": "torchao"}},
-        "text_encoder/config.json: expected weights in float32, float16 or bfloat16, got `quantization_config`",
     ),
     "code": (INDEX, {"unet": ["os", "system"]}, "code of a model's author is not run"),
     "another class": (
@@ -118,16 +87,7 @@ def test_a_folder_that_is_not_whole(case, copy, tmp_path, capsys):
         assert refused(copy, tmp_path, capsys, "--stage", "plan") == line
 
 
-def test_weights_that_are_missing_are_not_made_up(copy, tmp_path, capsys):
-    """The libraries fill them with random numbers and warn."""
-    file = copy / "unet" / "diffusion_pytorch_model.safetensors"
-    weights = load_file(file)
-    weights["spare"] = weights.pop("conv_in.weight")
-    save_file(weights, file)
-    assert "unet: expected the whole weights of a UNet2DConditionModel" in refused(copy, tmp_path, capsys)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e6])
+@pytest.mark.parametrize("value", [float("nan"), 1e6])
 def test_weights_that_are_no_numbers(value, copy):
     """Not after the first batch: the remedy depends on whether the number is too large or none at all."""
     file = copy / "unet" / "diffusion_pytorch_model.safetensors"
@@ -141,14 +101,7 @@ def test_weights_that_are_no_numbers(value, copy):
         loading.load(loading.resolve(str(copy)), device="cpu", dtype="float16")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "Flux2Pipeline",
-        "StableDiffusionImg2ImgPipeline",
-        "StableDiffusionInpaintPipeline",
-    ],
-)
+@pytest.mark.parametrize("kind", ["Flux2Pipeline", "StableDiffusionInpaintPipeline"])
 def test_pipelines_that_are_not_supported(kind, copy, tmp_path, capsys):
     change(copy, INDEX, _class_name=kind)
     line = refused(copy, tmp_path, capsys)
@@ -216,23 +169,6 @@ def test_a_lora_is_no_model(file, key, tmp_path, capsys):
         )
 
 
-def test_a_lora_that_was_put_into_its_model_as_the_line_says_is_read(saved, tmp_path):
-    pytest.importorskip("peft")
-    from diffusers import StableDiffusionPipeline
-
-    query = "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q"
-    up, down = torch.randn(16, 2), torch.randn(2, 16)
-    save_file({f"{query}.lora_A.weight": down, f"{query}.lora_B.weight": up}, tmp_path / "lora.safetensors")
-    pipe = StableDiffusionPipeline.from_pretrained(saved("sd1"), safety_checker=None)
-    before = pipe.unet.get_parameter(f"{query[5:]}.weight").detach().clone()
-    pipe.load_lora_weights(tmp_path / "lora.safetensors")
-    pipe.fuse_lora()
-    pipe.unload_lora_weights()
-    pipe.save_pretrained(tmp_path / "fused")
-    fused = loading.load(loading.resolve(str(tmp_path / "fused")), device="cpu").pipe
-    torch.testing.assert_close(fused.unet.get_parameter(f"{query[5:]}.weight"), before + up @ down)
-
-
 def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
     file = tmp_path / "unet.safetensors"
     original = original_layout(saved("sd1"))
@@ -268,40 +204,27 @@ def hostile(marker):
     """Objects that leave a mark when they are unpickled."""
     return {
         "system": Harmful(os.system, f"touch {marker}"),
-        "mkdir": Harmful(os.mkdir, str(marker)),
         "eval": Harmful(eval, f"open({str(marker)!r}, 'w')"),
         "getattr": Harmful(getattr(__import__("subprocess"), "call"), ["touch", str(marker)]),  # noqa: B009
     }
-
-
-def zipped(data):
-    """A pickle inside a zip file, as torch lays it out, with torch's own record of it left out."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as file:
-        file.writestr("archive/data.pkl", data)
-        file.writestr("archive/version", "3")
-    return stream.getvalue()
 
 
 LAYOUTS = {
     "torch": lambda value, path: torch.save({"x": value}, path),
     "legacy": lambda value, path: torch.save({"x": value}, path, _use_new_zipfile_serialization=False),
     "pickle": lambda value, path: path.write_bytes(pickle.dumps({"x": value})),
-    "zip": lambda value, path: path.write_bytes(zipped(pickle.dumps({"x": value}))),
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
-    ("kind", "place"),
+    ("layout", "kind", "place"),
     [
-        ("system", "unet/diffusion_pytorch_model"),
-        ("mkdir", "text_encoder/pytorch_model"),
-        ("eval", "vae/diffusion_pytorch_model"),
-        ("getattr", "unet/diffusion_pytorch_model"),
+        ("torch", "system", "unet/diffusion_pytorch_model"),
+        ("legacy", "eval", "text_encoder/pytorch_model"),
+        ("pickle", "getattr", "vae/diffusion_pytorch_model"),
     ],
 )
-def test_hostile_pickles_run_nothing(kind, place, layout, saved, tmp_path):
+def test_hostile_pickles_run_nothing(layout, kind, place, saved, tmp_path):
     from analysis.observe.checkpoints import read_weights
 
     marker = tmp_path / "marker"
@@ -312,7 +235,7 @@ def test_hostile_pickles_run_nothing(kind, place, layout, saved, tmp_path):
     LAYOUTS[layout](value, (folder / place).with_suffix(".bin"))
     with pytest.raises(UserError, match=f"{place.split('/')[0]}: expected the whole weights"):
         loading.load(loading.resolve(str(folder)), device="cpu")
-    for name in ("model.ckpt", "model.pt", "model.pth", "model.bin", "model.safetensors"):
+    for name in ("model.ckpt", "model.pt", "model.safetensors"):
         LAYOUTS[layout](value, tmp_path / name)
         with pytest.raises(UserError, match=f"model {tmp_path / name}"):
             loading.resolve(str(tmp_path / name))
@@ -373,7 +296,7 @@ def fuzzed(saved, tmp_path, numbers):
 
 
 def test_mutated_folders(saved, tmp_path):
-    outcomes, faults, _ = fuzzed(saved, tmp_path, range(20))
+    outcomes, faults, _ = fuzzed(saved, tmp_path, range(7))
     assert not faults, "\n".join(faults)
     assert min(outcomes.values()) > 0
 

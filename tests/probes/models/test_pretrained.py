@@ -62,16 +62,12 @@ def forbidden(tree: ast.AST) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(p for room in ("hooks", "probes", "analysis") for p in (ROOT / room).rglob("*.py")),
-    ids=str,
-)
-def test_no_other_module_reads_foreign_models(path):
-    name = path.relative_to(ROOT).as_posix()
-    if name != DOOR and name not in NOT_OF_MODELS:
-        found = forbidden(ast.parse(path.read_text(encoding="utf-8")))
-        assert not found, f"{name}: {', '.join(found)}: call probes.models.pretrained"
+def test_no_other_module_reads_foreign_models():
+    for path in (path for room in ("hooks", "probes", "analysis") for path in (ROOT / room).rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name != DOOR and name not in NOT_OF_MODELS:
+            found = forbidden(ast.parse(path.read_text(encoding="utf-8")))
+            assert not found, f"{name}: {', '.join(found)}: call probes.models.pretrained"
 
 
 def test_the_test_sees_such_calls():
@@ -136,7 +132,7 @@ def tag(folder):
 
 @pytest.mark.parametrize(
     "architecture",
-    [*("hf-hub:timm/vit_tiny_patch16_224", "hf_hub:a/b", "local-dir:/tmp", "nosuch", "", 5, None, [], {})],
+    ["hf-hub:timm/vit_tiny_patch16_224", "local-dir:/tmp", "nosuch", 5],
     ids=str,
 )
 def test_an_architecture_is_a_name_that_timm_knows(tmp_path, no_network, architecture):
@@ -167,54 +163,21 @@ def test_a_description_names_no_other_weights(tmp_path, no_network, arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(
-            {"depth": 100_000},
-            {"depth": 10**9},
-            {"embed_dim": 10**6},
-            {"embed_dim": 10**30},
-            {"img_size": 10**6},
-        ),
-        *(
-            {"img_size": 4000, "patch_size": 1},
-            {"num_heads": 0},
-            {"depth": -1},
-            {"depth": "x"},
-            {"depth": None},
-        ),
-        *(
-            {"nosuch": 1},
-            {"norm_layer": "os.system"},
-            {"depth": [1]},
-            [],
-            5,
-            "x",
-            {"mlp_ratio": float("nan")},
-        ),
-        {"depth": 1e400},
+        {"depth": 10**9},
+        {"embed_dim": 10**6},
+        {"img_size": 4000, "patch_size": 1},
+        {"depth": "x"},
+        {"nosuch": 1},
+        5,
     ],
     ids=str,
 )
 def test_a_network_that_its_weights_do_not_fill_takes_neither_time_nor_memory(tmp_path, arguments):
     folder = feature_folder(tmp_path / "x", model_args=arguments)
     began = time.process_time()
-    try:
+    with pytest.raises(UserError, match=r"^observe\.feature_weights\.dino: "):
         embed(folder)
-    except UserError as error:
-        assert str(error).startswith("observe.feature_weights.dino: ")
-    else:
-        assert not arguments or arguments == {"depth": None}, "timm leaves out what is null"
     assert time.process_time() - began < 60
-
-
-@pytest.mark.parametrize("settings", [5, [], "x", {"mean": "x"}, {"input_size": [3, 10**6, 10**6]}], ids=str)
-def test_a_transform_that_is_none(tmp_path, settings):
-    folder = feature_folder(tmp_path / "x", pretrained_cfg=settings)
-    try:
-        embed(folder)
-    except UserError as error:
-        assert str(error).startswith("observe.feature_weights.dino: ")
-    else:
-        assert settings == []  # as none
 
 
 def changed(path, value):
@@ -235,19 +198,16 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        *(((), value) for value in (5, [], {}, "x")),
-        *((("model_cfg",), value) for value in (5, [], None, {}, "x")),
-        *((("model_cfg", "text_cfg"), value) for value in (5, [], None, "x", {"hf_model_name": "a/b"})),
-        *((("model_cfg", "vision_cfg", "layers"), value) for value in (100_000, 10**9, -1, "x", None, [])),
-        *((("model_cfg", "vision_cfg", "width"), value) for value in (10**6, 0, "x", None)),
-        *((("model_cfg", "vision_cfg", "timm_model_name"), value) for value in ("hf-hub:a/b", 5, "nosuch")),
-        *((("model_cfg", "text_cfg", "context_length"), value) for value in (10**6, 0, "x", -1)),
-        *(
-            (("model_cfg", "text_cfg", "tokenizer_kwargs"), value)
-            for value in ({"trust_remote_code": True}, 5)
-        ),
-        *((("model_cfg", "embed_dim"), value) for value in (10**7, 0, "x", None)),
-        *((("preprocess_cfg",), value) for value in (5, {"size": 10**6}, {"mean": "x"})),
+        ((), 5),
+        (("model_cfg",), None),
+        (("model_cfg", "text_cfg"), {"hf_model_name": "a/b"}),
+        (("model_cfg", "vision_cfg", "layers"), 10**9),
+        (("model_cfg", "vision_cfg", "width"), "x"),
+        (("model_cfg", "vision_cfg", "timm_model_name"), "hf-hub:a/b"),
+        (("model_cfg", "text_cfg", "context_length"), -1),
+        (("model_cfg", "text_cfg", "tokenizer_kwargs"), {"trust_remote_code": True}),
+        (("model_cfg", "embed_dim"), 10**7),
+        (("preprocess_cfg",), {"size": 10**6}),
     ],
     ids=str,
 )
@@ -265,17 +225,6 @@ def tag_texts(folder):
     from analysis.observe.features.texts import encoded
 
     return encoded(embed(folder, "clip"), folder, ["a dog"])
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"x", b"PK\x03\x04", b"\x80\x02.", b"\x80\x04cposix\nsystem\n."], ids=repr
-)
-def test_weights_of_a_tagger_that_are_damaged(tmp_path, data):
-    folder = tagger_folder(tmp_path / "x", lambda config: None)
-    (folder / "open_clip_model.safetensors").unlink()
-    (folder / "open_clip_pytorch_model.bin").write_bytes(data)
-    with pytest.raises(UserError, match=r"^observe\.tagger: .*expected an open_clip model, got"):
-        tag(folder)
 
 
 def test_what_cleans_texts_is_taken_from_a_folder(tmp_path):
@@ -304,17 +253,6 @@ def test_what_ends_the_program_is_no_fault_of_a_file():
     said = r"^place: expected a file, got `7`: download it again$"
     with pytest.raises(UserError, match=said), pretrained.readable("place", "a file"):
         raise KeyError(7)
-
-
-def test_a_seal_is_lifted_again(tmp_path):
-    from huggingface_hub import constants
-    from transformers import dynamic_module_utils as dynamic
-
-    before = (dynamic.get_class_in_module, dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE)
-    with pytest.raises(KeyError), pretrained.sealed():
-        assert (dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE) == (0, True)
-        raise KeyError
-    assert (dynamic.get_class_in_module, dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE) == before
 
 
 def test_a_seal_holds_where_a_library_is_told_to_trust(tmp_path):

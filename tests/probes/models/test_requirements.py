@@ -1,7 +1,6 @@
 """What a model cannot do is said from its description alone, before anything is written."""
 
 import json
-import shutil
 
 import pytest
 
@@ -31,14 +30,9 @@ CASES = {
         "capture.sites: 'unet.middle' matches no site",
     ),
     "keep": ({"capture": {"keep": ["unet.dwn.*"]}}, "capture.keep: 'unet.dwn.*' matches no site"),
-    "pool": ({"capture": {"pool": ["unet.dwn.*"]}}, "capture.pool: 'unet.dwn.*' matches no site"),
     "unguided site": (
         {"capture": {"sites": ["noise_pred.unconditional"], "words": False}, "sampler": UNGUIDED},
         "capture.sites: expected sites that are there without guidance, got 'noise_pred.unconditional'",
-    ),
-    "unguided keep": (
-        {"capture": {"keep": ["noise_pred.uncond*"]}, "sampler": UNGUIDED},
-        "capture.keep: expected sites that are there without guidance, got 'noise_pred.uncond*'",
     ),
     "scheduler": ({"sampler": {"scheduler": "eulr"}}, "sampler.scheduler: expected one of"),
     "steps": ({"sampler": {"steps": 1000, "scheduler": "dpm"}}, None),
@@ -58,18 +52,11 @@ def test_what_cannot_be_drawn_is_said_before_anything_is_written(case, stage, sa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_of_another_class_is_refused_in_the_dry_run(saved, tmp_path, capsys):
-    model = shutil.copytree(saved(), tmp_path / "model")
-    index = json.loads((model / "model_index.json").read_text())
-    (model / "model_index.json").write_text(json.dumps({**index, "_class_name": "FluxPipeline"}))
-    (tmp_path / "c.yaml").write_text(json.dumps({"model": str(model), "prompts": ["a {person}"]}))
-    assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), "--dry-run"]) == 2
-    assert "FluxPipeline" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_mended_site_goes_on_where_nothing_was_drawn(saved, tmp_path):
-    quick = {"seeds": [0], "prompts": ["a {person}"], "sampler": {"steps": 1}}
+    quick = {
+        "seeds": [0],
+        "prompts": ["a {person}"],
+    }
     with pytest.raises(UserError, match="matches no site"):
         generated(tmp_path / "run", settings(saved(), **quick, capture={"sites": ["unet.middle"]}))
     assert not (tmp_path / "run").exists()

@@ -87,14 +87,3 @@ def test_a_scheduler_is_refused_before_anything_is_written(arguments, saved, tmp
     change(copy, INDEX, scheduler=["diffusers", "FlowMatchEulerDiscreteScheduler"])
     line = refused(copy, tmp_path, capsys, *arguments)
     assert f"model {copy}: scheduler/scheduler_config.json: expected a scheduler that can drive" in line
-
-
-def test_noise_that_no_seed_fixes_is_refused():
-    """Two runs of a seed would draw two images."""
-
-    class Careless(diffusers.DDPMScheduler):
-        def step(self, model_output, timestep, sample, return_dict=True):
-            return (sample + torch.randn_like(sample),)
-
-    with pytest.raises(UserError, match="draws noise that no seed fixes"):
-        schedulers.require_usable(Careless(), UNet(), 2)

@@ -14,7 +14,6 @@ from probes.models import description, hub, loading, single_file
 from probes.models import tokenizers as models_tokenizers
 from probes.models.description import Source
 from probes.models.schedulers import require_usable
-from probes.models.weights import modules
 from tests.probes.models.original_layout import original_layout
 from tests.probes.models.test_loading import draw
 
@@ -172,21 +171,3 @@ def test_a_file_of_sd_2_must_say_what_it_predicts(tmp_path):
     assert loading.resolve(str(outline(tmp_path / "512-base-ema.safetensors", 1024))).config.name == "sd2-v"
     (tmp_path / "triptych.json").unlink()
     assert loading.resolve(str(tmp_path / "512-base-ema.safetensors")).config.name == "sd2-epsilon"
-
-
-def test_files_for_inpainting_are_refused(tmp_path):
-    with pytest.raises(UserError, match=r"expected 4 channels .* got 9: .*not one for inpainting"):
-        loading.resolve(str(outline(tmp_path / "sd-v1-5-inpainting.safetensors", 768, channels=9)))
-
-
-def test_a_card_beside_a_file_gives_its_guidance(saved, tmp_path):
-    file = with_description(saved("sd1"), tmp_path).with_suffix(".safetensors")
-    save_file(original_layout(saved("sd1")), file)
-    (tmp_path / "triptych.json").write_text('{"guidance_scale": 2.5}')
-    loaded = loading.load(loading.resolve(str(file)), device="cpu")
-    assert loaded.guidance_scale == 2.5
-    assert {type(module).__name__ for module in modules(loaded.pipe).values()} == {
-        "CLIPTextModel",
-        "UNet2DConditionModel",
-        "AutoencoderKL",
-    }

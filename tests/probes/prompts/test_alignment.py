@@ -1,13 +1,11 @@
 """Words of a triplet that are the same: the quick way against `difflib`'s."""
 
-import gc
 from difflib import SequenceMatcher
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.prompts.alignment import occurrences, same_rest, uncollected
+from probes.prompts.alignment import same_rest
 
 WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 
@@ -29,16 +27,3 @@ def test_the_same_rest_is_that_of_the_longest_matching_blocks(runs, lengths):
     expected = [(b.a + i, b.b + i) for b in blocks for i in range(b.size)]
     assert list(zip(*found)) == expected
     assert expected
-
-
-def test_occurrences_of_several_words():
-    words = ["An", "old", "man", "and", "old", "men"]
-    assert occurrences(words, {("old", "man"), ("old", "men")}) == {1, 2, 4, 5}
-    assert occurrences(words, {("man",)}) == {2}
-
-
-def test_garbage_is_looked_for_again_whatever_happens():
-    assert uncollected(gc.isenabled)() is False and gc.isenabled()
-    with pytest.raises(ZeroDivisionError):
-        uncollected(lambda: 1 / 0)()
-    assert gc.isenabled()

@@ -10,16 +10,6 @@ from probes.errors import UserError
 from probes.prompts import audit
 
 
-def test_the_papers_training_sentences_are_96_an_attribute():
-    contexts = [f"context {number}" for number in range(16)]
-    with_it, without = audit.training_sentences(
-        ["in boots", "with a tie"], contexts, ["A man", "A woman", "A person"]
-    )
-    assert [len(rows) for rows in with_it.values()] == [48, 48]
-    assert len(without) == 48
-    assert with_it["with a tie"][-1] == "A person with a tie context 15"
-
-
 def test_the_set_of_gep_is_an_audit_with_96_sentences_an_attribute():
     config = Config(prompts={"from": "gep"})
     places = audit.places(config)
@@ -89,12 +79,6 @@ def test_occupations_are_no_contexts_of_sentences():
     asked = audit.sentences(config)
     assert asked.names == ("glasses",) and len(asked.negative) == 2 * 16
     assert asked.positive[0][0] == "A lawyer wearing glasses sitting at a table"
-
-
-def test_prompts_of_one_context_have_no_sentences_to_train_by():
-    grid = {"grid": "a {person} {attribute} {context}", "attribute": ["hat"], "context": ["at sea"]}
-    asked = audit.sentences(Config(prompts=grid))
-    assert asked.names == ("a hat",) and asked.positive == () == asked.negative
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ import csv
 from pathlib import Path
 
 import pytest
-from transformers import CLIPTokenizer
 
 from probes.config.checks import levels, template
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import grids, sets
-from probes.toyworld import WEIGHTS
+from probes.prompts import sets
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
@@ -62,17 +60,6 @@ def test_the_papers_sentences_have_a_capital_and_a_full_stop_but_for_the_bundled
         ]
 
 
-def test_the_bundled_models_tokenizers_know_no_capital_and_read_a_full_stop():
-    """So a full stop would alter the images of the bundled models, in whose captions there is none."""
-    folders = [path for path in sorted(WEIGHTS.glob("*/tokenizer"))]
-    assert len(folders) >= 3
-    for folder in folders:
-        tokens = CLIPTokenizer.from_pretrained(folder)
-        plain = tokens("a woman riding a bike")["input_ids"]
-        assert tokens("A woman riding a bike")["input_ids"] == plain
-        assert tokens("A woman riding a bike.")["input_ids"] != plain
-
-
 def test_the_occupations_are_said_as_in_the_paper():
     lawyer, *_ = sets.prompts("occupations", WORDS, "neutral")
     assert [lawyer[name] for name in WORDS] == [
@@ -116,39 +103,23 @@ prompts:
     ("prompts", "message"),
     [
         ('{grid: "a {person} x"}', "prompts.grid: expected places such as {context}, each once, got none"),
-        ('{grid: "a {person} {a} {a}", a: [b]}', "each once, got {a} twice: write them"),
         ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got none in '{a}'"),
         ('{grid: "a {person} {a}"}', "expected the levels of {a}, found none: add `a: [...]`"),
-        (
-            '{grid: "a {person} {a}", a: [b], c: [d]}',
-            "prompts.c: expected a place {c} in the grid, found none",
-        ),
         ('{grid: "a {person} {a}", a: [b, b]}', "prompts.a: expected each level once, got one twice"),
         ('{grid: "a {person} {a}", a: [b, 1]}', "prompts.a[1]: expected a text without braces, got 1"),
-        ('{grid: "a {person} {a}", a: {b: "{c}"}}', "prompts.a.b: expected a text without braces"),
-        ('{grid: "a {person} {a}", a: 3}', "prompts.a: expected a list of levels"),
         (
             "{from: gep, setting: implicit}",
             "prompts.setting: expected one of gep's (neutral, explicit), got 'implicit'",
         ),
-        ("{from: gep, written: loud}", "prompts.written: expected 'paper' or 'plain', got 'loud'"),
         (
             "{from: professions, written: paper}",
             "prompts.written: expected a set of sentences (gep), got 'professions'",
         ),
-        (
-            "{from: x.json, written: plain}",
-            "prompts.written: expected a set of sentences (gep), got 'x.json'",
-        ),
-        ("{from: professions, setting: a}", "prompts.setting: expected one of professions's (none), got 'a'"),
         ("{from: x.json, setting: a}", "prompts.setting: expected a set with settings, got 'x.json'"),
         (
             '[{text: "a {person}", levels: {a: b}, feminine: y}]',
             "an id and levels, got `feminine` beside them",
         ),
-        ('[{text: "a {person}", levels: 3}]', "prompts[0].levels: expected the level of each axis"),
-        ('[{text: "a {person}", levels: {a: 3}}]', "prompts[0].levels.a: expected a text, got 3"),
-        ('[{text: "a {person} {person}"}]', "prompts[0].text: expected a text with one {person}, got 2"),
     ],
 )
 def test_what_is_no_grid_ends_in_one_line(tmp_path, prompts, message):
@@ -156,7 +127,3 @@ def test_what_is_no_grid_ends_in_one_line(tmp_path, prompts, message):
         config(tmp_path, f"prompts: {prompts}\n")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_ids_are_short_and_of_words():
-    assert grids.slug("An A/B test: " + "x" * 200) == ("an-a-b-test-" + "x" * 200)[:100]

@@ -19,18 +19,18 @@ def test_there_are_300_different_sentences_of_every_kind():
     assert all(bool(case["feminine"]) == (case["decision"] == "kept") for case in CASES)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["caption"])
-def test_decision_and_swap_are_those_by_hand(case):
-    assert judge(case["caption"]).reason == REASONS[case["decision"]]
-    if case["decision"] == "kept":
-        assert swap(case["caption"], "woman") == case["feminine"]
-        assert swap(case["caption"], "man") == case["masculine"]
-        assert swap(case["caption"], "person") == case["caption"]
+def test_decision_and_swap_are_those_by_hand():
+    for case in CASES:
+        caption = case["caption"]
+        assert judge(caption).reason == REASONS[case["decision"]], caption
+        if case["decision"] == "kept":
+            swapped = [swap(caption, word) for word in ("woman", "man", "person")]
+            assert swapped == [case["feminine"], case["masculine"], caption]
 
 
-@pytest.mark.parametrize("word", sorted({*human_words_of_table_2()}))
-def test_every_word_of_table_2_is_a_reason_in_any_case_and_form(word):
-    for forms in ("inflected", "printed"):
+@pytest.mark.parametrize("forms", ["inflected", "printed"])
+def test_every_word_of_table_2_is_a_reason_in_any_case_and_form(forms):
+    for word in human_words_of_table_2():
         for text in (word, word.upper(), word.capitalize(), f"({word})", f"{word}'s", f'"{word}"'):
             assert judge(f"A person and {text} on a bench", forms).reason == HUMAN, text
 
@@ -39,12 +39,6 @@ def test_every_word_of_table_2_is_a_reason_in_any_case_and_form(word):
 def test_printed_words_alone_leave_plurals_and_repairs_in(text):
     assert judge(f"a person with {text}").reason == HUMAN
     assert judge(f"a person with {text}", "printed").reason == ""
-
-
-def test_printed_words_alone_know_person_and_people_alone():
-    assert judge("two persons", "printed").reason == NO_PERSON
-    assert judge("a person and two persons", "printed").reason == ""
-    assert swap("a person and two persons", "woman", forms="printed") == "a woman and two persons"
 
 
 @pytest.mark.parametrize(

@@ -61,14 +61,12 @@ def test_every_combination_stands_once_and_a_beginning_is_even():
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (SkillRequest("object", "umbrella", "a <objA> photo"), "an umbrella photo"),
         (SkillRequest("object", "fire hydrant", "inside the photo, there is one <objA>"), None),
         (SkillRequest("count", "umbrella", "<N> <objA>", 3), "3 umbrellas"),  # printed in Table 15
         (
             SkillRequest("count", "person", "<N_EN> <objA> are in the image", 4),
             "four people are in the image",
         ),
-        (SkillRequest("count", "bench", "there are <N> <objA>", 1), "there are 1 bench"),
         (SkillRequest("count", "bus", "Q: how many <objA> are there? A: <N_EN>", 1), None),
         (
             SkillRequest(
@@ -136,18 +134,12 @@ LEVELS = "{prompt: a, levels: {%s}}"
     [
         ("prompts: {from: paintskills, skill: [colour]}", "prompts.skill[0]: expected 'object', 'count' or"),
         ("prompts: {from: gep, skill: [count]}", "prompts.skill: expected a set with skills, got 'gep'"),
-        ("prompts: {from: gep, object: [dog]}", "prompts.object: expected a set with skills, got 'gep'"),
         (
             "prompts: {from: paintskills, skill: [count], split: dev}",
             "prompts.split: expected train or test",
         ),
         ("prompts: {from: paintskills}", "seeds: the skills have different numbers of scenes a prompt"),
-        ("prompts: {from: paintskills, skill: [count], object: [a dog, a  dog]}", "prompts[1"),
         (f"indicators: {{prompt: x}}\nprompts: [{LEVELS % 'skill: colour'}]", "levels: expected a skill of"),
-        (
-            f"indicators: {{prompt: x}}\nprompts: [{LEVELS % 'skill: count, object: dog'}]",
-            "levels: expected the level `count` of the skill count, found none",
-        ),
         (
             f"indicators: {{prompt: x}}\nprompts: [{LEVELS % 'skill: count, object: dog, count: two'}]",
             "levels: expected a count from 1 to 100, got 'two'",
@@ -165,24 +157,3 @@ def test_a_bad_one_is_one_line(tmp_path, text, expected):
     with pytest.raises(UserError) as caught:
         load_config(path)
     assert expected in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_run_of_one_indicator_draws_its_images_and_compares_none(saved, tmp_path):
-    from tests.probes.conftest import generated
-
-    config = Config(
-        model=str(saved("toy")),
-        prompts={"from": "paintskills", "skill": ["count"], "object": ["dog", "cat"]},
-        limit=3,
-        sampler={"steps": 1},
-        generate={"part_triplets": 2, "batch_triplets": 2, "device": "cpu"},
-    )
-    run = generated(tmp_path / "run", config)
-    samples = run.samples()
-    assert list(samples["prompt"]) == [prompt["prompt"] for prompt in config.prompts[:3]]
-    assert len(run.images(samples["sample_id"])) == 3 and samples["noise_seed"].is_unique
-    assert len(run.captures()) == 0 and len(run.parts("samples")) == 2
-    before = [path.read_bytes() for path in run.parts("samples")]
-    run.parts("samples")[1].unlink()
-    generated(tmp_path / "run", config)
-    assert [path.read_bytes() for path in run.parts("samples")] == before

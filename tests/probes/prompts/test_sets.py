@@ -3,8 +3,6 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from probes.prompts import sets
 from probes.prompts.neutral import judge
 
@@ -45,20 +43,3 @@ def test_the_papers_article_and_other_words():
         "an old ecologist",
         "an female ecologist",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("AI Ethics Researcher", "an AI ethics researcher"),
-        ("IT Support Specialist", "an IT support specialist"),
-        ("UI Designer", "a UI designer"),
-        ("CNC Machinist", "a CNC machinist"),
-        ("TV News Reporter", "a TV news reporter"),
-        ("Online Instructor", "an online instructor"),
-        ("Eco-Tourism Guide", "an eco-tourism guide"),
-        ("Event DJ", "an event DJ"),
-    ],
-)
-def test_articles_of_names(name, expected):
-    assert sets.sentence(sets.in_sentence(name), "waits") == f"{expected} waits"

@@ -18,26 +18,15 @@ TEXTS = ["a {person} with a dog", "a {person} in a hat"]
             {"system": [], "texts": TEXTS},
             "prompts.system: expected a list of system prompts, or system prompts by name",
         ),
-        ({"system": "Draw.", "texts": TEXTS}, "prompts.system: expected a list of system prompts"),
         (
             {"system": [None, 3], "texts": TEXTS},
             "prompts.system[1]: expected a text, or null for the model's own, got 3",
         ),
-        (
-            {"system": [" "], "texts": TEXTS},
-            "prompts.system[0]: expected a text, or null for the model's own, got ' '",
-        ),
         ({"system": ["Draw.", "Draw."], "texts": TEXTS}, "prompts.system[1]: 'Draw.' stands twice: keep one"),
-        ({"system": {"a": None, "b": None}, "texts": TEXTS}, "prompts.system.b: None stands twice: keep one"),
-        (
-            {"system": ["x" * 2001], "texts": TEXTS},
-            "prompts.system[0]: expected at most 2000 characters, got 2001",
-        ),
         (
             {"system": [None]},
             "prompts.texts: expected the texts that go into the templates or under the system",
         ),
-        ({"template": None, "texts": TEXTS}, "prompts.template: expected a list of templates"),
         (
             {"system": [None], "texts": [{"text": TEXTS[0], "levels": {"system": "x"}}]},
             "prompts.texts[0]: expected no level `system`",
@@ -61,13 +50,6 @@ def test_systems_and_templates_are_crossed():
     ]
     assert [one.get("system_prompt") for one in made] == [None, None, "Draw this.", "Draw this."]
     assert len({one["id"] for one in made}) == 4 and made[3]["text"] == "a photo of a {person} in a hat"
-
-
-def test_prompts_of_a_system_prompt_are_read_again_as_they_are_stored():
-    config = Config(prompts={"system": [None, "Draw this."], "texts": TEXTS})
-    assert Config(prompts=config.prompts).prompts == config.prompts
-    plain = Config(prompts={"system": [None, "Draw this."], "texts": ["a nurse"]})
-    assert [*plain.indicators] == ["plain"] and plain.prompts[1]["system_prompt"] == "Draw this."
 
 
 def test_a_trace_under_other_system_prompts_is_refused():

@@ -26,7 +26,8 @@ measure: {bootstrap: 50, permutations: 64}
 """
 
 
-@pytest.mark.parametrize("definition", ["daam", pytest.param("self-refined", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", ["daam", "self-refined"])
 def test_what_was_asked_for_is_explicit_and_what_was_not_is_implicit(tmp_path, capsys, definition):
     (tmp_path / "groups.yaml").write_text(YAML.replace("DEFINITION", definition))
     asked = [str(tmp_path / "groups.yaml"), "--out", str(tmp_path / "run"), "--quiet", "--stage"]

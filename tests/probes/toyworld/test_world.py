@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lab.pages.toyworld import quality_page
-from lab.train.base.captions import article, random_caption
+from lab.train.base.captions import random_caption
 from lab.train.base.measure import checker_accuracy
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
@@ -48,13 +48,6 @@ def test_the_world_holds_what_the_papers_prompts_need():
                 assert parse(prompt, world).group == group
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_every_slot_of_every_component_sums_to_one(name):
-    for slot, choices in load_world(name).data["slots"].items():
-        for component, table in choices.items():
-            assert sum(table.values()) == pytest.approx(1.0), (slot, component)
-
-
 def test_colours_of_things_stand_far_apart():
     colours = np.array(list(COLOURS.values()), dtype=float)
     distance = np.sqrt(((colours[:, None] - colours[None]) ** 2).sum(-1))
@@ -67,7 +60,7 @@ def test_colours_of_things_stand_far_apart():
 @pytest.mark.parametrize("name", WORLDS)
 def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
     world, rng = load_world(name), np.random.default_rng(1)
-    count = 4000
+    count = 1000
     for caption in ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach"):
         named = parse(caption, world)
         truth = planted(caption, world)
@@ -93,13 +86,6 @@ def test_worlds_lean_as_they_are_named():
     assert planted("a woman", null) == planted("a man", null) == planted("a person", null)
 
 
-def test_interchangeable_words_mean_exactly_the_same():
-    world = load_world()
-    for group in GROUPS:
-        tables = [planted(f"{article(word)} {word} in a hat", world) for word in world.words(group)]
-        assert all(table == tables[0] for table in tables)
-
-
 def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
     world, rng = load_world("toyworld-null"), np.random.default_rng(2)
     for _ in range(1500):
@@ -107,13 +93,6 @@ def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
         scene = complete(named, world, rng)
         assert named.things <= scene.things, caption
         assert planted_for(named, world) == planted(caption, world)
-
-
-def test_two_things_for_one_place_are_refused():
-    with pytest.raises(ValueError, match=r"'skirt' and 'jeans' want the same place \(lower\)"):
-        parse("a person in jeans and a skirt", load_world())
-    with pytest.raises(ValueError, match="expected one of"):
-        parse("a robot in jeans", load_world())
 
 
 def test_rendering_is_exact_and_masks_are_the_pixels():
@@ -127,6 +106,7 @@ def test_rendering_is_exact_and_masks_are_the_pixels():
     assert not thing_masks(render(scene)[None], "cat").any()
 
 
+@pytest.mark.lab
 def test_checker_reads_2000_unseen_renderings():
     accuracy = checker_accuracy(load_world("toyworld-null"), 2000)
     assert set(accuracy.index) == set(THINGS)
@@ -141,13 +121,6 @@ def test_checker_tells_the_side_and_forgives_noise():
     assert (seen["side"] == [scene.objects["box"] for scene in scenes]).mean() > 0.98
     assert (seen["skin"] == [f"skin_{scene.looks[0] + 1}" for scene in scenes]).mean() > 0.98
     assert (seen[list(PLACES)].sum(axis=1) == 1).all()
-
-
-def test_checker_refuses_other_sizes():
-    with pytest.raises(
-        ValueError, match=r"expected pictures of shape \(n, 64, 64, 3\), got \(1, 32, 32, 3\)"
-    ):
-        read_images(np.zeros((1, 32, 32, 3), dtype=np.uint8))
 
 
 def test_the_page_shows_the_measured_figures():

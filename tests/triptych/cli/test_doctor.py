@@ -2,6 +2,7 @@
 
 import configparser
 import socket
+from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,8 @@ from huggingface_hub import constants
 from packaging.requirements import Requirement
 
 from analysis.observe import known_checkpoints
-from tests.small_run import ROOT
+from probes.versions import pip_line
+from tests.runs import ROOT
 from triptych import installation
 from triptych.cli.main import main
 
@@ -55,8 +57,8 @@ def test_an_optional_part_needs_its_own_packages_alone():
 )
 def test_an_optional_part_is_installed_as_the_package_was(source, line, monkeypatch):
     found = SimpleNamespace(read_text={"direct_url.json": source}.get)
-    monkeypatch.setattr(installation.metadata, "distribution", lambda name: found)
-    assert installation.pip_line("xlsx") == line
+    monkeypatch.setattr(metadata, "distribution", lambda name: found)
+    assert pip_line("xlsx") == line
 
 
 def test_a_package_that_is_missing_is_one_line(capsys, monkeypatch):

@@ -8,7 +8,7 @@ from PIL import Image
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.models import hub
-from tests.small_run import one_line
+from tests.runs import one_line
 from triptych.cli import init
 from triptych.cli.main import main
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.small_run import one_line, small_yaml
+from tests.runs import one_line, saved_yaml
 from triptych.cli import plan, report, trace
 from triptych.cli.main import main
 from triptych.options import parser
@@ -23,7 +23,7 @@ def test_it_asks_for_what_a_line_of_run_asks(command, line, of_run):
 
 
 def test_a_plan_writes_nothing(tmp_path, capsys, monkeypatch):
-    file = str(small_yaml(tmp_path))
+    file = str(saved_yaml(tmp_path, seeds=[0, 1]))
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
     assert main(["plan", file, "--limit", "2"]) == 0

@@ -20,16 +20,8 @@ DROPPED = ("empty", "merged", "unknown", "overlap")
 class Detection:
     """One object in one image.
 
-    Attributes
-    ----------
-    label : str
-        The tag it was matched to.
-    score : float
-        In [0, 1].
-    box : tuple of float
-        ``x0, y0, x1, y1`` in pixels, clipped to the image.
-    mask : numpy.ndarray
-        ``(height, width)`` bool, of the image's size.
+    ``label`` is the tag it was matched to, ``score`` in [0, 1], ``box`` x0, y0, x1, y1 in pixels, clipped to the image,
+    ``mask`` ``(height, width)`` bool.
     """
 
     label: str
@@ -40,15 +32,10 @@ class Detection:
 
 @dataclass(frozen=True)
 class Found:
-    """Detections of an engine in one image.
+    """Detections of an engine in one image, best first, and how many candidates were dropped, by reason.
 
-    Attributes
-    ----------
-    detections : list of Detection
-        Those kept, best first.
-    dropped : mapping of str to int
-        Candidates that were not kept, by reason: ``empty`` (no token above the text threshold), ``merged`` (tokens
-        of several tags), ``unknown`` (tokens of no tag), ``overlap`` (class-agnostic non-maximum suppression).
+    ``empty``: no token above the text threshold; ``merged``: tokens of several tags; ``unknown``: tokens of no tag;
+    ``overlap``: class-agnostic non-maximum suppression.
     """
 
     detections: list[Detection]
@@ -59,13 +46,5 @@ class DetectionEngine(Protocol):
     """Finds objects in images."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Look for tags in images.
-
-        Parameters
-        ----------
-        images : sequence of numpy.ndarray
-            ``(height, width, 3)`` uint8 RGB; sizes may differ.
-        tags : sequence of sequence of str
-            For each image what to look for, in lower case, none twice.
-        """
+        """Look in images ``(height, width, 3)`` uint8 RGB for tags, in lower case, none twice; sizes may differ."""
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,20 +48,12 @@ class GroundedPlan(ModelPlan):
     def __str__(self) -> str:
         settings = self.settings
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
+        more = f"; at least {self.passes} passes of the detector over each image"
+        passes = more if self.passes > 1 else ""
         return (
             f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
-            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{self._cost}"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{passes}"
         )
-
-    @property
-    def _cost(self) -> str:
-        """Return the cost of several passes over an image, in seconds where the models are on this machine."""
-        if self.passes == 1:
-            return ""
-        there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
-        known = there and self.device_type == "cpu"
-        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if known else ""
-        return f"; at least {self.passes} passes of the detector over each image{takes}"
 
     @cached_property
     def passes(self) -> int:
@@ -82,13 +73,6 @@ class GroundedPlan(ModelPlan):
         return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
 
     @property
-    def everywhere(self) -> Sequence[str]:
-        """The vocabulary, and what RAM may say; a prompt's nouns are looked for in the images of its triplet alone."""
-        sources = set(self.settings.tags)
-        own = self.vocabulary if {"vocabulary", "tagger"} & sources else []
-        return [*own, *(self.ram.tags if "ram" in sources else ())]
-
-    @property
     def parameters(self) -> int:
         """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
 
@@ -97,12 +81,6 @@ class GroundedPlan(ModelPlan):
         counted = self.ram.parameters if "ram" in self.settings.tags else 0
         files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
         return parameters(files) + counted
-
-    @property
-    def seconds_an_image(self) -> float:
-        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with size and passes."""
-        detector, segmenter = (parameters(weight_files(path)) for path in self.paths.values())
-        return 5e-8 * (self.passes * detector + segmenter)
 
     @cached_property
     def paths(self) -> dict[str, Path]:
@@ -209,13 +187,7 @@ class GroundedPlan(ModelPlan):
 
 
 def engine_plan(config: Config) -> ObservationPlan:
-    """Choose the engine, and check what can be checked without loading or fetching anything.
-
-    Raises
-    ------
-    UserError
-        Something that the engine or a source of tags needs is not named or not there.
-    """
+    """Choose the engine, and check what can be checked without loading or fetching anything."""
     settings = config.observe
     if not settings.objects:
         return ObservationPlan("", config, "`observe.objects` is false")

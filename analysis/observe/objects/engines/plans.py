@@ -36,13 +36,7 @@ _LIBRARIES = {
 class ObservationPlan:
     """Plan of the observe stage for objects; `str` gives it in one line.
 
-    Attributes
-    ----------
-    name : str
-        The engine; empty where nothing is observed.
-    config : Config
-    skipped : str
-        Why nothing will be observed; empty where something will.
+    ``name`` is the engine; ``skipped`` why nothing will be observed, empty where something will.
     """
 
     name: str
@@ -64,11 +58,6 @@ class ObservationPlan:
         The device stays open: another machine may go on with the run.
         """
         return {**self.settings.model_dump(mode="json"), "engine": self.name}
-
-    @property
-    def everywhere(self) -> Sequence[str]:
-        """Tags that each image is searched for, or may be by what its tagger says, whatever its prompt."""
-        return ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -102,7 +91,6 @@ class CheckerPlan(ObservationPlan):
     batch = 64  # images read in one go
     device_type = "cpu"
     parameters = 0
-    seconds_an_image = 0.003
 
     def __str__(self) -> str:
         from analysis.observe.objects.models.toyworld_checker import TAGS
@@ -153,8 +141,6 @@ class CheckerPlan(ObservationPlan):
 
 class ScenesPlan(CheckerPlan):
     """The reader of toyworld's skills will look."""
-
-    seconds_an_image = 0.002
 
     def __str__(self) -> str:
         return f"{SCENES}, every object by its palette colour, no vision model"

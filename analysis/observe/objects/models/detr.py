@@ -30,20 +30,8 @@ _UNUSED = "N/A"  # numbers of COCO's list that no class has
 class Detr:
     """Look for objects with DETR; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`.
 
-    Parameters
-    ----------
-    path
-        A folder with ``config.json`` and safetensors, as on the hub; or a checkpoint of DETR's authors' code.
-    device
-    threshold
-        Probability that a detection is to exceed.
-    batch
-        Images in one go.
-
-    Raises
-    ------
-    UserError
-        It holds another model, or its weights are damaged or not all there.
+    `path` is a folder with ``config.json`` and safetensors, as on the hub, or a checkpoint of DETR's authors' code;
+    `threshold` the probability that a detection is to exceed.
     """
 
     def __init__(self, path: Path, device: torch.device, *, threshold: float, batch: int):
@@ -62,13 +50,7 @@ class Detr:
         self.model = model.eval().to(device)
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Give every object of DETR's classes; of the tags those alone that are among them.
-
-        Raises
-        ------
-        UserError
-            The device has too little room for a batch.
-        """
+        """Give every object of DETR's classes; of the tags those alone that are among them."""
         found: dict[int, Found] = {}
         # images of one size go together, so that none is padded
         for size in dict.fromkeys(image.shape for image in images):

@@ -36,13 +36,7 @@ _SETTINGS = ("dilation", "heads", "id2label", "short_side", "long_side")
 
 
 def description(path: Path) -> dict[str, Any]:
-    """Return the description of a checkpoint, from the file beside it and from its name.
-
-    Raises
-    ------
-    UserError
-        What stands beside it is not known.
-    """
+    """Return the description of a checkpoint, from the file beside it and from its name."""
     beside = path.with_suffix(".json")
     stated = read_json(beside, FIELD) if beside.exists() else {}
     if unknown := [name for name in stated if name not in _SETTINGS]:
@@ -69,13 +63,7 @@ def names(path: Path) -> dict[str, str]:
 
 
 def load(path: Path) -> Any:
-    """Return `transformers.DetrForObjectDetection` with a checkpoint's weights.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, holds another model, or has other classes than it is said to have.
-    """
+    """Return `transformers.DetrForObjectDetection` with a checkpoint's weights."""
     from transformers import DetrForObjectDetection
 
     weights = read_weights(path, FIELD)
@@ -95,13 +83,7 @@ def load(path: Path) -> Any:
 
 
 def configuration(weights: Mapping[str, Any], described: Mapping[str, Any], path: Path) -> Any:
-    """Return `transformers.DetrConfig` of a checkpoint, its sizes read off the weights.
-
-    Raises
-    ------
-    UserError
-        They are those of another model.
-    """
+    """Return `transformers.DetrConfig` of a checkpoint, its sizes read off the weights."""
     from transformers import DetrConfig
 
     def blocks(start: str) -> int:

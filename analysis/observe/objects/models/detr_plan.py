@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,11 +36,6 @@ class DetrPlan(ModelPlan):
         """Parameters of the model, about."""
         return parameters(weight_files(self.path))
 
-    @property
-    def seconds_an_image(self) -> float:
-        """Seconds of one core, about; it is taken to grow with the size of the model, as of the other detectors."""
-        return 5e-8 * self.parameters
-
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {
@@ -59,16 +53,11 @@ class DetrPlan(ModelPlan):
 
         return Detr(self.path, self.device, threshold=self.settings.box_threshold, batch=self.batch)
 
-    @property
-    def everywhere(self) -> Sequence[str]:
-        """The classes that it was trained on."""
+    def tags(self) -> Tags:
+        """Return the tags to look for in each image: the classes that it was trained on."""
         from analysis.observe.objects.models.detr import classes
 
-        return classes(self.path)
-
-    def tags(self) -> Tags:
-        """Return the tags to look for in each image."""
-        return fixed(self.everywhere, "detector")
+        return fixed(classes(self.path), "detector")
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps about the observer."""
@@ -86,13 +75,7 @@ class DetrPlan(ModelPlan):
 
 
 def detr_plan(config: Config) -> DetrPlan:
-    """Return the plan of a configuration with this engine, which needs a detector and nothing else.
-
-    Raises
-    ------
-    UserError
-        It is not named or not there.
-    """
+    """Return the plan of a configuration with this engine, which needs a detector and nothing else."""
     detector = config.observe.detector
     if not detector:
         raise UserError(

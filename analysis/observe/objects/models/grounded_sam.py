@@ -10,62 +10,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torchvision.ops import box_convert, clip_boxes_to_image, nms
 
 from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.models.grounding_dino import GroundingDino
+from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.tags.tag_captions import Caption, captions, match
 from probes.errors import UserError
-
-
-class Detector(Protocol):
-    """Finds captions in images; `limit` tokens of the tokenizer fit in one."""
-
-    tokenizer: Any
-    limit: int
-
-    def same_images(self) -> AbstractContextManager[None]:
-        """Return a context in which every call has the same images, so that their features are computed once."""
-        ...
-
-    def ground(
-        self, images: Sequence[np.ndarray], captions: Sequence[str]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Boxes as centre and size in shares of the image, and probabilities of the tokens."""
-        ...
-
-
-class Segmenter(Protocol):
-    """Cuts out what boxes hold."""
-
-    def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Masks ``(n, height, width)`` bool of boxes ``(n, 4)`` in pixels, image by image."""
-        ...
 
 
 class GroundedEngine:
     """A detector and a segmenter as one :class:`~analysis.observe.objects.engines.detection.DetectionEngine`.
 
-    Parameters
-    ----------
-    detector, segmenter
-        The models.
-    box_threshold, text_threshold
-        A candidate counts whose best token is above the first; its label is the tokens above the second.
-    nms_iou
-        Candidates whose boxes overlap by more are one object.
-    batch
-        Images, each with a caption, that the detector takes in one go.
+    A candidate counts whose best token is above `box_threshold`; its label is the tokens above `text_threshold`.
+    Candidates whose boxes overlap by more than `nms_iou` are one object. `batch` images, each with a caption, go into
+    the detector in one go.
     """
 
     def __init__(
         self,
-        detector: Detector,
-        segmenter: Segmenter,
+        detector: GroundingDino,
+        segmenter: SegmentAnything,
         *,
         box_threshold: float,
         text_threshold: float,
@@ -77,13 +45,7 @@ class GroundedEngine:
         self.batch = batch
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Look for tags in images.
-
-        Raises
-        ------
-        UserError
-            The device has too little room for a batch.
-        """
+        """Look for tags in images."""
         try:
             return self._detect(images, tags)
         except torch.OutOfMemoryError:

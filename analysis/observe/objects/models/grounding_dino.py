@@ -45,13 +45,8 @@ def description(path: Path) -> dict[str, Any]:
     """Return the settings of the model that a checkpoint is for.
 
     A JSON file of the checkpoint's name beside it goes over the package's configuration: any of its settings and
-    ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder
-    beside it), ``short_side`` and ``long_side`` (pixels to which images are resized).
-
-    Raises
-    ------
-    UserError
-        The checkpoint is not known by its name and nothing stands beside it, or what stands there is not known.
+    ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder beside
+    it), ``short_side`` and ``long_side`` (pixels to which images are resized).
     """
     beside = path.with_suffix(".json")
     stated = read_json(beside, FIELD) if beside.exists() else {}
@@ -105,13 +100,7 @@ class TextEncoder(nn.Module):
 
 
 def text_encoder(name: str) -> tuple[Any, Any]:
-    """Return the tokenizer and the configuration of a text encoder; its weights are in the detector's checkpoint.
-
-    Raises
-    ------
-    UserError
-        There is no such folder and the hub gives none, or it is no BERT with a fast tokenizer.
-    """
+    """Return the tokenizer and the configuration of a text encoder; its weights are in the detector's checkpoint."""
     expand_model(name, "observe.text_encoder")  # refuses what no end is read of
     expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
     with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet("transformers"):
@@ -181,18 +170,9 @@ def _replaced(module: ModuleType, **names: Any) -> Iterator[None]:
 class GroundingDino:
     """A detector: boxes and a probability for every token of a caption.
 
-    Parameters
-    ----------
-    path
-        The checkpoint, such as ``groundingdino_swint_ogc.pth``; or a folder of transformers' layout, such as that of
-        ``IDEA-Research/grounding-dino-tiny``.
-    encoder
-        A folder in the layout of bert-base-uncased, or that name, for a checkpoint; a folder has its own.
-
-    Raises
-    ------
-    UserError
-        The checkpoint is damaged or does not fit, or the text encoder is not there.
+    `path` is the checkpoint, such as ``groundingdino_swint_ogc.pth``, or a folder of transformers' layout, such as that
+    of ``IDEA-Research/grounding-dino-tiny``; `encoder` a folder in the layout of bert-base-uncased, or that name, for a
+    checkpoint (a folder has its own).
     """
 
     limit = BERT_LIMIT  # fixed in the package's classes
@@ -231,11 +211,8 @@ class GroundingDino:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Detect captions in images.
 
-        Returns
-        -------
-        tuple of torch.Tensor
-            Boxes ``(images, queries, 4)`` as centre and size in shares of the image, and probabilities
-            ``(images, queries, 256)`` of the tokens.
+        Boxes ``(images, queries, 4)`` as centre and size in shares of the image, and probabilities ``(images, queries,
+        256)`` of the tokens.
         """
         from groundingdino.util.misc import nested_tensor_from_tensor_list
 

@@ -118,13 +118,8 @@ _DETR: Rules = (
 def grounding_dino(weights: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return weights of transformers' `GroundingDinoForObjectDetection` under the names of groundingdino-py.
 
-    Parameters
-    ----------
-    weights
-        By transformers' names.
-    own
-        The state of the model of groundingdino-py that they are for. What transformers has no use for is taken from it:
-        BERT's pooler, and the indices of relative positions, which follow from the window's size.
+    Of `own`, the state of the model they are for, that is taken which transformers has no use for: BERT's pooler, and
+    the indices of relative positions, which follow from the window's size.
     """
     spare = {name: value for name, value in own.items() if re.match(_NOT_IN_TRANSFORMERS, name)}
     used = {

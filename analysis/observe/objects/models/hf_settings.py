@@ -26,13 +26,7 @@ _DECODER = {"hidden_act": "relu", "num_multimask_outputs": 3, "attention_downsam
 
 
 def detector(config: Any, path: Path, field: str) -> dict[str, Any]:
-    """Return the settings of groundingdino-py for a `transformers.GroundingDinoConfig`, as a description states them.
-
-    Raises
-    ------
-    UserError
-        The configuration asks for what groundingdino-py does not have.
-    """
+    """Return the settings of groundingdino-py for a `transformers.GroundingDinoConfig`."""
     swin = config.backbone_config
     heads = {"decoder_attention_heads": config.encoder_attention_heads}
     require_values(config, _DETECTOR | heads, path, field)
@@ -61,13 +55,7 @@ def detector(config: Any, path: Path, field: str) -> dict[str, Any]:
 
 
 def segmenter(config: Any, path: Path, field: str) -> dict[str, Any]:
-    """Return the settings of segment-anything for a `transformers.SamConfig`.
-
-    Raises
-    ------
-    UserError
-        The configuration asks for what segment-anything does not have.
-    """
+    """Return the settings of segment-anything for a `transformers.SamConfig`."""
     images, prompts, masks = config.vision_config, config.prompt_encoder_config, config.mask_decoder_config
     require_values(images, _ENCODER, path, field)
     require_values(masks, _DECODER, path, field)

@@ -46,13 +46,7 @@ _BOXES = 64  # boxes decoded in one go
 
 
 def description(path: Path) -> dict[str, Any]:
-    """Return the settings of the model that a checkpoint is for: by its name, with a JSON file beside it over them.
-
-    Raises
-    ------
-    UserError
-        The checkpoint is not known by its name and nothing stands beside it, or what stands there is not known.
-    """
+    """Return the settings of the model that a checkpoint is for: by its name, with a JSON file beside it over them."""
     beside = path.with_suffix(".json")
     stated = read_json(beside, FIELD) if beside.exists() else {}
     size = re.search(r"vit_[hlb]", path.stem)
@@ -124,16 +118,8 @@ def _from_transformers(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 class SegmentAnything:
     """A segmenter: masks for boxes.
 
-    Parameters
-    ----------
-    path
-        The checkpoint, such as ``sam_vit_h_4b8939.pth``; or a folder of transformers' layout, such as that of
-        ``facebook/sam-vit-huge``.
-
-    Raises
-    ------
-    UserError
-        The checkpoint is damaged or does not fit.
+    `path` is the checkpoint, such as ``sam_vit_h_4b8939.pth``, or a folder of transformers' layout, such as that of
+    ``facebook/sam-vit-huge``.
     """
 
     def __init__(self, path: Path, device: torch.device):
@@ -154,20 +140,7 @@ class SegmentAnything:
         self.model, self.device = model.to(device), device
 
     def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Cut out what each box holds.
-
-        Parameters
-        ----------
-        images
-            ``(height, width, 3)`` uint8 each.
-        boxes
-            ``(n, 4)`` each: x0, y0, x1, y1 in pixels.
-
-        Returns
-        -------
-        list of numpy.ndarray
-            ``(n, height, width)`` bool each.
-        """
+        """Masks ``(n, height, width)`` bool of the boxes ``(n, 4)`` of each image: x0, y0, x1, y1 in pixels."""
         side = self.settings["image_size"]
         # an image of 1024 pixels takes gigabytes of attention; small ones go together
         step = max(1, 4 * 256**2 // side**2)

@@ -33,13 +33,7 @@ _SPECK = 12  # pixels; what hangs together in fewer is no part of a figure
 
 
 def require_size(images: Sequence[np.ndarray], field: str, remedy: str) -> None:
-    """Refuse images that are not of toyworld's size, in the name of what would read them.
-
-    Raises
-    ------
-    UserError
-        An image is not of 64 × 64 pixels.
-    """
+    """Refuse images that are not of toyworld's size, in the name of what would read them."""
     for image in images:
         if image.shape != (SIZE, SIZE, 3):
             height, width = image.shape[:2]
@@ -54,13 +48,7 @@ class ToyworldChecker:
     detector = f"{VERSION}, figures/1"
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Give everything that is seen in each image; the tags alter nothing.
-
-        Raises
-        ------
-        UserError
-            An image is not of 64 × 64 pixels.
-        """
+        """Give everything that is seen in each image; the tags alter nothing."""
         require_size(images, "observe.engine: toyworld-checker", "choose groundingdino")
         if not len(images):
             return []
@@ -88,15 +76,8 @@ def _seen(indices: np.ndarray, thing: str) -> np.ndarray:
 def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray:
     """Masks ``(n, h, w)`` of the figure: skin, hair and what is worn, its gaps closed.
 
-    All false in an image with too little of these colours. In a generated image some of a face or a garment lies
-    nearer to another colour; a gap that the figure encloses counts as the figure, unless an object is seen there.
-
-    Parameters
-    ----------
-    indices : numpy.ndarray
-        ``(n, h, w)`` palette indices.
-    things : mapping of str to numpy.ndarray
-        Masks of every attribute and object.
+    All false in an image with too little of these colours. In a generated image some of a face or a garment lies nearer
+    to another colour; a gap that the figure encloses counts as the figure, unless an object is seen there.
     """
     worn = load_world().attributes
     colour = np.isin(indices, _BODY)
@@ -116,13 +97,7 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
 
 
 def shows_figure(indices: np.ndarray) -> np.ndarray:
-    """Return whether enough is seen of skin, hair and clothes to make a figure, ``(n,)`` bool.
-
-    Parameters
-    ----------
-    indices : numpy.ndarray
-        ``(n, h, w)`` palette indices.
-    """
+    """Return whether enough is seen of skin, hair and clothes to make a figure, ``(n,)`` bool."""
     worn = [INDEX[name] for name in load_world().attributes]
     return supported(np.isin(indices, [*_BODY, *worn])).sum((1, 2)) >= _LEAST_FIGURE
 

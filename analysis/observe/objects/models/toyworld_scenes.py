@@ -20,13 +20,7 @@ class ToyworldScenes:
     """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 pictures' colours."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
-        """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing.
-
-        Raises
-        ------
-        UserError
-            An image is not of 64 × 64 pixels.
-        """
+        """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing."""
         require_size(images, "observe.engine: toyworld-scenes", "choose another engine")
         if not len(images):
             return []

@@ -152,15 +152,11 @@ class Ram(nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Logits ``(n, tags)`` of images ``(n, 3, size, size)``, scaled by ImageNet's mean and deviation."""
-        return self.ask(self.see(pixels))
+        return self.fc(self.states(self.see(pixels))).squeeze(-1)
 
     def see(self, pixels: torch.Tensor) -> torch.Tensor:
         """The mean token and the tokens of images, as wide as the tags' embeddings: ``(n, 1 + tokens, width)``."""
         return self.image_proj(self.visual_encoder(pixels))
-
-    def ask(self, image: torch.Tensor) -> torch.Tensor:
-        """Logits ``(n, tags)`` from what `see` gives."""
-        return self.fc(self.states(image)).squeeze(-1)
 
     def states(self, image: torch.Tensor) -> torch.Tensor:
         """Return states of the tags after cross-attention to what `see` gives, ``(n, tags, hidden)``."""
@@ -174,18 +170,9 @@ class Ram(nn.Module):
 class RamFiles:
     """Settings of the tagger, read from files; the weights themselves are not loaded.
 
-    Attributes
-    ----------
-    weights : pathlib.Path
-        The checkpoint.
-    settings : mapping
-        As `PUBLISHED`.
-    tags : tuple of str
-        A name for each row of ``label_embed``, as it is looked for (:func:`analysis.observe.objects.tags.tags.normal`).
-    thresholds : tuple of float
-        For each tag the probability above which an image has it.
-    parameters : int
-        Of the tagger alone.
+    ``settings`` are as `PUBLISHED`; ``tags`` a name for each row of ``label_embed``, as it is looked for
+    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it;
+    ``parameters`` counts those of the tagger alone.
     """
 
     weights: Path
@@ -204,11 +191,6 @@ def require_ram(settings: Observe) -> None:
     """Refuse what RAM cannot run with, before anything is drawn.
 
     Of a checkpoint on the hub that is not on this machine the tags are checked here, and the rest when it is fetched.
-
-    Raises
-    ------
-    UserError
-        The checkpoint or the list of tags is not named or not there, or does not fit.
     """
     if "ram" not in (settings.tags or ()):
         raise UserError(
@@ -241,15 +223,9 @@ def named_files(settings: Observe) -> RamFiles:
 def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
     """Check all that the tagger needs, without reading the tensors of a zipped checkpoint.
 
-    A JSON file of the checkpoint's name beside it goes over the published settings (`PUBLISHED`). The names of the
-    tags are in no checkpoint: they are the lines of `tag_list`, or of ``ram_tag_list.txt`` beside the checkpoint. Next
-    to that list ``ram_tag_list_threshold.txt`` may give each tag a threshold; without it all have the published 0.68.
-
-    Raises
-    ------
-    UserError
-        The checkpoint is damaged or of another layout (which weight is named), or there is no list of tags, or the
-        lists do not fit the checkpoint.
+    A JSON file of the checkpoint's name beside it goes over the published settings (`PUBLISHED`). The names of the tags
+    are in no checkpoint: they are the lines of `tag_list`, or of ``ram_tag_list.txt`` beside the checkpoint. Next to
+    that list ``ram_tag_list_threshold.txt`` may give each tag a threshold; without it all have the published 0.68.
     """
     beside = weights.with_suffix(".json")
     stated = read_json(beside, FIELD) if beside.exists() else {}
@@ -274,13 +250,7 @@ def tagger_weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def read_tags(path: Path, count: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The names and thresholds of `count` tags: a line each, in the order of the checkpoint's embeddings.
-
-    Raises
-    ------
-    UserError
-        There is no list of tags, or a list of another length, or a line is no tag or no share.
-    """
+    """The names and thresholds of `count` tags: a line each, in the order of the checkpoint's embeddings."""
     if not path.is_file():
         raise UserError(
             f"observe.ram_tags: {path}: expected the list of RAM's tags ({TAG_LIST}, a tag a line), found none: take it"
@@ -325,13 +295,7 @@ def _share(path: Path, number: int, line: str) -> float:
 
 
 class RamTagger:
-    """The tags that RAM gives each image; see :data:`analysis.observe.objects.tags.tags.Tags`.
-
-    Raises
-    ------
-    UserError
-        The checkpoint does not fit.
-    """
+    """The tags that RAM gives each image; see :data:`analysis.observe.objects.tags.tags.Tags`."""
 
     def __init__(self, files: RamFiles, device: torch.device):
         self.files, self.device = files, device

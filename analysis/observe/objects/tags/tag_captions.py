@@ -23,15 +23,7 @@ _AROUND = 2  # tokens that start and end a caption
 
 @dataclass(frozen=True)
 class Caption:
-    """A text for the detector.
-
-    Attributes
-    ----------
-    text : str
-        ``dog . bow tie .``
-    words : mapping of str to tuple of tuple of int
-        For each tag its words, each as the positions of its tokens in the encoded text.
-    """
+    """A text for the detector, ``dog . bow tie .``, and for each tag its words, as positions of their tokens in it."""
 
     text: str
     words: Mapping[str, tuple[tuple[int, ...], ...]]
@@ -40,19 +32,7 @@ class Caption:
 def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
     """Put tags into captions of at most `limit` tokens, in order, each tag whole.
 
-    Parameters
-    ----------
-    tags
-        Tags as :func:`analysis.observe.objects.tags.tags.normal` gives them, none twice.
-    tokenizer
-        A fast tokenizer of transformers.
-    limit
-        Tokens that the text encoder takes, those that start and end a text included.
-
-    Raises
-    ------
-    UserError
-        A tag alone is longer than that.
+    `limit` counts the tokens that start and end a text; a tag that is longer by itself is refused.
     """
     made: list[Caption] = []
     texts: list[str] = []
@@ -89,8 +69,6 @@ def _owners(tokenizer: Any, tag: str) -> tuple[int, ...]:
 def fewest_captions(tags: Sequence[str], limit: int = BERT_LIMIT) -> int:
     """Return how many captions tags need at least: as if each of their words were one token; 1 for no tag.
 
-    Examples
-    --------
     >>> fewest_captions(["dog", "bow tie"], limit=7), fewest_captions(["dog", "bow tie"], limit=6)
     (1, 2)
     """
@@ -99,19 +77,10 @@ def fewest_captions(tags: Sequence[str], limit: int = BERT_LIMIT) -> int:
 
 
 def match(probabilities: np.ndarray, caption: Caption, text_threshold: float) -> list[tuple[str, str]]:
-    """Match candidates to tags by the tokens above a threshold.
+    """Match candidates, ``(n, tokens)`` probabilities, to tags by the tokens above a threshold.
 
-    Parameters
-    ----------
-    probabilities : numpy.ndarray
-        ``(n, tokens)`` in [0, 1].
-
-    Returns
-    -------
-    list of tuple of str
-        For each candidate its tag and an empty text, or an empty text and why it has none: ``empty`` (no tag's token
-        is above the threshold), ``merged`` (tokens of several tags are) or ``unknown`` (no word of the tag is
-        above it as a whole).
+    For each its tag and an empty text, or an empty text and why it has none: ``empty`` (no tag's token is above the
+    threshold), ``merged`` (tokens of several tags are) or ``unknown`` (no word of the tag is above it as a whole).
     """
     results = []
     for row in probabilities > text_threshold:

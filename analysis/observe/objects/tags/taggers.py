@@ -23,22 +23,10 @@ _TEXT = "a {}"
 
 
 class ClipTagger:
-    """Rank a vocabulary by CLIP: the cosine of the image's embedding and that of "a <tag>".
+    """Rank a vocabulary by CLIP: the cosine of the image's embedding and that of "a <tag>"; the `top` best are kept.
 
-    Parameters
-    ----------
-    name
-        The folder of an open_clip model (``open_clip_config.json`` and weights), or architecture and pretrained
-        weights as open_clip names them: ``ViT-B-32/openai``.
-    vocabulary
-        The tags to rank.
-    top
-        How many are kept for an image, best first.
-
-    Raises
-    ------
-    UserError
-        There is no such model, or it cannot be fetched.
+    `name` is the folder of an open_clip model (``open_clip_config.json`` and weights), or architecture and pretrained
+    weights as open_clip names them: ``ViT-B-32/openai``.
     """
 
     def __init__(self, name: str, vocabulary: Sequence[str], *, top: int, device: torch.device):

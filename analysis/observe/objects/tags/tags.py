@@ -24,8 +24,6 @@ Tags = Callable[[Sequence[np.ndarray], Prompts], list[dict[str, str]]]
 def normal(text: str) -> str:
     """Return a tag in its normal form: lower case, single spaces, without ``.`` and ``?``, which end a tag.
 
-    Examples
-    --------
     >>> normal("  St. Bernard ")
     'st bernard'
     """
@@ -44,13 +42,6 @@ def prompt_nouns(*, backend: str, compounds: bool, indicators: Collection[str] =
     different ones: what is not looked for is not seen, and would be missing of one indicator alone. The words of the
     indicators are looked for in the images of their own prompts alone: a box has one label, and a figure that is found
     as *man* is no longer found as the *person* that the prompt names.
-
-    Parameters
-    ----------
-    backend, compounds
-        See `probes.prompts.grammar.nouns.nouns`.
-    indicators : collection of str
-        The words of the run's indicators, singular and plural.
     """
 
     @lru_cache(maxsize=4096)
@@ -87,11 +78,6 @@ def read_vocabulary(path: str | Path) -> list[str]:
     """Read a vocabulary: a text file with a tag a line, or one that comes with the package.
 
     ``everyday`` is that of everyday nouns (`vocabularies.everyday`), ``toyworld`` everything there is in the toy world.
-
-    Raises
-    ------
-    UserError
-        The file is not there or no text, a line is empty, or a tag stands twice.
     """
     if path == EVERYDAY:
         return list(everyday())

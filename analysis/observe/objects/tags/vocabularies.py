@@ -14,15 +14,12 @@ _CAPTIONS = 10  # about as many as a detector of 256 tokens takes the everyday n
 def everyday() -> tuple[str, ...]:
     """Return the everyday nouns as lemmas, in the order of detection: similar ones stand apart.
 
-    A detector takes as many of them in one caption as its text encoder holds. Of names in one caption that share a
-    word ("dress", "cocktail dress") or are of a kind it may score several for one object, which then has no label
+    A detector takes as many of them in one caption as its text encoder holds. Of names in one caption that share a word
+    ("dress", "cocktail dress") or are of a kind it may score several for one object, which then has no label
     (`analysis.observe.objects.tags.tag_captions.match`); of those in different captions the better one stays. So the
-    names of a kind are dealt out over the captions, each to the shortest in which, or beside which, none shares a
-    word.
+    names of a kind are dealt out over the captions, each to the shortest in which, or beside which, none shares a word.
 
-    Source
-    ------
-    ``everyday.csv``: COCO's categories (Lin et al. 2014), the objects that Wu et al. 2025 name, and our own.
+    Source: ``everyday.csv``: COCO's categories (Lin et al. 2014), the objects that Wu et al. 2025 name, and our own.
     """
     lines = files(__package__).joinpath("everyday.csv").read_text(encoding="utf-8").splitlines()
     dealt: list[list[str]] = [[] for _ in range(_CAPTIONS)]

@@ -1,7 +1,6 @@
 """Alignment and quality of a run of renderings, by the command line's own functions."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from nltk.translate.bleu_score import corpus_bleu
@@ -10,10 +9,8 @@ from PIL import Image
 from analysis.methods.alignment import arguments, command, java_captions
 from analysis.methods.alignment import observe as alignment_observe
 from analysis.methods.alignment import section as report_alignment
-from analysis.methods.alignment.tables import interval, retrieval_table
 from analysis.observe.stage import observe
 from analysis.report.environment import environment
-from analysis.tables.registry import TABLES
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.store import Run
@@ -120,15 +117,6 @@ def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
     assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
 
 
-def test_tables_are_those_of_the_registry(run, tables):
-    assert set(tables) == {name for name, row in TABLES.items() if row.needs == "alignment"} & set(
-        run.tables()
-    )
-    for name, table in tables.items():
-        assert TABLES[name].fits(list(table.columns))
-        pd.testing.assert_frame_equal(run.table(name), table, check_dtype=False)
-
-
 def test_toyworlds_clip_finds_the_prompts_of_renderings(run, tables):
     """Ten negatives are all there are of a word; by chance, one in eleven, four standard errors make 0.29 of 32."""
     rows = tables["alignment_retrieval"].set_index("indicator")
@@ -141,48 +129,6 @@ def test_toyworlds_clip_finds_the_prompts_of_renderings(run, tables):
     # all negatives are drawn, so that there is one pool
     assert rows["r_precision"].tolist() == pytest.approx(rows["expected"].tolist())
     assert rows.loc["all", "low"] < rows.loc["all", "r_precision"] < rows.loc["all", "high"]
-
-
-def test_a_hit_is_the_nearest_of_stored_embeddings(run, tables):
-    texts = {
-        row["text"]: row["vector"] for row in read_part(run.part_path("features/clip_prompts", 0)).to_pylist()
-    }
-    assert set(texts) == set(PROMPTS)
-    images = read_part(run.part_path("features/clip", 0)).to_pylist()
-    own = [f"a woman {said}" for said in SAID]
-    hits = []
-    for index, said in enumerate(own):
-        vector = images[3 * index + 1]["vector"]
-        if vector is not None:
-            cosines = [np.dot(vector, texts[text]) / np.linalg.norm(texts[text]) for text in own]
-            hits.append(own[int(np.argmax(cosines))] == said)
-    row = tables["alignment_retrieval"].set_index("indicator").loc["feminine"]
-    assert row["r_precision"] == pytest.approx(np.mean(hits))
-
-
-def test_an_interval_does_not_leave_what_a_share_can_be(run):
-    few = pd.Series([1.0, 0.0, 0.0, 0.0, 0.0])
-    value, low, high, _ = interval(few, few.index, run)
-    assert low == 0 and value == 0.2 < high < 1
-    assert interval(1 - few, few.index, run)[:3] == pytest.approx((0.8, 1 - high, 1.0))
-
-
-def test_prompts_with_more_images_have_more_weight_in_value_and_interval(run):
-    """Of ten prompts nine have one hit, and the tenth 90 images without any: the mean over images is a tenth."""
-    units = np.repeat(np.arange(10), [1] * 9 + [90])
-    value, low, high, _ = interval(pd.Series(np.where(units < 9, 1.0, 0.0)), pd.Series(units), run)
-    assert value == pytest.approx(9 / 99) and low <= value <= high < 0.9
-
-
-def test_of_the_whole_run_the_same_prompt_with_another_word_is_a_negative(run):
-    texts = alignment_observe.prompt_vectors(run, "clip")
-    wide = retrieval_table(run, "clip", texts, pool="run", negatives=32)
-    assert wide["negatives"].tolist() == [32] * 4 and wide["pool"].unique().tolist() == ["run"]
-    drawn = [retrieval_table(run, "clip", texts, pool="run", negatives=5, seed=seed) for seed in (1, 1, 2)]
-    pd.testing.assert_frame_equal(*drawn[:2])
-    # fewer negatives are an easier pool, in the mean over pools for sure
-    assert (drawn[0]["expected"] > wide["expected"]).all()
-    assert (drawn[0]["expected"] == drawn[2]["expected"]).all()
 
 
 def test_quality_against_renderings_of_the_same_prompts(run, tables):
@@ -261,18 +207,6 @@ def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
     with pytest.raises(UserError, match=r"expected the package torch-fidelity, found none: pip install"):
         measured(run, "--reference", "renderings")
     assert set(measured(run)) == {"alignment_retrieval", "alignment_captions"}  # which need none
-
-
-def test_intervals_end_where_values_do(run):
-    few = pd.Series([1.0, 1.0, 0.5, 1.0])
-    value, low, high, reason = interval(few, few.index, run)
-    assert 0.0 <= low < few.mean() == value < high == 1.0 and reason == ""
-    assert interval(few, few.index, run, (0.0, 10.0))[2] > 1.0
-    alike = pd.Series([1.0] * 9)
-    _, low, high, _ = interval(alike, alike.index, run)  # others may come that are not
-    assert 0.0 < low < high == 1.0
-    _, low, _, reason = interval(few[:1], few.index[:1], run)
-    assert np.isnan(low) and reason == "fewer than two prompts"
 
 
 @pytest.mark.slow

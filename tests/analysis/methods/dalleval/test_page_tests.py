@@ -1,11 +1,10 @@
 """What a page on professions says is tested together, with p-values by statsmodels; what it then names."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis.methods.dalleval import figures, section
+from analysis.methods.dalleval import section
 from analysis.methods.dalleval.page_tests import (
     adjust_page,
     attributes_differ,
@@ -15,7 +14,6 @@ from analysis.methods.dalleval.page_tests import (
 )
 
 WORDS = ("neutral", "feminine")
-PAIR = {"first": "feminine", "second": "masculine"}
 
 
 def tables(even, gender, tone, attributes, words=()):
@@ -85,17 +83,6 @@ def test_four_tests_that_each_reject_alone_say_nothing_together():
     assert "is 0.150 on average, not more than the 0.140 that chance alone gives" in said
     assert "of 20 professions none differs from half and half" in said
     assert "cannot be told to differ from one another" in said and "none differs from all together" in said
-    dots = pd.DataFrame({"p_adjusted": [0.001, 0.2], "low": [0.5, -0.5]})
-    assert figures.not_even(dots, told=True).tolist() == [True, False]
-    assert not figures.not_even(dots, told=False).any()
-
-
-def test_a_page_of_one_question_is_that_test_alone():
-    mad, between, words = tables(0.04, np.nan, np.nan, {})
-    mad, between, words = adjust_page(mad.iloc[:1], between.iloc[:0], words, "neutral")
-    assert mad["p_page"].tolist() == [0.04] and between.empty and even_refuted(mad, "neutral")
-    nothing, *_ = adjust_page(mad.iloc[:0].drop(columns="p_page"), between, words, "neutral")
-    assert nothing.empty and not even_refuted(nothing, "neutral")
 
 
 def test_a_difference_between_words_is_told_only_where_the_page_leaves_it():
@@ -106,9 +93,3 @@ def test_a_difference_between_words_is_told_only_where_the_page_leaves_it():
         assert (said_words(words)["p_page"] < 0.05).any() == told
         assert attributes_differ(words, ("feminine", "masculine")) == told
         assert not attributes_differ(words, ("masculine", "neutral"))
-        absolute = pd.DataFrame(
-            {"profession": "(all)", "kind": "contrast", "of": "prompts", "different": 3, **PAIR}, index=[0]
-        )
-        shown = section.Professions({"dalleval_words": words, "dalleval_absolute": absolute})
-        assert section.absolute_rows(shown, "prompt")[0]["different"] == 3 * told
-    assert not attributes_differ(words.iloc[:0], ("feminine", "masculine"))

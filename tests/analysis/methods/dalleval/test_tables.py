@@ -6,16 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.methods.dalleval import mad, tables
 from analysis.methods.dalleval import words as dalleval_words
-from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED, Reading
+from analysis.methods.dalleval.scores import DECIDED, Design, Reading
 from analysis.methods.dalleval.stage import measure_professions
-from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.noise_floor import mad_floor
 from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
@@ -23,8 +20,6 @@ from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
 from probes.runs.store import Run
 from tests.analysis.dalleval_parts import (
-    ATTRIBUTES,
-    PROFESSIONS,
     answers_of,
     truths,
     write_answers,
@@ -72,13 +67,6 @@ def test_averages_and_intervals_are_those_of_the_answers(run, images):
         assert (row.planned, row.asked, row.decided) == (4, 4, 4)
 
 
-def test_tests_of_gender_are_exact_and_adjusted_by_word(run):
-    for _, own in rows(run, "dalleval_professions", question="gender").groupby(["source", "indicator"]):
-        p = [stats.binomtest(round((a + 1) * 2), 4).pvalue for a in own["average"]]
-        np.testing.assert_allclose(own["p_value"], p)
-        np.testing.assert_allclose(own["p_adjusted"], stats.false_discovery_control(p))
-
-
 def test_tones_of_all_words_together(run):
     tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
     names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
@@ -93,140 +81,6 @@ def test_tones_of_all_words_together(run):
     assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
 
 
-def test_the_floor_of_all_words_together_takes_the_images_of_a_noise_as_one(run):
-    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
-    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
-    own = tones[tones["triplet"].map(dict(enumerate(names))) == "pilot"]
-    noises = pd.crosstab(own["seed"], own["tone"]).reindex(columns=range(1, 11), fill_value=0).to_numpy()
-    assert noises.shape == (4, 10) and (noises.sum(axis=1) == 3).all() and (noises > 1).any()
-    rng, draws = np.random.default_rng(1), 20_000
-    relabelled = sum(rng.permuted(np.tile(noise, (draws, 1)), axis=1) for noise in noises)
-    null = np.abs(relabelled / 12 - 0.1).mean(axis=1)
-    (reading,) = [one for one in read_all(run) if one.source == "ita"]
-    measure = Measure(bootstrap=100, permutations=5000)
-    table = tables.profession_table([reading], reading.words, measure)
-    row = table[(table["profession"] == "pilot") & (table["indicator"] == tables.ALL)].iloc[0]
-    assert row["floor"] == pytest.approx(null.mean(), abs=5 * null.std() / np.sqrt(draws))
-    one = reading.of(["pilot"])
-    alone = tables.profession_table([one], reading.words, measure)
-    same = ["mad", "floor", "low", "high"]
-    assert alone.iloc[-1][same].tolist() == row[same].tolist()
-    tested = mad.mad_table([one], alone, reading.words, measure, "all").iloc[-1]
-    share = (null >= row["mad"] - 1e-9).mean()
-    assert tested["p_value"] == pytest.approx(share, abs=4 * np.sqrt(share / 5000) + 2e-4)
-    (over,) = mad.mad_table([reading], table, reading.words, measure, "all").iloc[[-1]].itertuples()
-    pooled = table[table["indicator"] == tables.ALL]
-    assert (
-        over.floor == pytest.approx(pooled["floor"].mean())
-        and over.chance_low < over.floor < over.chance_high
-    )
-    # another program's images of a draw may have noises of their own: then each counts
-    apart = tables.profession_table([reading], reading.words, measure, paired=False)
-    single = apart[(apart["profession"] == "pilot") & (apart["indicator"] == tables.ALL)].iloc[0]
-    counted = mad_floor(noises.sum(axis=0))
-    assert single["floor"] == counted.floor < row["floor"]
-    single = mad.mad_table([one], apart, reading.words, measure, "all", paired=False).iloc[-1]
-    assert single["p_value"] == counted.p_value < tested["p_value"]
-    over = mad.mad_table([reading], apart, reading.words, measure, "all", paired=False).iloc[-1]
-    assert over["floor"] == pytest.approx(apart.loc[apart["indicator"] == tables.ALL, "floor"].mean())
-
-
-def test_an_undecided_image_is_left_out_of_its_noise():
-    values = np.array([[[3.0, 3.0], [3.0, np.nan], [3.0, 5.0]]])
-    status = np.where(np.isnan(values), "undecided", DECIDED).astype(object)
-    one = Reading(values, status, ("nurse",), ("person", "woman", "man"), "tone", "ita")
-    row = tables.profession_table([one], one.words, MEASURE).iloc[-1]
-    expected = np.zeros((2, 10), int)
-    expected[0, 2], expected[1, 2], expected[1, 4] = 3, 1, 1
-    floor = clustered_mad_floor(expected, draws=199)
-    assert (row["floor"], row["decided"]) == (floor.floor, 5)
-    assert np.isnan(row["p_value"]) and row["reason"] == "fewer than two groups with images"
-
-
-def tones_of(rng, *, shifted=0):
-    """Tones of three skins in twenty professions, nine noises and two words, as alike as those of a noise are."""
-    noise = rng.integers(0, 3, (20, 1, 9))
-    own = rng.integers(0, 3, (20, 2, 9))
-    index = np.where(rng.random((20, 2, 9)) < 0.6, noise, own)
-    index[:shifted] = np.maximum(index[:shifted], rng.integers(1, 3, (shifted, 2, 9)))
-    values = np.array([3.0, 5.0, 8.0])[index]
-    names = tuple(f"work {row}" for row in range(20))
-    return Reading(values, np.full(values.shape, DECIDED, object), names, ("woman", "man"), "tone", "ita")
-
-
-@pytest.mark.lab
-def test_professions_are_held_against_one_another_and_not_against_ten_likely_tones():
-    """A world of three skins, alike in all professions: by ten likely tones nearly all of them differed."""
-    rng, runs, before, told = np.random.default_rng(3), 40, 0, []
-    for _ in range(runs):
-        one = tones_of(rng)
-        table = tables.profession_table([one], one.words, MEASURE)
-        own = table[table["indicator"] == tables.ALL]
-        told += [(own["p_value"] <= 0.05).mean()]
-        before += (own["p_adjusted"] < 0.05).any()
-        over = mad.mad_table([one], table, one.words, MEASURE, "all").iloc[-1]
-        assert over["p_value"] == pytest.approx(1 / 200)  # of the MAD itself, against ten likely tones
-    assert np.mean(told) <= 0.05 + 3 * np.std(told) / np.sqrt(runs)
-    assert before / runs <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / runs)
-
-
-def test_the_test_of_a_professions_tones_is_that_of_rearranged_noises():
-    one = tones_of(np.random.default_rng(4), shifted=2)
-    table = tables.profession_table([one], one.words, Measure(bootstrap=20, permutations=5000))
-    own = table[table["indicator"] == tables.ALL]
-    of_noises = one.values.mean(axis=1)
-    rng, draws = np.random.default_rng(5), 4000
-    for row in (0, 7):
-        drawn = np.array([rng.permuted(of_noises, axis=0)[row].mean() for _ in range(draws)])
-        middle = of_noises.mean()
-        share = (np.abs(drawn - middle) >= abs(of_noises[row].mean() - middle) - 1e-9).mean()
-        error = np.sqrt(share * (1 - share) * (1 / draws + 1 / 1999))
-        assert own["p_value"].iloc[row] == pytest.approx(share, abs=4 * error + 1e-3)
-    assert set(own["tested"]) == {"average as in all professions together (noises change places, 1999 draws)"}
-    assert own["p_value"].iloc[0] < 0.05 < own["p_value"].iloc[7]
-
-
-def robust_ratio(tones, prompts, noises):
-    """Cluster-robust variances of shares over those of independent images, by statsmodels; summed over prompts."""
-    robust = plain = 0.0
-    for _, own in pd.DataFrame({"tone": tones, "prompt": prompts, "noise": noises}).groupby("prompt"):
-        if len(own["noise"].unique()) > 1:
-            for tone in own["tone"].unique():
-                model = OLS((own["tone"] == tone).astype(float), np.ones(len(own)))
-                groups = pd.factorize(own["noise"])[0]
-                robust += float(model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse.iloc[0]) ** 2
-                plain += float(model.fit().bse.iloc[0]) ** 2
-    return max(1.0, robust / plain)
-
-
-def test_intervals_of_all_words_together_take_the_images_of_a_noise_as_one():
-    rng, words = np.random.default_rng(2), ("person", "woman", "man")
-    of_noise = rng.choice([3.0, 5.0, 8.0], size=(12, 1, 9), p=(0.2, 0.5, 0.3))
-    own = rng.choice([3.0, 5.0, 8.0], size=(12, 3, 9), p=(0.2, 0.5, 0.3))
-    values = np.where(rng.random((12, 1, 9)) < 0.7, of_noise, own)
-    status = np.full(values.shape, DECIDED, dtype=object)
-    one = Reading(values, status, tuple(f"work {row}" for row in range(12)), words, "tone", "ita")
-    places = np.indices(values.shape).reshape(3, -1)
-    effect = robust_ratio(values.ravel(), places[0], places[2])
-    assert 1.5 < effect < 3
-    for paired, size in ((True, 27 / effect), (False, 27)):
-        table = tables.distribution_table([one], words, MEASURE, paired=paired)
-        row = table[(table["profession"] == "work 3") & (table["indicator"] == tables.ALL)]
-        low, high = proportion_confint(row["share"] * size, size, method="wilson")
-        np.testing.assert_allclose(row[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
-        alone = table[(table["profession"] == "work 3") & (table["indicator"] == "woman")]
-        low, high = proportion_confint(alone["share"] * 9, 9, method="wilson")
-        np.testing.assert_allclose(alone[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
-    spread = []
-    for paired in (True, False):
-        professions = tables.profession_table([one], words, MEASURE, paired=paired)
-        over = mad.mad_table([one], professions, words, MEASURE, "all", paired=paired).iloc[-1]
-        assert over["indicator"] == tables.ALL and over["images_low"] < over["debiased"] < over["images_high"]
-        spread.append((over["average_images_high"] - over["average_images_low"]) ** 2)
-        assert over["debiased"] < over["mad"]
-    assert spread[0] / spread[1] == pytest.approx(effect)
-
-
 def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
     tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
     worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
@@ -235,11 +89,6 @@ def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
     expected = [int((of_worn == tone).sum()) for tone in range(1, 11)]
     assert found["images"].tolist() == expected and 0 < sum(expected) < len(tones)
     assert set(found["present"]) == {len(worn)} and set(found["decided"]) == {sum(expected)}
-    held = tones[tones["sample_id"].isin(worn)]
-    size = len(held) / robust_ratio(held["tone"], held["triplet"], held["seed"])
-    low, high = proportion_confint(found["share"] * size, size, method="wilson")
-    np.testing.assert_allclose(found["low"], low, atol=1e-9)
-    np.testing.assert_allclose(found["high"], high, atol=1e-9)
     every = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute=tables.ALL)
     assert every["images"].tolist() == [int((tones["tone"] == tone).sum()) for tone in range(1, 11)]
 
@@ -279,37 +128,6 @@ def test_differences_are_paired_on_shared_noise(run, images):
     assert overall["p_value"] == pytest.approx(test.pvalue)
 
 
-def test_a_difference_that_is_the_same_everywhere_has_a_p_value(run):
-    found = rows(run, "dalleval_words", source="toyworld-checker", question="gender", **PAIR)
-    found = found.set_index("profession")
-    assert (found["difference"] == 2).all()
-    assert found.loc["nurse", "p_value"] == 2 / 2**4 and found.loc[tables.ALL, "p_value"] == 2 / 2**6
-    assert (found["high"] == 2).all() and (found["low"] < 2).all()
-
-
-def test_differences_are_adjusted_over_all_words_and_questions_of_the_first_readers(run):
-    """Gender by the checker, tones by the typology angle, attributes by the checker, in one matrix of all pairs."""
-    chosen = [("feminine", "masculine"), ("feminine", "neutral"), ("masculine", "neutral")]
-    first = {"gender": "toyworld-checker", "tone": "ita"}
-    table = run.table("dalleval_words")
-    columns, found = [], []
-    for question in ("gender", "tone", *ATTRIBUTES):
-        source = first.get(question, "toyworld-checker")
-        for pair in chosen:
-            own = table[(table["source"] == source) & (table["question"] == question)]
-            own = own[(own["first"] == pair[0]) & (own["second"] == pair[1])].set_index("profession")
-            single = own.drop(index=tables.ALL)["difference"]
-            columns.append(single if question in ATTRIBUTES else single.drop(index=NONE))
-            found.append(own.loc[tables.ALL, ["p_value", "p_adjusted"]].astype(float))
-    flips = step_down_test(
-        pd.concat(columns, axis=1), permutations=run.config.measure.permutations, seed=run.config.measure.seed
-    )
-    found = pd.DataFrame(found)
-    np.testing.assert_allclose(found["p_value"], flips.p_value)
-    np.testing.assert_allclose(found["p_adjusted"], flips.p_adjusted)
-    assert (found["p_adjusted"] > found["p_value"]).any()
-
-
 def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
     """What one noise does to a word is in all professions: as many as there are, there is one noise that says so."""
     rng = np.random.default_rng(2)
@@ -321,7 +139,7 @@ def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
     )
     chosen = [("woman", "man", "contrast")]
     own, shared = (
-        dalleval_words.word_table([one], chosen, MEASURE, "all", shared=flag).iloc[-1]
+        dalleval_words.word_table([one], Design((), MEASURE, chosen, "all", shared=flag)).iloc[-1]
         for flag in (False, True)
     )
     apart = of_noises[0, 1] - of_noises[0, 2]
@@ -330,12 +148,6 @@ def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
         step_down_test(apart[:, None]).p_value[0]
     )
     assert shared["p_value"] > 0.05 and shared["low"] < own["low"] and shared["high"] > own["high"]
-    own, shared = (
-        dalleval_words.absolute_table([one], chosen, MEASURE, "all", shared=flag).set_index("of").iloc[:2]
-        for flag in (False, True)
-    )
-    assert (own["p_value"] < 0.01).all() and (shared["p_value"] > 0.05).all()
-    assert shared.loc["averages", "mean_abs_difference"] == pytest.approx(abs(apart.mean()))
 
 
 def test_the_paper_subtracts_the_reference(run):
@@ -383,16 +195,6 @@ def test_agreement(run, images):
     assert found["same"].to_dict() == pytest.approx(same.to_dict()) and set(found["images"]) == {84}
     tones = rows(run, "dalleval_agreement", first="ita", second="ciede2000").iloc[0]
     assert tones["same"] == 1 and tones["mean_abs_difference"] == 0 and tones["within_1"] == 1
-    published = rows(run, "dalleval_agreement", first="ita", second="dalleval2023").iloc[0]
-    ita, other = (
-        one.values
-        for one in read_all(run)
-        if one.question == "tone" and one.source in ("ita", "dalleval2023")
-    )
-    apart = np.abs(ita - other)
-    assert published["mean_abs_difference"] == pytest.approx(apart.mean()) and apart.mean() > 0
-    for k in (1, 2, 3):
-        assert published[f"within_{k}"] == pytest.approx(np.mean(apart <= k))
     assert np.isnan(found["within_1"]).all()
 
 
@@ -431,11 +233,8 @@ COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "gre
     [
         ({"question": "gender", "profession": "(none)"}, (4, 2, 2, 0, 0, 0, 0, 2, 0)),
         ({"question": "gender", "profession": "nurse"}, (4, 3, 2, 1, 0, 0, 0, 1, 0)),
-        ({"question": "gender", "profession": "cook"}, (4, 0, 0, 0, 0, 0, 0, 4, 0)),
         ({"question": "gender", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 0, 1, 1)),
-        ({"question": "hat", "profession": "nurse"}, (4, 3, 3, 0, 0, 0, 0, 1, 0)),
         ({"source": "ita", "profession": "nurse"}, (4, 3, 1, 0, 1, 1, 0, 1, 0)),
-        ({"source": "ita", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 0, 1, 1)),
     ],
 )
 def test_nothing_is_dropped(gaps, where, expected):
@@ -474,9 +273,10 @@ def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
         values = np.where(np.arange(9) < female[:, None], 1.0, -1.0)[:, None]
         status = np.full(values.shape, DECIDED, dtype=object)
         one = Reading(values, status, tuple(own["profession"]), ("neutral",), "gender", "blip2")
-        table = tables.profession_table([one], ["neutral"], MEASURE)
+        design = Design(["neutral"], MEASURE)
+        table = tables.profession_table([one], design)
         np.testing.assert_allclose(table["average"], own["average_gender"], atol=0.0051)
-        (row,) = mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").to_dict("records")
+        (row,) = mad.mad_table([one], table, design).to_dict("records")
         assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
         assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
 
@@ -486,15 +286,16 @@ def test_the_prompt_without_a_profession_alone_has_no_mad():
     values = np.array([[[1.0, -1.0, 1.0]]])
     status = np.full(values.shape, DECIDED, dtype=object)
     one = Reading(values, status, (NONE,), ("neutral",), "gender", "blip2")
-    table = tables.profession_table([one], ["neutral"], MEASURE)
-    assert mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").empty
-    assert len(mad.mad_table([one], table, ["neutral"], MEASURE, "all")) == 1
+    design = Design(["neutral"], MEASURE)
+    table = tables.profession_table([one], design)
+    assert mad.mad_table([one], table, design).empty
+    assert len(mad.mad_table([one], table, replace(design, bare="all"))) == 1
 
 
 def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
     readings = [one for one in read_all(run) if one.source == "toyworld-checker"]
     chosen = [("feminine", "masculine", "contrast")]
-    table = dalleval_words.word_table(readings, chosen, MEASURE, "attributes", paired=False)
+    table = dalleval_words.word_table(readings, Design((), MEASURE, chosen, paired=False))
     single = table[table["profession"] != tables.ALL]
     assert set(single["reason"]) == {dalleval_words.NOT_PAIRED} and single["p_value"].isna().all()
     assert single["difference"].notna().all() and table["p_value"].notna().any()
@@ -517,10 +318,6 @@ def test_professions_are_held_against_one_another_by_word_and_over_words(run, im
     assert (found.loc[told, "p_adjusted"] >= found.loc[told, "p_value"]).all()
 
 
-def test_the_plan_of_the_made_up_run():
-    assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}
-
-
 def test_equal_shares_have_the_interval_of_equal_shares_however_they_were_added_up():
     noise = np.array([[0.14], [0.14000000000000004], [0.14], [0.13999999999999999]])
     equal = tables.bounded_interval(np.full((4, 1), 0.14), (0.0, 1.0), MEASURE)
@@ -528,45 +325,3 @@ def test_equal_shares_have_the_interval_of_equal_shares_however_they_were_added_
     for one, other in zip(found, equal):
         assert one == pytest.approx(other, rel=1e-12)
     assert found[1] < 0.14 < found[2]
-    apart = tables.bounded_interval(np.where(noise == 0.14, 0.14, 0.15), (0.0, 1.0), MEASURE)
-    assert 0.1 < apart[1] < apart[2] < 0.2  # what does differ is resampled as before
-    missing = tables.bounded_interval(np.array([[np.nan], [0.5], [0.5]]), (0.0, 1.0), MEASURE)
-    assert missing[0] == 0.5 and missing[1] < 0.5 < missing[2]
-
-
-def test_readers_agree_over_images_and_so_does_their_interval():
-    """Nine professions have one image that both decided and read alike, the tenth 90 that they read differently."""
-    values = np.full((10, 1, 90), np.nan)
-    values[:9, :, 0], values[9] = 1.0, -1.0
-    names = tuple(f"work {row}" for row in range(10))
-    one = Reading(values, np.full(values.shape, DECIDED, object), names, ("person",), "gender", "a")
-    row = agreement_table([one, replace(one, values=np.abs(values), source="b")], MEASURE).iloc[0]
-    assert row["same"] == pytest.approx(9 / 99) and row["low"] <= row["same"] <= row["high"] < 0.9
-
-
-def test_the_interval_of_a_tone_is_that_of_its_mean_over_images():
-    """Of nine draws of two words that stand together eight have one dark image, and the last two light ones."""
-    values = np.full((1, 1, 18), np.nan)
-    values[0, 0, :8], values[0, 0, [8, 17]] = 9.0, 1.0
-    status = np.full(values.shape, DECIDED, object)
-    one = Reading(values, status, ("nurse",), ("all",), "tone", "ita", together=2)
-    row = tables.profession_table([one], ["all"], MEASURE, paired=False).iloc[0]
-    draws = np.array([9.0] * 8 + [1.0])[:, None]
-    _, low, high = tables.bounded_interval(draws, (1.0, 10.0), MEASURE)
-    ends = np.clip([low[0] + 7.4 - 73 / 9, high[0] + 7.4 - 73 / 9], 1, 10)
-    assert row["average"] == 7.4 and (row["low"], row["high"]) == pytest.approx(tuple(ends))
-
-
-def test_the_interval_over_images_holds_a_mad_of_0():
-    """Ten tones equally likely, nine images of twenty professions: the truth is 0, which was left out in six of ten."""
-    rng, left_out = np.random.default_rng(0), 0
-    runs = 60
-    for _ in range(runs):
-        tones = rng.integers(1, 11, (20, 1, 9)).astype(float)
-        names = tuple(f"work {row}" for row in range(20))
-        one = Reading(tones, np.full(tones.shape, DECIDED, object), names, ("person",), "tone", "ita")
-        professions = tables.profession_table([one], ["person"], MEASURE, paired=False)
-        row = mad.mad_table([one], professions, ["person"], MEASURE, "all", paired=False).iloc[0]
-        left_out += row["images_low"] > 0
-        assert row["images_low"] <= row["debiased"] or row["images_low"] == 0
-    assert left_out / runs <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / runs)

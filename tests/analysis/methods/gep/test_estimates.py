@@ -25,18 +25,16 @@ def sentences(shift=1.5):
     return positive + shift * np.eye(8)[0], negative
 
 
-@pytest.mark.parametrize("rate", [None, 1e-3])
-def test_classifiers_are_scikit_learns_own(rate):
+def test_classifiers_are_scikit_learns_own():
     positive, negative = sentences()
-    trained = estimates.train(positive, negative, learning_rate=rate)
+    trained = estimates.train(positive, negative)
     text = np.concatenate([positive, negative])
     text = text / np.linalg.norm(text, axis=1, keepdims=True)
     image = IMAGES / np.linalg.norm(IMAGES, axis=1, keepdims=True)
     expected = np.zeros(len(IMAGES))
     for seed in range(10):
-        step = {} if rate is None else {"learning_rate": "constant", "eta0": rate}
         model = SGDClassifier(
-            loss="log_loss", max_iter=5000, tol=1e-3, early_stopping=True, random_state=seed, **step
+            loss="log_loss", max_iter=5000, tol=1e-3, early_stopping=True, random_state=seed
         )
         expected += model.fit(text, [1] * 48 + [0] * 48).predict_proba(image)[:, 1] / 10
     assert trained.weights.shape == (10, 8)
@@ -53,8 +51,3 @@ def test_an_ensemble_of_one_and_what_it_finds():
 def test_what_cannot_be_compared_or_trained_on_is_refused():
     with pytest.raises(ValueError, match="finite numbers that are not all 0"):
         estimates.unit(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="expected shape"):
-        estimates.unit(np.zeros(3))
-    positive, negative = sentences()
-    with pytest.raises(ValueError, match="got 4 and 48"):
-        estimates.train(positive[:4], negative)

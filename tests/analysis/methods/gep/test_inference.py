@@ -5,12 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, score, vector
 from analysis.methods.gep.section import _sentence
-from analysis.methods.gep.tables import score_table, vector_table
+from analysis.methods.gep.tables import inferred_tables
 from probes.config.schema import Measure
 
 MEASURE = Measure(permutations=1000, bootstrap=300)
@@ -23,7 +22,7 @@ def audited(values, setting="neutral", noise="own"):
 
 
 def said(one):
-    (row,) = score_table([one], [(*PAIR, "contrast")], MEASURE).to_dict("records")
+    (row,) = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)[1].to_dict("records")
     return row, _sentence(row)
 
 
@@ -38,7 +37,7 @@ def test_one_weighting_where_labels_are_missing():
     assert row["score"] == pytest.approx(score(vector(one, *PAIR)), abs=1e-12)
     assert row["excess"] == pytest.approx(row["score"] - row["floor"], abs=1e-12)
     assert row["reason"] == "" and row["low"] < row["debiased"] < row["high"] and row["p_value"] < 0.05
-    rows = vector_table([one], [(*PAIR, "contrast")], MEASURE)
+    rows, _ = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)
     assert rows["difference"].to_numpy() == pytest.approx(vector(one, *PAIR), abs=1e-12)
     assert rows["n_units"].max() > rows["n_units"][2] and rows["low"].notna().all()
     assert ((rows["low"] <= rows["difference"]) & (rows["difference"] <= rows["high"])).all()
@@ -67,67 +66,13 @@ def test_of_one_context_the_images_are_the_sample():
     assert np.isnan(alike["p_value"]) and "no attribute differs" in sentence
 
 
-def test_images_of_one_context_reject_as_often_as_they_say():
-    """Attributes that exclude each other, and a noise that both words share; else the images are dealt."""
-    rng = np.random.default_rng(2)
-    rejected = {"own": 0, "unpaired": 0}
-    for _ in range(150):
-        for noise in rejected:
-            base = rng.normal(size=(1, 1, 20, 4)) * (noise == "own")
-            values = (base + rng.normal(size=(1, 2, 20, 4)) < [0.0, 0.0, -1.0, -1.5]).astype(float)
-            values[..., 1] *= 1 - values[..., 0]
-            rejected[noise] += infer(audited(values, noise=noise), *PAIR, MEASURE).score_p <= 0.05
-    ends = stats.binom.ppf([0.001, 0.999], 150, [0.035, 0.05])
-    assert all(ends[0] <= count <= ends[1] for count in rejected.values()), rejected
-
-
-@pytest.mark.parametrize("contexts", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("contexts", [2, 6])
 def test_few_contexts_say_what_p_they_could_have_shown(contexts):
     values = np.zeros((contexts, 2, 5, 3))
     values[:, 0] = 1.0
     row, sentence = said(audited(values))
     assert row["p_value"] == row["p_smallest"] == 2.0 ** (1 - contexts)
     assert ("no p-value below" in sentence) == (contexts < 6)
-
-
-def test_seeds_that_repeat_over_contexts_are_crossed_with_them():
-    """Where a seed leans at every context alike: intervals over contexts miss, crossed ones hold; no false score."""
-    rng = np.random.default_rng(3)
-    held, rejected, covered = {"own": [], "shared": []}, {"own": [], "shared": []}, []
-    for _ in range(80):
-        lean = 1.5 * rng.normal(size=(1, 2, 5, 6))
-        values = (lean + rng.normal(size=(16, 2, 5, 6)) < -0.5).astype(float)
-        for noise, rows in held.items():
-            found = infer(audited(values, noise=noise), *PAIR, MEASURE)
-            rows.append(((found.low <= 0) & (found.high >= 0)).mean())
-            rejected[noise].append(found.score_p <= 0.05)
-        covered.append(found.score.low == 0)
-    assert np.mean(held["own"]) < 0.7 and np.mean(rejected["own"]) > 0.5  # what is replaced
-    assert np.mean(held["shared"]) > 0.9 and np.sum(rejected["shared"]) <= stats.binom.ppf(0.999, 80, 0.05)
-    assert np.sum(covered) >= stats.binom.ppf(0.001, 80, 0.93)
-
-
-@pytest.mark.parametrize(
-    ("noise", "setting", "contexts"),
-    [
-        ("own", "neutral", 16),
-        ("own", "neutral", 5),
-        ("shared", "neutral", 16),
-        ("own", "explicit", 1),
-        ("unpaired", "neutral", 1),
-    ],
-)
-def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise, setting, contexts):
-    rng = np.random.default_rng(6)
-    rejected = []
-    for _ in range(30):
-        share = 0.4 + 0.35 * rng.random() * np.array([[1.0], [-1.0]])[:, None] * (np.arange(4) < 2)
-        values = (rng.random((contexts, 2, 5 if contexts > 1 else 30, 4)) < share).astype(float)
-        values[rng.random(values.shape) < 0.1] = np.nan
-        row, _ = said(audited(values, setting, noise))
-        rejected.append(row["p_value"] < 0.05)
-        assert (row["low"] > 0) == rejected[-1] and row["low"] <= row["debiased"] <= row["high"]
-    assert any(rejected) == (contexts != 5) and not all(rejected)
 
 
 def test_the_lower_end_is_the_least_score_whose_flipped_residuals_reach_the_estimate():
@@ -158,3 +103,23 @@ def test_an_audit_without_a_label_has_no_score():
     assert np.isnan(row["score"]) and "nothing can be said" in sentence
     one = dataclasses.replace(audited(np.full((3, 2, 2, 2), np.nan)), noise="shared")
     assert np.isnan(infer(one, *PAIR, MEASURE).score_p)
+
+
+@pytest.mark.parametrize(
+    ("noise", "setting", "contexts"),
+    [
+        ("own", "neutral", 16),
+        ("shared", "neutral", 16),
+    ],
+)
+def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise, setting, contexts):
+    rng = np.random.default_rng(6)
+    rejected = []
+    for _ in range(12):
+        share = 0.4 + 0.35 * rng.random() * np.array([[1.0], [-1.0]])[:, None] * (np.arange(4) < 2)
+        values = (rng.random((contexts, 2, 5 if contexts > 1 else 30, 4)) < share).astype(float)
+        values[rng.random(values.shape) < 0.1] = np.nan
+        row, _ = said(audited(values, setting, noise))
+        rejected.append(row["p_value"] < 0.05)
+        assert (row["low"] > 0) == rejected[-1] and row["low"] <= row["debiased"] <= row["high"]
+    assert any(rejected) == (contexts != 5) and not all(rejected)

@@ -1,6 +1,5 @@
 """What a page on attributes says is tested together: settings and contrasts, with p-values by statsmodels."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
@@ -44,12 +43,3 @@ def test_two_settings_of_which_one_rejects_alone_say_nothing_together():
     assert "(p = 0.080, adjusted over settings and contrasts)" in said
     _, score = adjust_page(*tables(0.004, 0.3, 0.5))
     assert more_than_chance(score.iloc[0].to_dict())
-
-
-def test_a_page_of_one_setting_is_that_test_alone():
-    vector, score = tables(0.04, np.nan, 0.01)
-    vector, score = adjust_page(vector.iloc[:1], score.iloc[:1])
-    assert score["p_page"].tolist() == [0.04] and vector["p_page"].tolist() == [0.04]
-    assert "adjusted" not in section._sentence(score.iloc[0].to_dict())
-    nothing = adjust_page(vector.iloc[:0], score.iloc[:0])
-    assert all(table.empty and "p_page" in table for table in nothing)

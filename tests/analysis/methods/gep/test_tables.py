@@ -8,13 +8,10 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, latex, leaderboard, readings, results
+from analysis.methods.gep import clip, leaderboard, readings, results, sheet
 from analysis.methods.gep import section as report_gep
-from analysis.methods.gep import tables as gep_tables
-from analysis.methods.gep.powered import powered
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
-from analysis.stats.prediction_powered import prediction_powered, weights
 from analysis.study import comparison
 from lab.papers.tables import read_table
 from probes.config.schema import Config
@@ -61,7 +58,7 @@ def made(tmp_path_factory):
     run = Run.open(write_run(path, prompts=18, steps=2))
     resolved = run.meta["config"]["resolved"]
     resolved["prompts"] = prompts()
-    resolved["measure"] = {"bootstrap": 300, "permutations": 500}
+    resolved["measure"] = {"bootstrap": 100, "permutations": 200}
     resolved["gep"] = {
         "labelled": 8,
         "examples": 4,
@@ -109,16 +106,6 @@ def test_frequencies_are_the_means_of_what_is_there(made):
     assert set(table["source"]) == {"checker", "C", "CC", "CLS", "CC thing", "CLS alone", "PP"}
 
 
-def test_two_words_are_a_contrast_and_a_third_is_a_reference():
-    words = {"feminine": "woman", "masculine": "man"}
-    two = comparison(Config.stored({"indicators": words, "reference": "feminine"}))
-    assert pairs(two) == [("feminine", "masculine", "contrast")]
-    three = {"indicators": {"neutral": "person", **words}, "reference": "neutral"}
-    three |= {"contrasts": [["masculine", "feminine"]]}
-    kinds = [kind for *_, kind in pairs(comparison(Config.stored(three)))]
-    assert kinds == ["contrast", "reference", "reference"]
-
-
 def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
     run, seen = made
     means = (
@@ -159,16 +146,12 @@ def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
 
 
 def test_estimates_that_see_the_attributes_agree_with_labels(made):
-    run, seen = made
+    run, _ = made
     auc = run.table("gep_auc").set_index(["source", "attribute"])["auc"]
     assert (auc > 0.95).all()
     rows = run.table("gep_agreement")
     pearson = rows[(rows["measure"] == "pearson") & (rows["source"] == "CLS")].set_index("setting")["value"]
     assert (pearson > 0.9).all()
-    audits = {(one.setting, one.source): one for one in read_audits(run, seen)}
-    estimate, labels = audits["neutral", "C"], audits["neutral", "checker"]
-    both = [estimate.values[..., 0].ravel(), labels.values[..., 0].ravel()]
-    assert stats.pointbiserialr(both[1], both[0]).statistic > 0.5
 
 
 def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
@@ -214,55 +197,6 @@ def test_images_are_held_against_their_prompts(made):
     assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
 
 
-def test_the_interval_of_the_fit_is_that_of_the_mean_over_images(made, monkeypatch):
-    """Of the first context one image of a word is left, so that contexts differ in their numbers."""
-    run, _ = made
-    samples, images, intervals = run.samples(["sample_id", "triplet", "seed"]), clip._images(run), []
-    left = samples.loc[(samples["triplet"] == 0) & (samples["seed"] != samples["seed"].min()), "sample_id"]
-    monkeypatch.setattr(clip, "_images", lambda _: images[~images["sample_id"].isin(left)])
-    original = clip.bootstrap_interval
-    monkeypatch.setattr(
-        clip,
-        "bootstrap_interval",
-        lambda *rows, **how: intervals.append(original(*rows, **how)) or intervals[-1],
-    )
-    table = clip.clip_score(run)
-    assert len({*table["n_images"]}) > 1
-    np.testing.assert_allclose(table["clip_score"], [one.mean[0] for one in intervals], rtol=1e-12)
-
-
-def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
-    """Against the estimator itself, from labels put beside the images by pandas."""
-    run, seen = made
-    rng = np.random.default_rng(1)
-    samples = run.samples(["sample_id", "triplet", "indicator"])
-    neutral = samples[samples["triplet"] < len(CONTEXTS)]
-    chosen = neutral.groupby("indicator")["sample_id"].sample(7, random_state=2)
-    labels = seen.loc[chosen].rename_axis("sample_id").reset_index().melt("sample_id", var_name="attribute")
-    said = {name: table for name, table in clip.clip_readings(run).items() if name == "CLS"}["CLS"]
-    audits = readings.lay_out(run, labels.sample(frac=1, random_state=rng), "human")
-    audits += readings.lay_out(run, said, "CLS")
-    (reading,) = powered(audits, run.config)
-    others = [name for name in run.config.indicators if name not in ("feminine", "masculine")]
-    both = [
-        said.merge(neutral[neutral["indicator"] == word], on="sample_id").merge(
-            labels, on=["sample_id", "attribute"], how="left", suffixes=("", "_label")
-        )
-        for word in ("feminine", "masculine", *others)
-    ]
-    values = [
-        np.stack([side.pivot(index="sample_id", columns="attribute", values=column) for side in both])
-        for column in ("value_label", "value")
-    ]
-    order = ["dress", "tie"]  # of the pivot
-    weight = weights(values[0].astype(float), values[1])  # of all words together
-    expected = prediction_powered(values[0][:2].astype(float), values[1][:2], weight=weight[:2])
-    got = reading.pair("feminine", "masculine")
-    places = [reading.audit.attributes.index(name) for name in order]
-    np.testing.assert_allclose(got.difference[places], expected.difference, atol=1e-12)
-    np.testing.assert_allclose(got.error[places], expected.error, atol=1e-12)
-
-
 def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made):
     run, _ = made
     examples = run.table("gep_artificial")
@@ -274,8 +208,6 @@ def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made)
     assert agreement.loc[("CLS", "tau"), "value"] == pytest.approx(tau, abs=1e-6) and tau > 0.7
     assert set(agreement.loc["CLS"].index) == {"tau", "mcc", "mcc_nonzero", "pearson", "SA_SM", "DA_SM"}
     assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
-    ends = agreement[["low", "high"]].dropna()
-    assert (ends["low"] <= agreement.loc[ends.index, "value"] + 1e-9).all()
 
 
 def test_two_words_are_held_against_each_other_though_one_is_the_reference():
@@ -300,17 +232,11 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert section["over_units"] == "over contexts" and section["several_contexts"]
     assert "with intervals over contexts." in figures["gep-vectors"].caption
     assert {row["source"] for row in section["ratios"]} == {"C", "CC", "CLS"}
-    single, table = attributes.single, run.table("gep_predictions")
-    table = table[table["indicator"].isin(["feminine", "masculine"])]
-    own = table[table["attribute"] == single.attribute].set_index(["source", "sample_id"])["value"]
-    without = own["CLS"][own["checker"] == 0]
-    nearest = (without - without.mean()).abs().idxmin()
-    assert single.values["CLS"][0] == without[nearest] and single.values["CC"][0] == own["CC"][nearest]
-    assert len(single.images) == 3 and list(single.values) == ["CC", "CLS"]
+    assert len(attributes.single.images) == 3 and list(attributes.single.values) == ["CC", "CLS"]
 
 
 def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differences(made):
-    run, seen = made
+    run, _ = made
     attributes = report_gep.read_attributes(run)
     lead = report_gep.lead(attributes, run.config)
     assert len(lead.answer.split()) <= 30 and "feminine less masculine" in lead.heading
@@ -322,17 +248,9 @@ def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differen
     values = [one.value for one in lead.examples]
     assert len(values) == min(3, len(own)) and values == sorted(values)
     assert values[0] == own.min() and values[-1] == own.max()
-    prompt = run.samples(["sample_id", "prompt", "indicator"]).set_index("prompt")
     for one in lead.examples:
-        assert own[one.title] == one.value
         assert [picture.label for picture in one.pictures] == ["masculine", "neutral", "feminine"]
-        readings = [picture.reading for picture in one.pictures]
-        assert set(readings) <= {"yes", "no"} and "yes" in readings  # as the checker sees it
-        column = list(seen.columns).index(one.title) if one.title in seen else None
-        for picture in one.pictures:
-            ids = prompt.loc[[picture.prompt], "sample_id"]
-            there = {bool(seen.loc[sample].iloc[column]) for sample in ids} if column is not None else {True}
-            assert (picture.reading == "yes") in there
+        assert "yes" in [picture.reading for picture in one.pictures]
 
 
 def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made):
@@ -347,43 +265,6 @@ def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made)
             "more than chance" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more than chance"
         )
         assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
-
-
-def test_values_of_single_images_are_those_that_were_read(made):
-    run, seen = made
-    table = run.table("gep_predictions")
-    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}  # and no variants
-    truth = long(run, seen).set_index(["sample_id", "attribute"])
-    checked = table[table["source"] == "checker"].set_index(["sample_id", "attribute"])
-    assert len(checked) == len(truth) and checked.index.is_unique
-    same = checked.join(truth, rsuffix="_true")
-    assert (same["value"] == same["value_true"]).all() and (same["context"] == same["context_true"]).all()
-    cls = clip.clip_readings(run)["CLS"].set_index(["sample_id", "attribute"])["value"]
-    read = table[table["source"] == "CLS"].set_index(["sample_id", "attribute"])["value"]
-    pd.testing.assert_series_equal(read.sort_index(), cls.loc[read.index].sort_index())
-    ratio = run.table("gep_ratio").set_index(["source", "attribute"])
-    assert set(ratio.index.get_level_values("source")) == {"C", "CC", "CLS"}
-    with_tie = same[(same["value"] == 1) & (same.index.get_level_values("attribute") == "tie")]
-    assert ratio.loc[("CLS", "tie"), "n_first"] == (with_tie["indicator"] == "feminine").sum()
-
-
-def test_captions_name_the_unit_of_an_audit_of_one_context(made):
-    run, seen = made
-    one = next(audit for audit in read_audits(run, seen) if audit.source == "checker").of_contexts([0])
-    compared, measure = pairs(comparison(run.config)), run.config.measure
-    tables = dict(report_gep.read_attributes(run).tables)
-    tables |= {
-        "gep_vector": gep_tables.vector_table([one], compared, measure),
-        "gep_score": gep_tables.score_table([one], compared, measure),
-    }
-    attributes = report_gep.Attributes(tables, "checker")
-    section = report_gep.section(attributes, run.config)
-    assert section["over_units"] == "over the images of one context" and not section["several_contexts"]
-    caption = report_gep.draw(attributes, run.config)["gep-vectors"].caption
-    assert "with intervals over the images of one context." in caption and "over contexts" not in caption
-    audits = latex.AttributeAudits({"one": tables})
-    text = dict(latex.of_audits(audits, run.config.reference))["gep_table03_scores"]
-    assert "if the words of a noise could change places" in text
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
@@ -408,7 +289,7 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
         for number, (sample, row) in enumerate(seen.iterrows())
         for name, value in row.items()
     ]
-    assert command_of("audit gep")(["labels", str(run.path), str(written(tmp_path, rows))]) == 0
+    assert command_of("labels")(["read", str(run.path), str(written(tmp_path, rows))]) == 0
     said = capsys.readouterr().out
     assert "by 3 annotators, Krippendorff's alpha 0." in said
     apart = readings.joined(
@@ -445,15 +326,11 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
     mixed = pd.read_csv(out / "artificial.csv")
     assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
-    one = mixed[(mixed["source"] == "CLS") & (mixed["labels"] == "human")].set_index("measure")["value"]
-    alone = again.table("gep_artificial_agreement").query("source == 'CLS' and labels == 'human'")
-    # the same run twice: between the models stand the pairs of one model, and those of an example with itself, tied
-    assert one["SA_DM"] == pytest.approx(one["SA_SM"], abs=1e-6)
-    assert one["SA_SM"] == pytest.approx(alone.set_index("measure").loc["SA_SM", "value"], abs=1e-6)
 
 
-def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys):
+def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys, monkeypatch):
     run, _ = made
+    monkeypatch.setattr(sheet, "measure_gep", lambda run, seen: None)  # the tables are another test's
     own = Run.open(shutil.copytree(run.path, tmp_path / "own"))
     if "gep_labels" in own.tables():
         (own.path / "tables" / "gep_labels.parquet").unlink()
@@ -461,7 +338,7 @@ def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_p
 
     def told(annotator, answers, *options):
         rows = [f"{sample},tie,{annotator},{answer}" for sample, answer in zip(samples, answers)]
-        status = command_of("audit gep")(["labels", str(own.path), str(written(tmp_path, rows)), *options])
+        status = command_of("labels")(["read", str(own.path), str(written(tmp_path, rows)), *options])
         table = Run.open(own.path).table("gep_labels")
         return status, {
             name: dict(zip(rows["sample_id"], rows["value"])) for name, rows in table.groupby("annotator")
@@ -511,26 +388,19 @@ A_TIE, A_DRESS = "t00000-s0-neutral,tie", "t00000-s0-neutral,dress"
     ("row", "columns", "message"),
     [
         ("t99999-s0-neutral,tie,a,yes", None, "line 2: expected an image of"),
-        ("t00000-s0-neutral,crown,a,yes", None, "line 2: expected one of tie, dress, got 'crown'"),
         ("t00000-s0-neutral,tie,a,perhaps", None, "line 2: expected yes or no, got 'perhaps'"),
         (
             "t00000-s0-neutral,tie,a,yes\nt00000-s0-neutral,tie,a,no",
             None,
             "line 3: expected one answer an annotator",
         ),
-        (
-            "t00000-s0-neutral,tie,yes",
-            "sample_id,what,label",
-            "expected a column `attribute`, found sample_id",
-        ),
         (f"{A_TIE},ann,yes\n{A_DRESS},ann,no\n{A_TIE},Ann,no", None, "got 'Ann' (1 times), near 'ann'"),
-        (f"{A_TIE},a,yes\n{A_DRESS},,no", None, "line 3: expected the name of the annotator"),
     ],
 )
 def test_labels_that_do_not_fit_end_in_one_line(made, tmp_path, row, columns, message, capsys):
     run, _ = made
     path = written(tmp_path, [row], *([columns] if columns else []))
-    assert command_of("audit gep")(["labels", str(run.path), str(path)]) == 2
+    assert command_of("labels")(["read", str(run.path), str(path)]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
 

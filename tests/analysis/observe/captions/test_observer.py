@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tokenizers import pre_tokenizers
 from transformers import (
     BertTokenizer,
-    Blip2Config,
     Blip2ForConditionalGeneration,
     Blip2Processor,
     BlipConfig,
     BlipForConditionalGeneration,
     BlipImageProcessor,
     BlipProcessor,
-    GPT2Tokenizer,
-    OPTConfig,
 )
 
 from analysis.observe.captions.blip import BlipCaptioner
@@ -34,36 +30,15 @@ from probes.runs.store import Run
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
+from tests.analysis.observe.questions.tiny_blip2 import save_tiny
 from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.tiny_models import stirred
 
 CPU = torch.device("cpu")
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "a",
-    "person",
-    "dog",
-    "with",
-    "beach",
-    "on",
-    "the",
-    "photo",
-    "of",
-]
+MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+WORDS = [*MARKS, "a", "person", "dog", "with", "beach", "on", "the", "photo", "of"]
 LAYER = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 PICTURE = {"image_size": 28, "patch_size": 14}
-
-
-def stirred(model):
-    """Weights none of which is 0, so that the image and every word matter."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(torch.randn(weight.shape) * 0.3)
-    return model
 
 
 def save_blip(folder):
@@ -82,43 +57,14 @@ def save_blip(folder):
         "encoder_hidden_size": 16,
     }
     config = BlipConfig(vision_config={**LAYER, **PICTURE}, text_config=text, projection_dim=16)
-    stirred(BlipForConditionalGeneration(config)).save_pretrained(folder)
-    return folder
-
-
-def save_blip2(folder):
-    """As Salesforce/blip2-opt-2.7b, in shards, whose folder does not say how many places an image takes."""
-    units = ["<s>", "<pad>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    ends = {"bos_token": "</s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "</s>"}
-    tokenizer = GPT2Tokenizer(vocab={unit: number for number, unit in enumerate(units)}, merges=[], **ends)
-    processor = Blip2Processor(
-        BlipImageProcessor(size={"height": 28, "width": 28}), tokenizer, num_query_tokens=4
-    )
-    processor.save_pretrained(folder)
-    text = OPTConfig(
-        vocab_size=len(processor.tokenizer),
-        hidden_size=16,
-        word_embed_proj_dim=16,
-        ffn_dim=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=128,
-    )
-    config = Blip2Config(
-        vision_config={**LAYER, **PICTURE},
-        qformer_config={**LAYER, "vocab_size": 40, "cross_attention_frequency": 1, "encoder_hidden_size": 16},
-        text_config=text,
-        num_query_tokens=4,
-        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
-    )
-    stirred(Blip2ForConditionalGeneration(config)).save_pretrained(folder, max_shard_size=40_000)
+    stirred(BlipForConditionalGeneration(config), by=0.3).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("captioners")
-    return {"blip": save_blip(folder / "blip"), "blip-2": save_blip2(folder / "blip-2")}
+    return {"blip": save_blip(folder / "blip"), "blip-2": save_tiny(folder / "blip-2")}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import timm
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from analysis.observe.features import weights
 from analysis.observe.features.embedder import Embedder
@@ -86,19 +86,6 @@ def test_published_transforms(feature, tmp_path):
     assert (settings["mean"], settings["std"]) == (usual.mean, usual.std)
     assert (settings["crop_pct"], settings["interpolation"]) == (usual.crop_pct, usual.interpolation)
     assert usual.hf_hub_id == feature.weights  # what is fetched by name is that network's
-
-
-def test_a_bare_file_as_it_was_published(tmp_path, pictures):
-    """torchvision's older files do not count batches; the weights are the same."""
-    state = load_file(RESNET / "model.safetensors")
-    old = {name: value for name, value in state.items() if not name.endswith("num_batches_tracked")}
-    assert len(old) < len(state)
-    torch.save(old, tmp_path / "model.pth")
-    arguments = json.loads((RESNET / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(arguments))
-    (tmp_path / "model.pth").rename(tmp_path / "pytorch_model.bin")
-    there, here = (Embedder(FEATURES["resnet50"], folder, CPU) for folder in (RESNET, tmp_path))
-    assert torch.equal(there(pictures), here(pictures))
 
 
 def test_what_is_no_such_checkpoint_is_said_in_a_line(tmp_path):

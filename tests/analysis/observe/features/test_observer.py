@@ -1,7 +1,5 @@
 """Features through the observe stage: what is stored, what is made anew, what is not run and why."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -78,25 +76,6 @@ def test_a_part_that_is_gone_is_made_again_and_one_more_feature_added(tmp_path, 
     again = {part.name: part.stat().st_mtime_ns for part in run.parts("features/dino")}
     assert [name for name in times if times[name] != again[name]] == ["part-00001.parquet"]
     assert len(run.parts("features/split_product")) == 3
-
-
-def test_other_weights_are_refused(tmp_path, nine):
-    run = image_run(tmp_path / "run", nine[:3], ["a person"], objects=False, features=["dino"])
-    observe(run, progress=False)
-    config = run.meta["config"]
-    folder = tmp_path / "other"
-    folder.mkdir()
-    for file in (WEIGHTS / "features" / "dino").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    described = json.loads((folder / "config.json").read_text())
-    described["pretrained_cfg"]["std"] = [0.25] * 3
-    (folder / "config.json").write_text(json.dumps(described))
-    config["resolved"]["observe"]["feature_weights"] = {"dino": str(folder)}
-    run.write_meta(config=config)
-    with pytest.raises(
-        UserError, match=r"was made with features/dino\.network .*--stage observe --overwrite"
-    ):
-        observe(Run.open(run.path), progress=False)
 
 
 def test_images_of_a_triplet_are_seen_together(tmp_path, noise):

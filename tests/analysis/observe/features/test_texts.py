@@ -6,7 +6,7 @@ import torch
 from transformers import AutoTokenizer
 
 from analysis.methods.gep.clip import _texts
-from analysis.observe.features.observer import feature_observer, is_requested
+from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import embed_texts, text_vectors
 from probes.errors import UserError
@@ -66,18 +66,3 @@ def test_a_run_keeps_the_sentences_it_asks_for(tmp_path):
     embed_texts(again, [observer])
     assert file.stat().st_mtime_ns != made
     assert "a thing" in _texts(again, ["a thing"])
-
-
-def test_the_papers_clip_reads_where_its_weights_are_given_and_embeds_the_sentences(tmp_path):
-    path = write_run(tmp_path / "run", prompts=2, steps=2)
-    run = audit(path)
-    assert is_requested("clip", run.config) and not is_requested("clip_vit_l_14", run.config)
-    run.meta["config"]["resolved"]["observe"] = {"feature_weights": {"clip_vit_l_14": str(CLIP)}}
-    run.write_meta()
-    run = Run.open(path)
-    assert is_requested("clip_vit_l_14", run.config)
-    observer, _ = feature_observer("clip_vit_l_14", run.config)
-    embed_texts(run, [observer])
-    assert len(run.parts("features/clip_vit_l_14_texts")) == 1
-    asked = texts(run.config)
-    assert set(_texts(run, asked)) == set(asked)

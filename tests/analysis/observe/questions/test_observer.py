@@ -125,20 +125,6 @@ def test_the_checker_is_undecided_without_a_figure(pictures):
     assert said[2].reading and said[3].reason == "expected 64 × 64 pixels, got 32 × 64"
 
 
-def test_what_a_prompt_names_is_no_evidence(pictures):
-    """A dress that was asked for says nothing; that it is there still is said."""
-    index = int(pictures.labels[:, THINGS.index("dress")].argmax())
-    images = [
-        StoredImage({}, prompt, pictures.images[index])
-        for prompt in ("a person", "a person in a dress", "no one")
-    ]
-    free, named, unread = (
-        row[0].score * (1 if row[0].reading == "male" else -1)
-        for row in ToyworldCheckerReader().answers(images, [PAPER["gender"]])
-    )
-    assert named > free == unread
-
-
 def configured(prompts, model="toyworld", **settings):
     others = {"objects": False, "features": [], "skin_tone": {"look": False}}
     return Config(prompts=prompts, model=model, observe={**others, "questions": settings})

@@ -16,6 +16,8 @@ from transformers import (
     T5Tokenizer,
 )
 
+from tests.analysis.observe.tiny_models import stirred
+
 QUERIES = 4
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 PICTURE = {"image_size": 28, "patch_size": 14}
@@ -43,11 +45,9 @@ def save_tiny(folder: Path, language="opt", seed=0) -> Path:
         image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
     )
     torch.manual_seed(seed)
-    model = Blip2ForConditionalGeneration(config)
-    with torch.no_grad():
-        for weight in model.parameters():  # none is 0, so that the image and every word matter
-            weight.add_(torch.randn(weight.shape) * 0.2)
-    model.save_pretrained(folder, max_shard_size=40_000)
+    stirred(Blip2ForConditionalGeneration(config), seed, by=0.2).save_pretrained(
+        folder, max_shard_size=40_000
+    )
     return folder
 
 

@@ -116,13 +116,6 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     }
 
 
-def npy_bytes(array):
-    """The bytes of a plain ``.npy``."""
-    data = io.BytesIO()
-    np.save(data, array)
-    return data.getvalue()
-
-
 def npz_bytes(**arrays):
     """The bytes of an ``.npz``."""
     data = io.BytesIO()
@@ -133,18 +126,11 @@ def npz_bytes(**arrays):
 @pytest.mark.parametrize(
     "data",
     [
-        *(
-            b"",
-            b"no zip",
-            b"PK\x03\x04 cut short",
-            npy_bytes(np.zeros(3)),
-            npz_bytes(),
-            npz_bytes(mean=np.zeros(3)),
-        ),
-        npz_bytes(mean=np.array(["x"]), tex_dir=np.array(["y"])),
+        b"PK\x03\x04 cut short",
+        npz_bytes(mean=np.zeros(3)),
         npz_bytes(mean=np.zeros(3), tex_dir=np.zeros(5)),
     ],
-    ids=["empty", "no-zip", "cut", "npy", "no-arrays", "one-array", "texts", "sizes"],
+    ids=["cut", "one-array", "sizes"],
 )
 def test_a_texture_that_is_none(tmp_path, data):
     for name in skin_trust.FILES:
@@ -154,24 +140,6 @@ def test_a_texture_that_is_none(tmp_path, data):
         UserError, match=rf"^{skin_trust.PLACE}: .*{skin_trust.TEXTURE}: expected .*: download it again$"
     ):
         _ = Trust(str(tmp_path), "cpu")._texture
-
-
-@pytest.mark.slow
-def test_what_does_not_fit_trust_is_refused(tmp_path):
-    save_trust(tmp_path)
-    path = tmp_path / skin_trust.ALBEDO
-    weights = torch.load(path, weights_only=True)["E_albedo"]
-    missing = {name: value for name, value in weights.items() if name != "layers.2.bias"}
-    for held, message in (
-        ({"E_albedo": missing}, r"1 missing \(layers.2.bias\)"),
-        ({"model": weights}, "expected the weights of E_albedo under that name, got model"),
-    ):
-        torch.save(held, path)
-        with pytest.raises(UserError, match=message):
-            Trust(str(tmp_path), "cpu").load()
-    path.write_bytes(b"not a checkpoint")
-    with pytest.raises(UserError, match="expected a checkpoint, got"):
-        Trust(str(tmp_path), "cpu").load()
 
 
 @pytest.mark.slow

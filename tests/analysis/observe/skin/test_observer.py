@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from skimage.draw import polygon2mask
 
-from analysis.metrics.illumination import DAYLIGHT, adapted, white_of
-from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
+from analysis.metrics.skin_tone import monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
 from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
@@ -82,26 +81,6 @@ def test_rows_of_toyworld_name_what_is_there(tmp_path):
     assert stored(run.path) == before
 
 
-def test_another_way_of_reading_is_refused(tmp_path):
-    images = [np.full((8, 8, 3), colour, np.uint8) for colour in monk_colours()[:3]]
-    options = {"look": True, "region": "image"}
-    observed = {"objects": False, "features": []}
-    run = image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options)
-    observe(run, progress=False)
-    before = stored(run.path)
-
-    def again(**more):
-        image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options | more)
-        return observe(Run.open(run.path), progress=False)
-
-    again()
-    assert stored(run.path) == before
-    with pytest.raises(UserError, match=r"observe.skin_tone.mean 'lab', expected 'linear'"):
-        again(mean="linear")
-    with pytest.raises(UserError, match=r"observe.skin_tone.illumination '', expected 'given A'"):
-        again(illumination="given", illuminant="A")
-
-
 def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
     rng = np.random.default_rng(0)
     tones = monk_colours().astype(float)
@@ -127,29 +106,6 @@ def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
     assert Run.open(run.path).meta["attributes/skin_tone"]["counts"] == {"grey": 20, "ok": 20}
 
 
-def test_a_grey_face_in_a_coloured_picture_has_no_tone():
-    image = np.full((120, 120, 3), (0, 120, 255), np.uint8)
-    image[:60] = 150
-    config = Config(prompts=["a {person}"])
-    observer = SkinToneObserver(config, FaceSkin(OneFace(FACE / 4), "cheeks"), Light())
-    (row,) = observer.observe([StoredImage({}, "", image)])[module.KIND]
-    assert (row["status"], row["reason"], row["tone_ciede2000"]) == ("grey", "grey: a* and b* are 0", None)
-
-
-def test_a_known_light_is_set_right_and_named():
-    lit = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white_of("A"))).astype(np.uint8)
-    config = Config(
-        prompts=["a {person}"],
-        observe={"skin_tone": {"look": True, "region": "image", "illumination": "given", "illuminant": "A"}},
-    )
-    observer, _ = skin_observer(config)
-    images = [StoredImage({}, "", np.tile(colour, (4, 4, 1))) for colour in lit]
-    read = observer.observe(images)[module.KIND]
-    assert [row["tone"] for row in read] == list(range(1, 11))
-    assert {row["illumination"] for row in read} == {"given A"}
-    np.testing.assert_allclose([row["L"] for row in read], lab_colours(monk_colours())[:, 0], atol=1)
-
-
 def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(module, "require_library", lambda: _lacking())
 
@@ -169,34 +125,6 @@ def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatc
 
 def _lacking():
     raise UserError("no library")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"illumination": "given"}, "expected a value with illumination given, got None"),
-        ({"illuminant": "A"}, "expected nothing with illumination none, got 'A'"),
-        (
-            {"illumination": "given", "illuminant": "#ff00ff"},
-            "some red, green and blue, as #ffd2a0, got '#ff00ff'",
-        ),
-        ({"illumination": "trust"}, "expected a value with illumination trust, got None"),
-        (
-            {"illumination": "trust", "trust": "x", "region": "image"},
-            "expected face-alignment with illumination",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        Config(prompts=["a {person}"], observe={"skin_tone": options})
-
-
-def test_toyworlds_region_takes_toyworlds_size():
-    with pytest.raises(
-        UserError, match=r"skin_tone.region: toyworld expected images of 64 × 64 .* got 8 × 9"
-    ):
-        ToyworldSkin().regions([np.zeros((8, 9, 3), np.uint8)])
 
 
 # the 68 landmarks of a face seen from the front, in a square of side 100
@@ -219,7 +147,7 @@ FACE = np.array(
 class OneFace:
     """Finds the faces that it is told."""
 
-    parameters, seconds = 0, 0.0
+    parameters = 0
 
     def __init__(self, *faces):
         self.there = faces

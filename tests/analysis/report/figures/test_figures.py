@@ -1,19 +1,12 @@
 """Figures: there, readable in a column, the same bytes twice, and in the order of the network."""
 
-import hashlib
-import os
 import pickle
 import re
-import subprocess
-import sys
-from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
-from PIL import Image
 
 from analysis.metrics.registry import METRICS, computed_from, headline_metrics
 from analysis.report.figures import (
@@ -23,33 +16,29 @@ from analysis.report.figures import (
     inline_svg,
     prompts,
     specifications,
-    with_ends,
 )
-from analysis.report.figures.atlas import atlas_rows, beyond_words
+from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.lines import _name_ticks, draw_sites
-from analysis.report.figures.style import DOUBLE, SINGLE, new_figure, style
+from analysis.report.figures.lines import draw_sites
+from analysis.report.figures.specifications import draw_specifications
+from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
-from analysis.tables.stage import measure
-from hooks.architectures.addresses import place, readable
+from hooks.architectures.addresses import place
 from probes.runs.store import Run
-from tests.analysis.synthetic_run import write_run
 
 CONTRASTS = [("masculine", "feminine")]
+TIMES = {step: 1000.0 - 100 * step for step in range(6)}
 PAIRS = ["neutral-feminine", "neutral-masculine"]
 SPECIFICATIONS = pd.DataFrame(columns=list(COLUMNS))
 RUNS: list[Run] = []  # whose gaps are drawn
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
-    path = write_run(tmp_path_factory.mktemp("figures") / "run", prompts=5, seeds=1, steps=6)
-    run = Run.open(path)
-    measure(run)
-    RUNS.append(run)
-    return run
+def run(measured) -> Run:
+    RUNS.append(measured)
+    return measured
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +46,16 @@ def drawn(run):
     return draw(run.table("gap"), run.table("disparity"))
 
 
-def draw(gap, disparity, contrasts=CONTRASTS, specifications=None):
-    steps = {step: 1000.0 - 100 * step for step in range(6)}
-    table = SPECIFICATIONS if specifications is None else specifications
-    tables = (findings_of(gap), RUNS[-1].table("gap_prompts"), table)
-    texts = {triplet: f"a person {triplet}" for triplet in range(5)}
+def draw(gap, disparity, contrasts=CONTRASTS):
+    tables = (findings_of(gap), RUNS[-1].table("gap_prompts"), SPECIFICATIONS)
+    texts = {triplet: f"a person {triplet}" for triplet in range(6)}
     return draw_figures(
-        gap, *tables, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS, prompts=texts
+        gap, *tables, disparity, TIMES, headline_metrics(), contrasts, "neutral", PAIRS, prompts=texts
     )
+
+
+def atlas(gap):
+    return draw_atlas(gap, TIMES, CONTRASTS[0], "neutral")
 
 
 def findings_of(gap):
@@ -76,7 +67,8 @@ def findings_of(gap):
     return findings_table(found)
 
 
-def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(run):
+def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap():
+    z0 = next(metric for metric in headline_metrics() if metric.key == "z0")
     gaps = {"as run": 0.2, "without “lady”": 0.1, "without “person”": 0.3}
     rows = [
         {"space": "denoising", "site": "latent.final", "metric": "cosine", "contrast": "masculine-feminine"}
@@ -90,20 +82,18 @@ def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(
         for name, gap in gaps.items()
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    drawn = draw(run.table("gap"), run.table("disparity"), specifications=table)
-    figure = drawn["specifications-masculine-feminine"]
+    figure = draw_specifications(table, z0, CONTRASTS[0], "neutral")
     axes = figure.figure.axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == sorted(gaps, key=gaps.get)
     low, high = axes.get_xlim()
     assert low <= 0.0 and high >= 0.35  # 0 and every interval are in the picture
     assert "share nearly all their data" in figure.caption
-    one = draw(run.table("gap"), run.table("disparity"), specifications=table.iloc[:1])
-    assert "specifications-masculine-feminine" not in one
+    assert draw_specifications(table.iloc[:1], z0, CONTRASTS[0], "neutral") is None
     many = pd.concat(
         [table] + [table.iloc[1:].assign(gap=0.185 + 0.001 * k) for k in range(30)], ignore_index=True
     )
-    cut = draw(run.table("gap"), run.table("disparity"), specifications=many)
-    labels = [t.get_text() for t in cut["specifications-masculine-feminine"].figure.axes[0].get_yticklabels()]
+    cut = draw_specifications(many, z0, CONTRASTS[0], "neutral").figure.axes[0]
+    labels = [tick.get_text() for tick in cut.get_yticklabels()]
     assert len(labels) == 41 and "as run" in labels
 
 
@@ -117,28 +107,6 @@ def test_every_figure_is_drawn(drawn):
         "similarity-steps",
     ]
     assert list(drawn) == [*expected, "gap-decoder"]
-
-
-def test_the_rows_of_eight_measures_leave_their_names_and_numbers_room():
-    rows = pd.DataFrame(
-        [
-            {"measure": one.key, "primary": one.key == "z0", "contrast": "masculine-feminine"}
-            for one in headline_metrics()
-        ]
-    )
-    rows = rows.assign(gap=-0.00125, ci_low=-0.0052, ci_high=-0.0001, delta=0.02, distance=0.1, share=-0.0125)
-    rows = rows.assign(p_control=np.nan, word_gap=np.nan, word_low=np.nan, word_high=np.nan)
-    rows = rows.assign(word_share=np.nan, word_share_low=np.nan, word_share_high=np.nan, n_prompts=24)
-    figure = draw_headline(rows, headline_metrics(), CONTRASTS, "neutral").figure
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    assert len(axes.get_yticklabels()) == 8
-    low, high = axes.get_xlim()
-    numbers = [tick for tick in axes.get_xticklabels() if low <= tick.get_position()[0] <= high]
-    for texts in (axes.get_yticklabels(), numbers):
-        boxes = [text.get_window_extent() for text in texts]
-        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
-        assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
 
 
 def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_words():
@@ -161,13 +129,6 @@ def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_word
         pd.DataFrame([row | {"p_control": np.nan}]), headline_metrics(), CONTRASTS, "neutral"
     ).figure.axes
     assert axes.texts[0].get_text() == "+0.50"  # no diamond: the circle's
-
-
-@pytest.mark.parametrize(("count", "named"), [(1, [0]), (5, [0, 1, 2, 3, 4]), (14, [0, 2, 4, 6, 8, 10, 13])])
-def test_as_many_layers_are_named_as_have_room(count, named):
-    axes = new_figure(SINGLE, 2).subplots()
-    _name_ticks(axes, [str(number) for number in range(count)], most=7)
-    assert [int(tick.get_text()) for tick in axes.get_xticklabels()] == named
 
 
 def test_every_chosen_site_is_drawn_and_those_left_out_are_named():
@@ -198,76 +159,20 @@ def test_nothing_is_cut_off(drawn):
         assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, figure.name
 
 
-def test_long_prompts_are_not_cut_off_at_any_resolution():
-    """Prompts of narrow and of wide letters, measured as fine as they are drawn in a file."""
-    names = dict(
-        enumerate(
-            [
-                "a person standing on a skateboard",
-                "iiii " * 9,
-                "A PERSON STANDING ON A SKATEBOARD",
-                "a person",
-            ]
-        )
-    )
-    gaps = pd.DataFrame({"triplet": range(4), "gap": [0.4, -0.2, 0.1, 0.3]})
-    figure = prompts.draw_prompts(gaps, names, headline_metrics()[0], CONTRASTS[0], "neutral").figure
-    for dpi in (72, 100, 300):
-        figure.set_dpi(dpi)
-        with style():
-            figure.draw_without_rendering()
-            edges = [text.get_window_extent().x0 for text in figure.axes[0].get_yticklabels()]
-        assert min(edges) >= 0, dpi
-
-
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
-    again = draw(run.table("gap"), run.table("disparity"))
-    for name, figure in drawn.items():
-        first, second = files(figure), files(again[name])
-        assert first == second and set(first) == {f"{name}.pdf", f"{name}.png"}
-        assert b"CreationDate" not in first[f"{name}.pdf"]
-        assert b"/Type3" not in first[f"{name}.pdf"] and b"FontFile2" in first[f"{name}.pdf"]  # TrueType
-        assert inline_svg(figure) == inline_svg(again[name])
+    name = "atlas-masculine-feminine"
+    figure, again = drawn[name], atlas(run.table("gap"))
+    first, second = files(figure), files(again)
+    assert first == second and set(first) == {f"{name}.pdf", f"{name}.png"}
+    assert b"CreationDate" not in first[f"{name}.pdf"]
+    assert b"/Type3" not in first[f"{name}.pdf"] and b"FontFile2" in first[f"{name}.pdf"]  # TrueType
+    assert inline_svg(figure) == inline_svg(again)
 
 
-@pytest.mark.parametrize("name", ["headline", "gap-decoder"])
-def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn, name):
+def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn):
+    name = "gap-decoder"
     sent = pickle.loads(pickle.dumps(drawn[name]))
     assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
-
-
-def test_files_do_not_depend_on_the_process(run, tmp_path):
-    code = (
-        "import sys, hashlib, pandas as pd\n"
-        "from analysis.report.figures import files\n"
-        "from analysis.report.figures.headline import draw_headline\n"
-        "from analysis.metrics.registry import headline_metrics\n"
-        "gap = pd.read_parquet(sys.argv[1])\n"
-        "drawn = draw_headline(gap, headline_metrics(), [('masculine', 'feminine')], 'neutral')\n"
-        "print(*(hashlib.sha256(data).hexdigest() for data in files(drawn).values()))"
-    )
-    findings = with_ends(findings_of(run.table("gap")), run.table("gap"))
-    here = draw_headline(findings, headline_metrics(), CONTRASTS, "neutral")
-    expected = [hashlib.sha256(data).hexdigest() for data in files(here).values()]
-    table = str(tmp_path / "findings.parquet")
-    findings.to_parquet(table)
-    root = Path(__file__).parents[4]
-    other = subprocess.run(
-        [sys.executable, "-c", code, table],
-        env={**os.environ, "PYTHONHASHSEED": "77"},
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert other.stdout.split() == expected
-
-
-def test_png_is_white_behind(drawn, tmp_path):
-    path = tmp_path / "x.png"
-    path.write_bytes(files(drawn["gap-decoder"])["gap-decoder.png"])
-    corner = Image.open(path).convert("RGBA").getpixel((0, 0))
-    assert corner == (255, 255, 255, 255)
 
 
 def test_svg_names_do_not_clash_and_load_nothing(drawn):
@@ -301,7 +206,7 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
 def test_atlas_without_words_to_hold_a_gap_against_holds_that_of_the_indicators(run):
     gap = run.table("gap")
     gap[["word_low", "word_high", "p_control", "p_control_adjusted"]] = np.nan
-    drawn = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    drawn = atlas(gap)
     rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)].set_index(["site", "step"])
     at = (drawn.cells["addresses"][0], drawn.cells["steps"][-1])
     found = [drawn.cells[name][0, -1] for name in ("gap", "low", "high")]
@@ -315,11 +220,14 @@ def test_the_atlas_says_how_many_cells_are_filled_and_a_gap_that_does_not_matter
     gap.loc[shown, "word_gap"] = np.where(np.arange(shown.sum()) % 2, 1e-4, -1e-4)
     gap.loc[shown, "p_control_adjusted"] = 0.9
     gap.loc[gap.index[shown][:3], "p_control_adjusted"] = 0.01
-    atlas = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    shown_atlas = atlas(gap)
     here = shown & (gap["contrast"] == "masculine-feminine") & gap["word_gap"].notna()
     filled = int((gap.loc[here, "p_control_adjusted"] < 0.05).sum())
-    assert f"{filled} of {int(here.sum()):,} cells are filled, each a claim about one site" in atlas.caption
-    mesh = atlas.figure.axes[0].collections[0]
+    assert (
+        f"{filled} of {int(here.sum()):,} cells are filled, each a claim about one site"
+        in shown_atlas.caption
+    )
+    mesh = shown_atlas.figure.axes[0].collections[0]
     assert mesh.norm.vmax == METRICS["cosine"].least_delta == -mesh.norm.vmin
 
 
@@ -332,20 +240,12 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
     gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
     assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"]).sum() == 1
-    figure = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    figure = atlas(gap)
     dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
     filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]
     cells = figure.cells
     assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
     assert "control gap" not in figure.caption and "more than synonyms differ" in figure.caption
-
-
-def test_undefined_cells_stay_undefined(run):
-    gap = run.table("gap")
-    mid = (gap["site"] == "unet.mid") & (gap["step"] == 2)
-    gap.loc[mid, ["gap", "word_gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
-    cells = draw(gap, run.table("disparity"))["atlas-masculine-feminine"].cells
-    assert np.isnan(cells["gap"][cells["addresses"].index("unet.mid"), 2])
 
 
 def test_what_was_not_captured_is_not_drawn(run):
@@ -354,35 +254,3 @@ def test_what_was_not_captured_is_not_drawn(run):
     only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
     assert list(only) == ["headline", "prompts-masculine-feminine"]
     assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]
-
-
-def test_caller_keeps_the_look_of_matplotlib(run):
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    draw_headline(
-        with_ends(findings_of(run.table("gap")), run.table("gap")), headline_metrics(), CONTRASTS, "neutral"
-    )
-    assert dict(mpl.rcParams) == before
-
-
-def test_sites_follow_the_data_through_the_network():
-    order = [
-        *("text.embeddings", "text.layers.0", "text.layers.2", "text.layers.10", "text.final", "latent"),
-        *("unet.conv_in", "unet.down.0.resnet.0", "unet.down.0.attn.0.cross", "unet.down.0.attn.0"),
-        *("unet.down.0.resnet.1", "unet.down.0.downsample", "unet.down.0", "unet.down.1.resnet.0"),
-        *("unet.mid.resnet.0", "unet.mid.attn.0.cross", "unet.mid.attn.0", "unet.mid.resnet.1", "unet.mid"),
-        *("unet.up.0.resnet.0", "unet.up.0.upsample", "unet.up.0", "noise_pred.guided", "x0_pred"),
-        *(
-            "latent.final",
-            "vae.post_quant",
-            "vae.decoder.mid",
-            "vae.decoder.up.0",
-            "vae.decoder.up.10",
-            "image",
-        ),
-    ]
-    shuffled = pd.Series(order).sample(frac=1, random_state=0)
-    assert sorted(shuffled, key=place) == order
-    assert len({readable(address) for address in order}) == len(order)
-    assert place("something.else").group == "other"

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import object_table
@@ -82,18 +81,6 @@ def test_numbers_are_those_of_the_single_tests():
     np.testing.assert_allclose(rows["p_claim_adjusted"], adjust_p_values(joined))
 
 
-def test_sides_of_unequal_length_are_weighed_alike():
-    """One word with the object at every second prompt, two words with it in one of two images there."""
-    sides = {"f": ["f"], "m": ["m", "m1"]}
-    keys = [(prompt, 0, name) for prompt in range(8) for name in ("f", "m", "m1")]
-    images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    counts = [[int(prompt % 2 == 0 and name in ("f", "m"))] for prompt, _, name in keys]
-    table = object_table(images, counts, indicators=["f", "m", "m1"], objects=["hat"])
-    row = claim_table(table, PAIR, sides).iloc[0]
-    assert (row["presence_words_first"], row["presence_words_second"]) == (0.5, 0.25)
-    assert row["p_pooled"] == pytest.approx(2 / 16)
-
-
 def counts_of(truth, detected):
     """Through the same door as a run's: images with what is there, and rows of detections."""
     _, images = table_of(truth)
@@ -140,20 +127,6 @@ def test_without_a_checked_detector_a_difference_is_a_hint_with_its_tipping_poin
     assert row["tipping_sensitivity_bound"] > 1  # over prompts, where words allow no interval
 
 
-def test_unequal_sensitivities_make_no_claim():
-    """Truth without a difference, seen in .9 and .6: many differ as detected, and none is claimed but as a hint."""
-    truth = np.concatenate([presence(3, [[0.5] * 3] * 2, 24, s) for s in range(20)], axis=3)
-    rng = np.random.default_rng(8)
-    detected = truth & (rng.random(truth.shape) < np.array([0.6, 0.9])[None, :, None, None])
-    table = table_of(detected)[0]
-    bare = claim_table(table, PAIR, SIDES)
-    assert (bare["claim"] == HINT).sum() >= 5 and not bare["claim"].isin([HOLDS, HEDGED]).any()
-    hints = bare[bare["claim"] == HINT]
-    assert (hints["tipping_sensitivity_bound"] <= 1.5).all()
-    checked = claim_table(table, PAIR, SIDES, counts_of(truth, detected))
-    assert (checked["claim"].isin([HOLDS, HEDGED])).sum() <= 1 and (checked["claim"] == DETECTOR).sum() >= 5
-
-
 def test_what_nobody_labelled_is_a_hint_beside_what_was():
     present = np.concatenate([presence(3, [[0.1] * 3, [0.9] * 3], 24, s) for s in range(2)], axis=3)
     counts = counts_of(present, present)
@@ -172,15 +145,6 @@ def test_the_correction_is_of_the_words_that_have_labels():
     assert rows["difference_corrected"][0] == pytest.approx(share[1] - share[0])
 
 
-def test_counts_are_exact():
-    truth = presence(3, [[0.5] * 3] * 2, 10, 1)
-    detected = presence(3, [[0.5] * 3] * 2, 10, 2)
-    counts = counts_of(truth, detected).table
-    sums = counts[["hits", "missed", "false", "rejected"]].sum().tolist()
-    cells = (truth & detected, truth & ~detected, ~truth & detected, ~truth & ~detected)
-    assert sums == [int(cell.sum()) for cell in cells] and len(counts) == 60
-
-
 def test_nothing_to_test_says_so():
     row = claim(np.zeros((8, 2, 3, 1), bool))
     assert row["claim"] == UNTESTED and np.isnan(row["p_pooled"])
@@ -189,13 +153,3 @@ def test_nothing_to_test_says_so():
     row = claim(one)  # p can be no less than 2 / 2^3
     assert row["claim"] == NONE and "too few prompts" in row["claim_reason"]
     assert claim_table(table_of(one)[0], [("f", "other")], SIDES).empty
-
-
-def test_claims_are_rarely_false_where_words_alone_differ():
-    """No difference of the sides, and words that differ: in 40 runs of 30 objects at most 5 % have a claim."""
-    rng, false = np.random.default_rng(5), 0
-    for _ in range(40):
-        latent = 0.5 * rng.standard_normal((24, 1, 1, 30)) + 0.6 * rng.standard_normal((1, 2, 3, 30))
-        present = latent + rng.standard_normal((24, 2, 3, 30)) < special.ndtri(0.25) * np.sqrt(1.61)
-        false += (claim_table(table_of(present)[0], PAIR, SIDES, EXACT)["claim"] == HOLDS).any()
-    assert false <= 6  # 7 or more of 40 at a rate of 5 % have a chance of 0.3 %

@@ -24,7 +24,7 @@ from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 from tests.analysis.synthetic_run import Plan as RunPlan
-from tests.analysis.synthetic_run import config, configure, write_run
+from tests.analysis.synthetic_run import config
 
 NAMES = {"feminine": "woman", "masculine": "man"}
 PROMPTS = ("a {} with a ball in the park", "a {} with a dog", "a {} holding an umbrella", "a {} on a couch")
@@ -84,27 +84,6 @@ def test_rates_are_those_planted(world):
     assert known["value"] == (detections["lemma"] != "person").mean() and known["n"] == len(detections)
 
 
-def test_things_with_plural_names_meet_their_lemmas():
-    """*boots* of the checker is *boot* in the tables of objects; jeans and slacks have no singular."""
-    things = ["boots", "slippers", "gloves", "jeans", "slacks"]
-    lemmas = ["boot", "slipper", "glove", "jeans", "slacks"]
-    keys = {"sample_id": ["a", "b"], "triplet": [0, 1], "seed": [0, 0], "indicator": ["feminine"] * 2}
-    observed = pd.DataFrame(keys | {"tags": [things] * 2})
-    objects = pd.DataFrame(
-        [
-            dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
-            for n, (label, name) in enumerate(zip(things, lemmas))
-        ]
-    )
-    seen = pd.DataFrame(True, index=["a", "b"], columns=things)
-    rates = error_rates(observed, objects, seen, indicators=["feminine"], resamples=20)
-    rates = rates.set_index(["quantity", "object", "indicator"])
-    for name in lemmas:
-        assert rates.loc[("recall", name, "all"), ["value", "n"]].tolist() == [0.5, 2]
-        assert rates.loc[("precision", name, "all"), ["value", "n"]].tolist() == [1.0, 1]
-    assert rates.loc[("known", "all", "all"), "value"] == 1.0
-
-
 def test_nothing_detected_is_no_zero(world):
     images, observed, objects = world
     seen = read_images(np.stack(list(images.values()))).set_axis(list(images))
@@ -162,10 +141,3 @@ def test_the_checker_is_not_its_own_truth(run):
     low, _ = wilson_interval(np.array([row["value"]]), np.array([row["n"]]), 0.95)
     assert row["low"] == pytest.approx(low[0]) and row["low"] > 0.99
     assert checker_accuracy("toyworld-null").shape == table.shape
-
-
-def test_unknown_models_have_no_truth(run, tmp_path):
-    configure(run, model="runwayml/stable-diffusion-v1-5")
-    assert detector_error(run) is None
-    bare = Run.open(write_run(tmp_path / "bare", prompts=2, steps=2))
-    assert detector_error(bare) is None  # nothing was observed

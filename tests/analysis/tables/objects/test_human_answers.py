@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from analysis.metrics.skin_tone import monk_colours
+from analysis.studies.labelling import FILE
 from analysis.studies.questions import sheet
 from analysis.tables.objects.human_answers import human_answers, read_answers
 from probes.errors import UserError
@@ -35,7 +36,7 @@ def test_what_most_say_counts_and_a_tie_is_undecided(run, tmp_path):
     rows = [f"{ONE},gender,{who},{said}" for who, said in zip("abc", ("Female", "male", "a woman"))]
     rows += [f"{TWO},tie,{who},{said}" for who, said in (("a", "yes"), ("b", "no"), ("c", ""))]
     rows += [f"{TWO},gender,a,unclear"]
-    assert command("questions")(["labels", str(run.path), str(written(tmp_path, *rows))]) == 0
+    assert command("labels")(["read", str(run.path), str(written(tmp_path, *rows))]) == 0
     said = human_answers(Run.open(run.path))
     assert list(said.columns) == schemas.ANSWERS.names
     by_key = {(row.sample_id, row.question): row for row in said.itertuples()}
@@ -57,7 +58,7 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     )
     out = tmp_path / "sheet"
     assert "51 questions about 3 images" in sheet.write(run, out, count=1, seed=0)
-    assert "1 / 2 / 3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / unclear" in (out / sheet.FILE).read_text()
+    assert "1 / 2 / 3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / unclear" in (out / FILE).read_text()
     with Image.open(out / sheet.CARD) as card:
         colours = card.convert("RGB").getcolors(card.width * card.height)
     assert {tuple(colour) for colour in monk_colours()} <= {colour for _, colour in colours}
@@ -65,7 +66,7 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     assert read_answers(written(tmp_path, *rows), run)["answer"].tolist() == ["10", "10", "1"]
     two = "t00000-s0-feminine"
     more = [f"{two},tone,{who},{tone}" for who, tone in zip("abcd", (6, 4, 5, "unclear"))]
-    assert command("questions")(["labels", str(run.path), str(written(tmp_path, *rows, *more))]) == 0
+    assert command("labels")(["read", str(run.path), str(written(tmp_path, *rows, *more))]) == 0
     said = human_answers(Run.open(run.path)).set_index("sample_id")
     assert said["reading"].to_dict() == {ONE: "10", two: "5"}  # the median: tones have an order
     assert said["score"].tolist() == pytest.approx([2 / 3, 1 / 4])
@@ -78,12 +79,9 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     ("rows", "head", "said"),
     [
         ([f"{ONE},yes"], "sample_id,answer", "expected a column `question`, found sample_id, answer"),
-        (["t9,gender,a,male"], HEAD, "line 2: expected an image of"),
         ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
         ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
-        ([f"{ONE},tie,a,", f"{ONE},tie,a,yes", f"{ONE},tie,a,no"], HEAD, "line 4: .*second one"),
         ([f"{ONE},tie,ann,yes", f"{TWO},tie,ann,no", f"{ONE},tie,Ann ,no"], HEAD, "got 'Ann ' .* near 'ann'"),
-        ([f"{ONE},tie,a,yes", f"{TWO},tie,,no"], HEAD, "line 3: expected the name of the annotator"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, head, said):
@@ -93,24 +91,27 @@ def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, h
 
 def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
     files = [written(tmp_path, f"{ONE},tie,a,yes", name=f"{number}.csv") for number in (1, 2)]
-    assert command("questions")(["labels", str(run.path), *map(str, files)]) == 2
+    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
     assert "expected another annotator in each file, got 'a' twice" in capsys.readouterr().err
     files = [written(tmp_path, f"{ONE},tie,{name},yes", name=f"{name}.csv") for name in ("a", "A")]
-    assert command("questions")(["labels", str(run.path), *map(str, files)]) == 2
+    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
     assert "A.csv: expected an annotator spelled as elsewhere" in capsys.readouterr().err
 
 
 def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
     out = tmp_path / "sheet"
-    assert command("questions")(["sheet", str(run.path), "--out", str(out), "--images", "1"]) == 0
+    assert (
+        command("labels")(
+            ["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]
+        )
+        == 0
+    )
     assert "48 questions about 3 images" in capsys.readouterr().out
-    rows = (out / sheet.FILE).read_text().splitlines()
+    rows = (out / FILE).read_text().splitlines()
     assert len(list((out / "images").iterdir())) == 3 and len(rows) == 49
     assert not any(f",{word}" in rows[1] for word in ("neutral", "feminine", "a person"))
-    (out / sheet.FILE).write_text(
-        "\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)])
-    )
-    assert command("questions")(["labels", str(run.path), str(out / sheet.FILE)]) == 0
+    (out / FILE).write_text("\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)]))
+    assert command("labels")(["read", str(run.path), str(out / FILE)]) == 0
     assert set(human_answers(Run.open(run.path))["reading"]) == {"no"}
-    assert command("questions")(["sheet", str(run.path), "--out", str(out)]) == 2
+    assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out)]) == 2
     assert "found one: name another folder" in capsys.readouterr().err

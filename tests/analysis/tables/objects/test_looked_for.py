@@ -1,14 +1,12 @@
 """Where nothing but the nouns of the prompts was looked for, what hangs on anything else is open, with the reason."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
-from analysis.report.latex import documents
 from analysis.report.page import read, render
-from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE, leave_open
+from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE
 from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.report.test_page import Page
@@ -73,23 +71,9 @@ def test_groups_that_no_prompt_names_are_open_and_the_others_are_as_they_were(
         assert not table.loc[unknown, "kept"].any() and not table.loc[unknown, "top"].any()
 
 
-def test_intersections_with_what_no_prompt_names_are_open(prompts, everything):
-    table, whole = prompts.table("table13_intersection"), everything.table("table13_intersection")
-    known = table[["over_group", "group"]].isin({*KNOWN_GROUPS, "nouns"}).all(axis=1)
-    assert table.loc[~known, ["percent", "common"]].isna().all(axis=None)
-    assert (table.loc[~known, "reason"] == PROMPTS_ALONE).all()
-    np.testing.assert_array_equal(table.loc[known, "percent"], whole.loc[known, "percent"])
-    assert known.any() and table.loc[known, "percent"].notna().any()
-
-
 def test_what_a_prompt_names_is_compared_all_the_same(prompts, everything):
     for name in ("object_claims", "object_tests", "cooccurrence", "objects"):
         pd.testing.assert_frame_equal(prompts.table(name), everything.table(name))
-
-
-def test_a_table_that_is_not_concerned_stays_as_it_is():
-    table = pd.DataFrame({"object": ["dog"], "count": [1]})
-    assert leave_open("cooccurrence", table) is table
 
 
 def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(prompts, everything):
@@ -106,15 +90,3 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
     assert "No bias score is drawn: only the nouns" in alone
     assert "the objects as a whole differ is open: only the nouns" in alone
     assert "hold an object that the prompt neither names nor guides" not in alone
-
-
-def test_latex_has_dashes_and_the_reason(prompts, everything):
-    texts, whole = dict(documents(prompts)), dict(documents(everything))
-    assert texts["table05_disparity"] == whole["table05_disparity"]
-    for name in set(texts) - {"table05_disparity"}:
-        assert texts[name].count(PROMPTS_ALONE) == 1 and PROMPTS_ALONE not in whole[name], name
-        assert texts[name].count("\\end{table}") == 1
-    rows = [line for line in texts["table06_similarity"].splitlines() if line.startswith("(neutral")]
-    assert len(rows) == 2 and all(row.endswith("& -- & -- \\\\") for row in rows)
-    shown = [line for line in texts["table11_presence"].splitlines() if line.count("&") == len(GROUPS)][1:]
-    assert shown and all([cell.strip() for cell in row.split("&")][2] == "--" for row in shown)

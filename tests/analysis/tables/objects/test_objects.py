@@ -10,15 +10,10 @@ import pandas as pd
 import pytest
 
 from analysis import load_run
-from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
-from analysis.metrics.dependency import GROUPS
 from analysis.report.latex import documents
 from analysis.tables.objects.objects import measure_objects, observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from probes.config.loading import build_config
-from probes.config.yaml import YamlSource
-from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
@@ -64,21 +59,6 @@ def test_every_table_is_there(measured):
     assert {name for name, _ in documents(Run.open(measured))} == LATEX
 
 
-def test_loaded_run_has_them(measured):
-    run = load_run(measured)
-    assert set(run.objects["group"]) == set(GROUPS)
-    assert len(run.objects[run.objects["object"] >= 0]) == len(run.run.objects())
-    assert set(run.nouns["triplet"]) == set(range(6))
-    assert run.object_tests["group"].unique().tolist() == ["all", *GROUPS]
-    assert run.table("table_tests")["group"].unique().tolist() == ["all", *GROUPS]
-    own = run.table("table06_similarity")
-    assert (
-        own["individuals"].tolist() == [INCLUDED] * 3 + [LEFT_OUT] * 3
-    )  # the paper's first, controls in none
-    assert own["value"].between(0, 1).all() and (own["ci_low"] <= own["value"]).all()
-    assert run.table("table06_gap")["n_controls"].eq(2).all()
-
-
 def test_words_and_nouns_meet(measured):
     """Each noun's place among the words is that of its word map."""
     run = load_run(measured)
@@ -87,61 +67,11 @@ def test_words_and_nouns_meet(measured):
     assert len(joined) == len(run.nouns) and (joined["word"] == joined["word_map"]).all()
 
 
-def test_dogs_are_asked_for_by_dog(measured):
-    objects = load_run(measured).objects
-    dogs = objects[(objects["label"] == "dogs") & (objects["triplet"] == 6 % 6)]
-    assert set(dogs["lemma"]) == {"dog"} and dogs["group"].str.startswith("implicitly").all()
-    asked = load_run(measured).nouns.query("lemma == 'umbrella'")[["triplet", "indicator"]].drop_duplicates()
-    umbrellas = objects[objects["object"] >= 0].query("lemma == 'umbrella'").merge(asked)
-    assert len(umbrellas) and umbrellas["group"].str.startswith("explicitly").all()
-
-
-def test_same_parts_same_bytes(measured, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(measured, copy)
-    shutil.rmtree(copy / "tables")
-    measure(Run.open(copy))
-    for file in (measured / "tables").iterdir():
-        assert (copy / "tables" / file.name).read_bytes() == file.read_bytes(), file.name
-
-
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
     path = write_run(tmp_path / "run", prompts=2)
     measure(quick(path))
     assert {file.stem for file in (path / "tables").iterdir()} == GAPS
     assert dict(documents(Run.open(path))).keys() == {"table05_disparity"}
-
-
-def test_thresholds_come_from_the_configuration(tmp_path):
-    path = write_run(tmp_path / "run", prompts=2, seeds=1)
-    add_objects(path)
-    found = {}
-    for name, options in {
-        "default": {},
-        "low": {"sigma": 0.01, "sigma_human": 0.0},
-        "high": {"sigma": 0.7, "theta": 0.99},
-    }.items():
-        run = quick(path, **options)
-        measure_objects(run)
-        found[name] = run.table("objects")["group"].str.endswith("guided").sum()
-    assert found["high"] < found["default"] < found["low"]
-
-
-def test_one_prompt_and_many_seeds(tmp_path):
-    """Intra-prompt evaluation (section 7.1): seeds are the unit, and the table says so."""
-    path = write_run(tmp_path / "run", prompts=1, seeds=12)
-    add_objects(path)
-    run = quick(path)
-    measure_objects(run)
-    own = run.table("table06_similarity")
-    assert own["value"].notna().all() and (own["n_prompts"] == 12).all() and (own["unit"] == "seed").all()
-    assert (own["ci_low"] <= own["value"]).all() and (own["value"] <= own["ci_high"]).all()
-    assert own["n"].max() == 12
-    chi = run.table("table07_chi_square").query("group == 'all' and individuals == 'left out'")
-    assert chi["p_value"].notna().all()
-    tests = run.table("table_tests")
-    assert (tests["p_value"].notna() | (tests["reason"] != "")).all() and tests["p_value"].notna().any()
-    assert run.table("figure04_bias_scores")["bias_score"].notna().any()
 
 
 @pytest.mark.parametrize(("often", "unreadable"), [(0, ()), (1, ("t00000-s0-feminine", "t00001-s1-neutral"))])
@@ -201,27 +131,6 @@ def test_two_indicators_and_another_reference(tmp_path):
     assert set(run.table("table07_chi_square")["comparison"]) == {"masculine-feminine"}
     assert run.table("table06_similarity")["value"].notna().all()
     assert len(run.table("table06_gap")) == 0
-
-
-def config(**measure_options):
-    source = YamlSource(name="triplets.yaml", text="", data={})
-    return build_config({"prompts": ["a {person} in a hat"], "measure": measure_options}, source)
-
-
-def test_options_of_the_configuration():
-    defaults = config().measure
-    assert (defaults.theta, defaults.sigma, defaults.sigma_human, defaults.nouns) == (
-        0.35,
-        0.7,
-        0.25,
-        "lemminflect",
-    )
-    with pytest.raises(
-        UserError, match=r"measure\.sigma_human: expected at most sigma \(0\.2\), got 0\.25: lower it"
-    ):
-        config(sigma=0.2)
-    with pytest.raises(UserError, match=r"measure\.nouns: expected .*lemminflect"):
-        config(nouns="spacy")
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")

@@ -10,8 +10,6 @@ from scipy.stats import chi2_contingency
 from analysis.metrics.cooccurrence import (
     ALL,
     INCLUDED,
-    LEFT_OUT,
-    amounts,
     counted,
     presence,
 )
@@ -77,12 +75,6 @@ def test_chi_square_against_scipy():
         assert row.dof == wanted.dof and row.n_objects == len(counts) and row.n_images == 12
 
 
-def test_chi_square_that_cannot_be():
-    images, objects = frame([(0, 0, name, {EG: "hat"}) for name in NAMES])
-    table = chi_square(counted(images, objects, NAMES), compared().sets, LEFT_OUT)
-    assert table["p_value"].isna().all() and (table["reason"] != "").all()
-
-
 def test_bias_scores_and_their_filter():
     rows = [
         (triplet, 0, name, {IG: "hat " * (name == "feminine") + "tie " * (3 if name == "masculine" else 1)})
@@ -108,16 +100,11 @@ def test_ten_towards_each_side():
         found = [kind for i, kind in enumerate(kinds) for _ in range(40 + shift * i)]
         rows += [(triplet, 0, name, {IG: " ".join(found)}) for triplet in range(2)]
     images, objects = frame(rows)
-    scores = figure_scores(
-        counted(images, objects, NAMES), [("feminine", "masculine"), ("masculine", "feminine")]
-    )
+    scores = figure_scores(counted(images, objects, NAMES), [("feminine", "masculine")])
     own = scores[(scores["group"] == IG) & (scores["first"] == "feminine")].set_index("object")
     assert (
         set(own.index[own["top"] == "feminine"]) == set(kinds[-10:]) and not (own["top"] == "masculine").any()
     )
-    back = scores[(scores["group"] == IG) & (scores["first"] == "masculine")].set_index("object")
-    assert (own["bias_score"] + back["bias_score"]).to_numpy() == pytest.approx(1)
-    assert own["top"].tolist() == back["top"].tolist()
 
 
 def test_most_frequent_objects(small):
@@ -151,23 +138,10 @@ def test_controls_enter_no_table_of_the_paper(small):
     assert controlled.main == NAMES and controlled.pairs == chosen.pairs and controlled.sets == chosen.sets
     assert controlled.leaning == chosen.leaning
     assert controlled.beside == (("neutral", "individual"), ("neutral", "lady"))
-    nouns = pd.DataFrame(
-        [
-            (t, name, noun)
-            for t in (0, 1)
-            for name, noun in zip((*NAMES, "lady"), ("hat", "park", "hat", "lady"))
-        ],
-        columns=["triplet", "indicator", "lemma"],
-    )
     pd.testing.assert_frame_equal(
         presence(*everything, controlled.main, chosen.individuals),
         presence(images, objects, NAMES, chosen.individuals),
     )
-    with_controls = amounts(*everything, nouns, controlled.main)
-    for table, wanted in zip(
-        with_controls, amounts(images, objects, nouns[nouns["indicator"] != "lady"], NAMES)
-    ):
-        pd.testing.assert_frame_equal(table, wanted)
     tables, wanted = (counted(*given, NAMES) for given in (everything, small[:2]))
     pd.testing.assert_frame_equal(figure_objects(tables), figure_objects(wanted))
     assert not {"wall", "lady"} & {

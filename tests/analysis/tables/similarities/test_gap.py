@@ -1,7 +1,5 @@
 """Gaps of the reference: against plain pandas and SciPy, by hand, and with planted answers."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +9,9 @@ from analysis.stats.crossed import crossed_mean
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
-from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
 from hooks.architectures.addresses import space
 from probes.runs.store import Run
-from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import picture_table, write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
@@ -78,8 +74,8 @@ HEADLINE = [
 ]
 
 
-@pytest.mark.parametrize(("lean", "sign"), [(0.25, 1), (-0.25, -1)])
-def test_a_planted_gap_is_found_with_its_sign(lean, sign, tmp_path):
+def test_a_planted_gap_is_found_with_its_sign(tmp_path):
+    lean, sign = -0.25, -1
     run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
     table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS).set_index(["site", "metric"])
     for key in HEADLINE:
@@ -107,20 +103,6 @@ def test_shared_noise_at_the_first_step_is_no_gap(run):
     assert gap_of(noisy).iloc[0]["reason"].startswith("no difference beyond rounding")
 
 
-def test_words_that_do_not_differ_are_the_reason_of_a_test_that_was_not_made():
-    """A null world with nine words of which each draws the same picture: no p, and it is said why."""
-    names = ["n", "m", "f", "n2", "m2", "f2"]
-    pairs = [pair_name(a, b, names) for a, b in combinations(names, 2)]
-    controls = {"n2": "n", "m2": "m", "f2": "f"}
-    alike = small(np.ones((8, 1, len(pairs))), metric="ssim", site="image", names=pairs)
-    row = gap_of(alike, indicators=names, controls=controls).iloc[0]
-    assert np.isnan(row["p_control"]) and row["n_controls"] == 3
-    assert row["reason"].split("; ")[-1] == "controls: neither words nor prompts differ"
-    one = (alike["triplet"] == 0) & (alike["pair"] == "n-m")  # of one prompt two images differ
-    apart = alike.assign(value=alike["value"].mask(one, 0.9))
-    assert "controls" not in gap_of(apart, indicators=names, controls=controls).iloc[0]["reason"]
-
-
 def test_sign_by_hand_also_where_lower_is_nearer():
     values = [[[0.5, 0.7], [0.5, 0.9]], [[0.4, 0.5], [0.4, 0.5]]]  # neutral-feminine, neutral-masculine
     row = gap_of(small(values)).iloc[0]
@@ -131,12 +113,6 @@ def test_sign_by_hand_also_where_lower_is_nearer():
     turned = gap_of(small(values), contrasts=[("f", "m"), ("m", "f")])
     assert turned["gap"].tolist() == pytest.approx([-0.2, 0.2])
     assert turned["contrast"].tolist() == ["f-m", "m-f"]
-
-
-def test_the_reference_need_not_come_first():
-    values = [[[0.5, 0.7]], [[0.4, 0.5]]]
-    table = small(values, names=("f-n", "m-n"))
-    assert gap_of(table, indicators=["f", "m", "n"]).iloc[0]["gap"] == pytest.approx(0.15)
 
 
 def test_control_gaps_by_hand():
@@ -175,23 +151,6 @@ def test_controls_of_the_contrast_by_hand():
     for wrong in ({"g": "x"}, {"x": "f"}, {"g": "g"}):
         with pytest.raises(ValueError, match="controls: expected two of"):
             gap_of(table, indicators=["n", "f", "m", "g", "w"], controls=wrong)
-
-
-def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_has_none(run):
-    pairs = melted(run)
-    row = gap(pairs, **OPTIONS).query("site == 'image' and metric == 'ssim'").iloc[0]
-    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
-    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
-
-    def near(one, other):
-        return wide[[pair_name(one, other, NAMES)]].to_numpy()
-
-    sides = [[[near(own, name)] for own in ("neutral", *NAMES[3:])] for name in ("masculine", "feminine")]
-    expected = word_test(*sides, [near("neutral", name) for name in NAMES[3:]])
-    assert row["word_df"] == 1 and row["n_references"] == 3
-    assert (row["word_gap"], row["p_control"]) == pytest.approx(
-        (expected.gap[0], expected.p_value[0]), rel=1e-6
-    )
 
 
 def words_of_all(rng, references=3, side=3, prompts=6, missing=()):
@@ -248,23 +207,6 @@ def test_a_word_that_was_not_compared_is_not_counted():
     assert both.loc["latent.final", "p_control"] == row["p_control"]
 
 
-def test_one_word_a_side_has_no_permutation():
-    row = gap_of(small([[[0.5, 0.7]], [[0.4, 0.5]]])).iloc[0]
-    assert (row["n_words_first"], row["n_words_second"], row["n_references"]) == (1, 1, 1)
-    assert row["p_floor"] == row["p_permutation"] == 1
-    assert row[["p_control", "share_words", "share_references", "share_prompts"]].isna().all()
-
-
-def test_how_many_prompts_carry_a_gap_and_what_they_cannot_see():
-    values = np.full((24, 1, 2), 0.5)
-    values[3] = [[0.5, 0.9]]
-    row = gap_of(small(values)).iloc[0]
-    assert row["n_changed"] == 1 and row["n_effective"] == pytest.approx(1.09, abs=0.01)
-    assert row["unseen"] == pytest.approx(stats.binomtest(0, 24).proportion_ci(0.9).high)
-    every = gap_of(small(np.random.default_rng(0).uniform(0, 1, (24, 1, 2)))).iloc[0]
-    assert every["n_changed"] == 24 and 8 < every["n_effective"] < 24 and every["warning"] == ""
-
-
 def test_prompts_that_share_their_noise_are_crossed_with_seeds():
     rng = np.random.default_rng(0)
     values = 0.5 + 0.01 * rng.standard_normal((24, 3, 2)) + 0.1 * rng.standard_normal((1, 3, 2))
@@ -284,37 +226,6 @@ def test_prompts_that_share_their_noise_are_crossed_with_seeds():
     assert means.loc[0, "ci_high"] - means.loc[0, "ci_low"] > 0.05
     text = small(values[:, :1], site="text.final", metric="cosine_sequence")  # no noise enters it
     assert np.isfinite(gap_of(text, shared_noise=True).iloc[0]["p_value"])
-
-
-def test_the_test_against_words_counts_seeds_where_prompts_share_their_noise():
-    rng = np.random.default_rng(1)
-    table, options = words_of_all(rng, references=1, side=2)
-    seeds = []
-    for seed in range(4):
-        lean = table["pair"].str.contains("m") * rng.standard_normal() * 0.3
-        seeds.append(table.assign(seed=seed, value=table["value"] + lean))
-    every = pd.concat(seeds)
-    row, own = (gap_of(every, shared_noise=shared, **options).iloc[0] for shared in (True, False))
-    assert row["word_gap"] == pytest.approx(own["word_gap"]) and row["p_control"] > own["p_control"]
-    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
-    assert np.isnan(gap_of(pd.concat(seeds[:2]), shared_noise=True, **options).iloc[0]["p_control"])
-
-
-def test_a_gap_that_one_prompt_carries_is_bounded_by_the_share_that_such_prompts_may_have():
-    rng = np.random.default_rng(2)
-    values = 1 - 0.0001 * rng.random((24, 1, 2))
-    values[7, 0, 1] = 0.975
-    row = gap_of(small(values), deltas={"cosine": 0.01}).iloc[0]
-    assert -0.01 < row["ci_low"] < row["gap"] < row["ci_high"] < 0.01  # studentized: down to -0.3
-    # one of 24 prompts, and their share may be 0.18 (Clopper and Pearson, one-sided 95 %), of changes by 0.025
-    share = stats.binomtest(1, 24).proportion_ci(0.9).high
-    assert row["ruled_out"] == pytest.approx(0.025 * share, rel=0.05) and row["p_equivalent"] < 0.05
-    assert row["warning"] == "few prompts carry the difference"
-
-
-def test_one_reference_word_is_warned_of():
-    table, options = words_of_all(np.random.default_rng(3), references=1)
-    assert "one reference word" in gap_of(table, **options).iloc[0]["warning"]
 
 
 def test_sides_that_spread_unequally_are_corrected_and_warned_of_only_where_they_cannot_be():
@@ -364,12 +275,6 @@ def test_effect_sizes_stand_beside_the_gap(run, pairs):
     assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
 
 
-def test_a_null_control_gap_is_a_positive_zero():
-    table = small(np.full((3, 1, 4), 0.5), names=("n-f", "n-m", "n-a", "n-b"))
-    row = gap_of(table, indicators=["n", "f", "m", "a", "b"], controls={"a": "n", "b": "n"}).iloc[0]
-    assert str(row["control_gap"]) == str(row["control_low"]) == "0.0"
-
-
 def test_one_prompt_gives_a_mean_and_no_inference():
     row = gap_of(small([[[0.5, 0.7], [0.5, 0.9]]])).iloc[0]
     assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1 and row["n"] == 2
@@ -401,23 +306,3 @@ def test_adjustment_is_within_one_space_metric_and_contrast(pairs):
 def test_a_contrast_with_the_reference_is_refused(pairs):
     with pytest.raises(ValueError, match="other than neutral"):
         gap(pairs, **{**OPTIONS, "contrasts": [("neutral", "feminine")]})
-
-
-def test_rows_in_another_order_give_the_same_numbers(pairs):
-    shuffled = gap(pairs.sample(frac=1, random_state=0), **OPTIONS)
-    keys = ["space", "metric", "site", "step"]
-    a, b = (t.sort_values(keys).reset_index(drop=True) for t in (gap(pairs, **OPTIONS), shuffled))
-    pd.testing.assert_frame_equal(a.drop(columns="control_gap"), b.drop(columns="control_gap"), rtol=1e-12)
-    np.testing.assert_array_equal(a["p_adjusted"], b["p_adjusted"])
-
-
-def test_an_interval_of_a_gap_ends_where_differences_end():
-    """Four prompts of which three agree: the studentized bootstrap alone would reach thousands of points."""
-    rows = [
-        {"triplet": prompt, "pair": pair, "value": value}
-        for prompt, lean in enumerate([75.0, 0.3, 0.3, 0.31])
-        for pair, value in (("n-f", lean), ("n-m", 0.0))
-    ]
-    pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="diff_pix", step=-1, seed=0)
-    row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[["m", "f"]]).iloc[0]
-    assert -100 <= row["ci_low"] <= row["gap"] <= row["ci_high"] <= 100

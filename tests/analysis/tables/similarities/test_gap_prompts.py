@@ -40,14 +40,6 @@ def test_the_mean_over_prompts_is_the_gap_of_the_run(run):
         assert own["n_seeds"].sum() == row["n"]
 
 
-def test_csv_holds_what_parquet_holds(run):
-    path = run.path / "tables" / "gap_prompts.csv"
-    csv = pd.read_csv(path, keep_default_na=False, na_values=[""], float_precision="round_trip")
-    there = read(run, "gap_prompts")
-    for name in there.columns.difference(["reason"]):
-        assert csv[name].tolist() == there[name].tolist(), name
-
-
 def small(values):
     """Similarities n-f and n-m of one prompt, by seed."""
     rows = [
@@ -65,16 +57,6 @@ def test_a_seed_without_one_of_both_counts_in_none():
     assert row["gap"] == pytest.approx(0.2) and row["similarity_second"] == pytest.approx(0.55)
     nothing = gap_prompts(small([(0.5, np.nan)]), **NAMES, prompt_ids={3: "p"}).iloc[0]
     assert np.isnan(nothing["gap"]) and (nothing["n_seeds"], nothing["reason"]) == (0, NO_PAIR)
-
-
-def test_what_is_rounding_alone_is_no_gap():
-    row = gap_prompts(small([(0.9, 0.9 + 1e-8)]), **NAMES, prompt_ids={3: "p"}).iloc[0]
-    assert row["gap"] == 0
-
-
-def test_without_contrasts_it_has_its_columns_and_no_row():
-    table = gap_prompts(small([(0.5, 0.8)]), **NAMES | {"contrasts": []}, prompt_ids={3: "p"})
-    assert tuple(table.columns) == COLUMNS and table.empty
 
 
 def test_of_one_prompt_each_seed_has_a_row(tmp_path):

@@ -9,12 +9,12 @@ from analysis.metrics.registry import METRICS
 from analysis.report.disparity import disparity_table
 from analysis.report.latex import disparity_table as latex_table
 from analysis.study import comparison, indicators
-from analysis.tables.similarities.pictures import feature_similarities, stored_features, with_features
+from analysis.tables.similarities.pictures import feature_similarities, stored_features
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, picture_table, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 
 NAMES, WIDTH = list(DEFAULT_INDICATORS), 5
 
@@ -76,17 +76,6 @@ def test_equal_to_scipy_pair_by_pair(run):
     assert checked == len(table) - (n - 2)
 
 
-def test_columns_beside_those_of_the_pictures(run):
-    images = picture_table(run)
-    joined = with_features(images, [compared(run, name) for name in stored_features(run)])
-    assert [*joined] == [*images.columns[:-1], "dino", "split_product", "reason"]
-    assert joined["dino"].dtype == joined["split_product"].dtype == np.float32 and len(joined) == len(images)
-    pd.testing.assert_frame_equal(joined[[*images.columns[:-1]]], images[[*images.columns[:-1]]])
-    missing = joined["dino"].isna()
-    assert joined["reason"][missing].str.contains("dino: feature without a direction").all()
-    assert not joined["reason"][~missing].str.contains("dino").any()
-
-
 def test_measured_and_shown(run):
     measure(run)
     gap, disparity = run.table("gap"), run.table("disparity")
@@ -103,7 +92,6 @@ def test_measured_and_shown(run):
 
 
 def test_what_is_not_run_is_said_with_its_reason(run):
-    measure(run)
     disparity, metrics = run.table("disparity"), [METRICS[name] for name in ("ssim", "clip", "dino")]
     missing = {"clip": "no weights on this machine: name a file in `observe.feature_weights`"}
     text = latex_table(disparity, metrics, comparison(run.config), "model", "data", missing)

@@ -44,21 +44,6 @@ def test_share_is_the_place_of_the_projection_between_the_sides(at):
     assert math.isnan(found.word_share)  # no words were tested
 
 
-def test_distance_over_words_is_that_of_the_centres():
-    """Half the squared distance of the population centres, though a few words are off them: unbiased."""
-    rng, draws = np.random.default_rng(5), 400
-    one, two = np.array([0.3, 0.0, 0.0]), np.array([-0.3, 0.2, 0.0])
-    found = []
-    for _ in range(draws):
-        words = {"m": one, "g": one, "x": one, "f": two, "l": two, "y": two}
-        words = {name: centre + 0.4 * rng.normal(size=3) for name, centre in words.items()}
-        rows = [(f"{a}-{b}", 1 - ((words[a] - words[b]) ** 2).sum() / 2) for a, b in combinations(words, 2)]
-        table = pd.DataFrame(rows, columns=["pair", "mean"])
-        found.append(side_distance(table, Z0, ["m", "g", "x"], ["f", "l", "y"]))
-    error = np.std(found, ddof=1) / math.sqrt(draws)
-    assert abs(np.mean(found) - ((one - two) ** 2).sum() / 2) < 4 * error
-
-
 def test_a_distance_counts_itself_and_a_missing_pair_is_undefined():
     metric = METRICS["diff_pix"]
     rows = pd.DataFrame({"pair": ["f-m", "f-n", "m-n"], "mean": [20.0, 15.0, 5.0]})

@@ -8,20 +8,17 @@ import pytest
 from skimage.metrics import structural_similarity
 
 import analysis
-import probes.runs.store
 from analysis.metrics.ssim import local_moments, structure
 from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.pictures import image_similarities
-from analysis.tables.similarities.similarities import COLUMNS, TidySimilarities
+from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.runs.parts import read_part
 from probes.runs.store import Run
-from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import site_keys, write_run
+from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
 KEYS = ["space", "site", "step", "metric", "triplet", "seed", "pair"]
@@ -29,20 +26,8 @@ OPTIONS = {"indicators": NAMES, "reference": "neutral", "contrasts": [("masculin
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    run = Run.open(write_run(tmp_path_factory.mktemp("runs") / "run", prompts=7, steps=4, part_triplets=3))
-    measure(run)
-    return run
-
-
-@pytest.fixture(scope="module")
 def stored(run):
     return StoredSimilarities(run)
-
-
-@pytest.fixture(scope="module")
-def table(run):
-    return melted(run)
 
 
 def captured(path, columns, number=0, **index):
@@ -73,18 +58,7 @@ def empty(tmp_path):
     return run
 
 
-def test_measure_makes_no_table_of_a_row_a_number(run):
-    names = {file.name for file in (run.path / "tables").iterdir()}
-    assert not {"pairs.csv", "pairs.parquet", "image_similarities.csv"} & names
-    assert "tables/image_similarities.parquet" in run.written("measure")
-    images = run.table("image_similarities")
-    assert len(images) == 7 * 2 * 10, "a row a triplet, seed and pair"
-    numbers = len(run.captures()) * sum(4 if steps else 1 for _, steps in site_keys().values())
-    longest = max(len(run.table(name)) for name in run.tables())
-    assert longest < numbers / 7
-
-
-def test_pairs_read_what_is_asked_for(run, table):
+def test_pairs_read_what_is_asked_for(run, pairs):
     loaded = analysis.load_run(run.path)
     for asked in (
         {"site": "unet.mid"},
@@ -97,9 +71,9 @@ def test_pairs_read_what_is_asked_for(run, table):
         found = loaded.pairs(**asked)
         assert tuple(found.columns) == COLUMNS and found["value"].dtype == np.float32
         chosen = np.all(
-            [np.full(len(table), True), *(table[name] == value for name, value in asked.items())], axis=0
+            [np.full(len(pairs), True), *(pairs[name] == value for name, value in asked.items())], axis=0
         )
-        expected = table[chosen].sort_values(KEYS)
+        expected = pairs[chosen].sort_values(KEYS)
         np.testing.assert_array_equal(found.sort_values(KEYS)["value"], expected["value"])
         pd.testing.assert_frame_equal(
             found.sort_values(KEYS)[KEYS].reset_index(drop=True),
@@ -114,25 +88,11 @@ def test_pairs_read_what_is_asked_for(run, table):
         loaded.pairs(site="unet.mdi")
 
 
-def test_pairs_of_one_site_read_its_column_alone(run, monkeypatch):
-    asked = []
-    loaded = analysis.load_run(run.path)
-    assert loaded.similarities.keys
-
-    def watched(path, columns=None):
-        asked.append(columns)
-        return read_part(path, columns)
-
-    monkeypatch.setattr(probes.runs.store, "read_part", watched)
-    loaded.pairs(site="unet.mid")
-    assert asked == [["unet.mid:cosine", "timesteps"]] * 3
-
-
-def test_matrices_are_the_pivot(stored, table):
+def test_matrices_are_the_pivot(stored, pairs):
     families = list(stored.families())
-    assert len(families) == table[["space", "metric"]].drop_duplicates().shape[0]
+    assert len(families) == pairs[["space", "metric"]].drop_duplicates().shape[0]
     for family in families:
-        own = table[(table["space"] == family.space) & (table["metric"] == family.metric)]
+        own = pairs[(pairs["space"] == family.space) & (pairs["metric"] == family.metric)]
         assert all(array.dtype == np.float32 for array in family.arrays)
         assert set(family.pairs) == set(own["pair"])
         for number, pair in enumerate(family.pairs):
@@ -143,33 +103,27 @@ def test_matrices_are_the_pivot(stored, table):
             np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
 
 
-def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, table, monkeypatch):
+def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(stored, pairs, monkeypatch):
     """Bit by bit: neither the way of the values nor how many columns are worked on at a time alters a number."""
     options = {"resamples": 100, "seed": 0}
-    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 7 * 2 * 5)  # five columns of a pair
+    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 9 * 2 * 5)  # five columns of a pair
     means, gaps = disparity(stored, **options), gap(stored, **OPTIONS, permutations=100, **options)
     assert len([*next(iter(stored.only({("denoising", "unet.mid", "cosine")}).families())).blocks(2)]) == 2
     monkeypatch.undo()
     assert list(means["mean"]) != [] and len(gaps)
-    pd.testing.assert_frame_equal(means, disparity(table, **options), check_dtype=False, check_exact=True)
-    other = gap(table, **OPTIONS, permutations=100, **options)
+    pd.testing.assert_frame_equal(means, disparity(pairs, **options), check_dtype=False, check_exact=True)
+    other = gap(pairs, **OPTIONS, permutations=100, **options)
     pd.testing.assert_frame_equal(gaps, other, check_dtype=False, check_exact=True)
 
 
-def test_some_seeds_and_prompts_are_chosen_as_in_a_table(stored, table):
-    for seeds in ([0], [1], [0, 1]):
-        own = table[(table["metric"] == "ssim") & table["seed"].isin(seeds)]
-        chosen = stored.select(lambda space, site, metric: metric == "ssim", seeds=seeds)
-        assert chosen.seeds == seeds
-        (found,), (expected,) = chosen.families(), TidySimilarities(own).families()
-        np.testing.assert_array_equal(found.values, expected.values)
+def test_prompts_are_those_of_all_that_is_chosen_together(stored):
     images = stored._images[stored._images["triplet"] != 3]
     fewer = StoredSimilarities(stored.run, images)
-    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6]
-    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(7))
+    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(9))
     together = fewer.only({("image", "image", "ssim"), ("denoising", "latent.final", "cosine")})
     shapes = {family.metric: family.shape for family in together.families()}
-    assert shapes["ssim"][1] == 7, "families that are chosen together have the same prompts"
+    assert shapes["ssim"][1] == 9, "families that are chosen together have the same prompts"
     assert stored.family("image", "image", "clip") is None
 
 
@@ -189,21 +143,11 @@ def test_captures_with_holes(empty):
     assert disparity(pairs).query("site == 'unet.mid'")["n_prompts"].tolist() == [2, 2, 1]
 
 
-def test_a_site_that_never_ran_is_left_out(empty):
-    columns = {"noise_pred.unconditional:cosine": [[], []], "vae.post_quant:cosine": [[], None]}
-    captured(empty.path, {**columns, "unet.mid:cosine": [[0.5, 0.25], [0.5, 0.2]]})
-    sites = set(disparity(StoredSimilarities(empty))["site"])
-    assert sites == {"unet.mid", "image"}
-    assert "latent.final" not in sites
-
-
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("mid", "got 'mid'"),
         ("vae.post_quant:cosine", "expected one value per pair, got 2"),
         ("unet.mid:euclid", "metric: expected one of"),
-        ("uent.mid:cosine", "site: expected an address"),
     ],
 )
 def test_columns_that_are_no_site_are_named(empty, column, message):

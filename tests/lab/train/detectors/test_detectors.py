@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 
-from analysis.observe.objects.models import segment_anything
 from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
@@ -15,12 +14,7 @@ from lab.train.detectors import __main__ as command
 from lab.train.detectors import dino, sam
 from lab.train.detectors.average_precision import average_precision, matched
 from lab.train.detectors.dino_training import (
-    DENOISING,
-    Watched,
     as_targets,
-    denoising,
-    dino_loss,
-    random_tags,
 )
 from lab.train.detectors.matching import Target, match, set_loss
 from lab.train.detectors.measure import (
@@ -28,13 +22,11 @@ from lab.train.detectors.measure import (
     detections,
     dino_quality,
     mask_agreement,
-    mask_iou,
     rates,
     sam_quality,
     unseen,
 )
 from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
-from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.palette import INDEX
 
@@ -73,14 +65,6 @@ def test_pictures_have_exact_masks_and_tight_boxes(pictures, tmp_path):
     assert pictures.figures[worn].all()  # nothing of what is worn is outside the figure
 
 
-def test_the_autoencoder_changes_pictures_a_little(pictures):
-    plain = make_pictures(24, 5, through_vae=0.0)
-    assert (pictures.indices == plain.indices).all()
-    difference = np.abs(pictures.images.astype(int) - plain.images).mean((1, 2, 3))
-    assert (difference[:18] == 0).all()
-    assert (difference[18:] > 0.5).all() and (difference[18:] < 25).all()
-
-
 def test_mask_losses_against_hand_worked_values():
     masks = torch.zeros(1, 2, 2, dtype=torch.bool)
     masks[0, 0] = True
@@ -93,90 +77,6 @@ def test_mask_losses_against_hand_worked_values():
     expected = torch.tensor([[0.0, 150 + 1 / 6, 5 * np.log(2) + 2 / 5]])
     assert torch.allclose(loss, expected.float(), atol=1e-4)
     assert torch.allclose(iou, torch.tensor([[1.0, 2 / 3, 0.0]]))
-
-
-def test_jittered_boxes_stay_in_the_image_and_near():
-    rng = np.random.default_rng(0)
-    boxes = np.tile(np.array([[0, 10, 40, 64]], np.float32), (400, 1))
-    moved = sam.jitter(boxes, rng, 64)
-    assert moved.min() >= 0 and moved.max() <= 64 and (moved[:, 2:] >= moved[:, :2]).all()
-    same = (moved == boxes).all(1).mean()
-    assert 0.4 < same < 0.6
-    assert np.abs(moved - boxes).mean() < 2
-
-
-def _falls(model, loss_of, steps):
-    """Train, see the loss fall, and give the names of the weights that changed."""
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-4)
-    values = []
-    for _ in range(steps):
-        loss = loss_of()
-        values.append(float(loss.detach()))
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-    assert values[-1] < 0.7 * values[0], values
-    changed = [name for name, value in model.named_parameters() if not torch.equal(before[name], value)]
-    return set(changed)
-
-
-@pytest.mark.lab
-def test_a_few_steps_of_sam_lower_the_loss_on_a_fixed_batch(pictures):
-    torch.manual_seed(0)
-    model = segment_anything.build(sam.SETTINGS).train()
-    masks = [pictures.seen(row)[1][:4] for row in range(4)]
-    boxes = [boxes_of(some) for some in masks]
-    changed = _falls(model, lambda: sam.sam_loss(model, pictures.images[:4], boxes, masks)["loss"], 8)
-    assert {"image_encoder.pos_embed", "mask_decoder.mask_tokens.weight"} <= changed
-
-
-@pytest.mark.lab
-def test_a_few_steps_of_dino_lower_the_loss_on_a_fixed_batch(pictures, tmp_path):
-    torch.manual_seed(0)
-    model = dino.new_dino(tmp_path).train()
-    rng, watched = np.random.default_rng(0), Watched(model)
-    (text,) = captions(random_tags(rng), model.tokenizer, BERT_LIMIT)
-    targets, covers = as_targets(pictures, range(3), text)
-
-    def loss():
-        generator = torch.Generator().manual_seed(0)
-        options = {"head_start": 0.5, "generator": generator}
-        return dino_loss(watched, pictures.images[:3], text, targets, covers, **options)["loss"]
-
-    changed = _falls(model, loss, 8)
-    assert {"backbone.0.patch_embed.proj.weight", "bert.embeddings.word_embeddings.weight"} <= changed
-    watched.close()
-    assert not model.transformer._forward_hooks and not model.transformer._forward_pre_hooks
-
-
-def test_denoising_queries_alter_nothing_of_the_models_own(pictures, tmp_path):
-    torch.manual_seed(0)
-    model = dino.new_dino(tmp_path).eval()
-    (text,) = captions(["person", "hat", "dog"], model.tokenizer, BERT_LIMIT)
-    targets, _ = as_targets(pictures, range(2), text)
-    watched = Watched(model)
-    with torch.no_grad():
-        plain = watched(pictures.images[:2], text)
-        watched.extra, _ = denoising(model, targets, torch.Generator().manual_seed(0))
-        more = watched(pictures.images[:2], text)
-    for (logits, boxes), (again, same) in zip(plain.layers, more.layers):
-        assert again.shape[1] == logits.shape[1] + DENOISING
-        assert torch.allclose(logits[..., 1:-1], again[:, DENOISING:, 1:-1], atol=1e-4)
-        assert torch.allclose(boxes, same[:, DENOISING:], atol=1e-5)
-
-
-def test_the_last_layer_watched_is_what_the_model_gives(pictures, tmp_path):
-    torch.manual_seed(0)
-    model = dino.new_dino(tmp_path).eval()
-    (text,) = captions(["woman", "hat"], model.tokenizer, BERT_LIMIT)
-    watched, given = Watched(model), {}
-    model.register_forward_hook(lambda module, inputs, output: given.update(output))
-    with torch.no_grad():
-        logits, boxes = watched(pictures.images[:1], text).layers[-1]
-    assert torch.equal(given["pred_logits"][..., : logits.shape[-1]], logits)
-    assert torch.allclose(given["pred_boxes"], boxes, atol=1e-6)
 
 
 def test_targets_name_the_tokens_of_their_tags(pictures, tmp_path):
@@ -216,16 +116,6 @@ def test_matching_pairs_each_object_with_its_query_and_a_perfect_answer_costs_no
     assert worse > 1 and moved > 0.1
 
 
-def test_tags_leave_out_and_add_at_random():
-    rng = np.random.default_rng(0)
-    many = [random_tags(rng) for _ in range(300)]
-    assert all(tags and len(set(tags)) == len(tags) for tags in many)
-    share = {word: np.mean([word in tags for tags in many]) for word in ("boots", "park")}
-    assert 0.5 < share["boots"] < 0.7 and 0.08 < share["park"] < 0.25
-    human = [sum(tag in dino.HUMAN_WORDS for tag in tags) for tags in many]
-    assert max(human) == 1 and np.mean(human) > 0.8
-
-
 def test_average_precision_takes_each_object_once():
     overlaps = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.4]]
     assert matched([0.5, 0.9, 0.7], overlaps).tolist() == [False, True, False]
@@ -246,12 +136,6 @@ def test_rates_count_a_box_elsewhere_as_missed_and_made_up():
     assert table["recall", "hat", "feminine"] == 1.0 and table["recall", "hat", "masculine"] == 0.0
 
 
-def test_mask_iou_pair_by_pair():
-    first, second = np.zeros((3, 2, 2), bool), np.zeros((3, 2, 2), bool)
-    first[0, 0] = second[0, :, 0] = first[1] = True
-    assert np.array_equal(mask_iou(first, second), [1 / 3, 0.0, np.nan], equal_nan=True)
-
-
 @pytest.mark.lab
 def test_what_was_trained_loads_in_the_observe_engines(trained):
     images = make_pictures(2, 9, through_vae=0.0)
@@ -264,19 +148,6 @@ def test_what_was_trained_loads_in_the_observe_engines(trained):
     boxes, chances = detector.ground(list(images.images), ["person . hat ."] * 2)
     assert boxes.shape == (2, dino.SETTINGS["num_queries"], 4) and chances.shape[-1] == BERT_LIMIT
     assert float(chances[..., 1].max()) < 0.5  # hardly trained: near the low chance it starts from
-
-
-@pytest.mark.lab
-def test_training_goes_on_from_the_checkpoint(trained):
-    work = trained / "work"
-    before = (work / "sam.safetensors").read_bytes()
-    model = command.model_of("sam", work)
-    arguments = f"--stage sam --steps 1 --batch 2 --learning-rate 1e-9 --work {work}"
-    assert command.main(arguments.split()) == 0
-    after = command.model_of("sam", work)
-    near = [torch.allclose(a, b, atol=1e-6) for a, b in zip(model.parameters(), after.parameters())]
-    assert all(near)
-    (work / "sam.safetensors").write_bytes(before)
 
 
 @pytest.mark.lab
@@ -293,26 +164,6 @@ def test_quality_says_every_class_and_indicator(trained):
     assert 0 <= found["renderings"]["ap50_over_labels"] <= 1
     assert {row["indicator"] for row in found["generated_presence"]["rates"]} >= {"all", "feminine"}
     json.dumps([made, found], allow_nan=False)
-
-
-@pytest.mark.lab
-@pytest.mark.parametrize("name", ["sam", "grounding-dino"])
-def test_a_file_that_does_not_fit_is_refused(trained, tmp_path, name):
-    source = trained / "weights" / name
-    target = tmp_path / name
-    target.mkdir()
-    (target / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes())
-    settings = json.loads((source / "model.json").read_text())
-    settings |= {"prompt_embed_dim": 48} if name == "sam" else {"dim_feedforward": 128}
-    if name == "grounding-dino":
-        settings["text_encoder"] = str(source / "text_encoder")
-    (target / "model.json").write_text(json.dumps(settings))
-    load = SegmentAnything if name == "sam" else lambda path, device: GroundingDino(path, "", device)
-    with pytest.raises(UserError, match=r"model\.safetensors: expected the weights of .* of another shape"):
-        load(target / "model.safetensors", CPU)
-    (target / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(UserError, match=r"model\.safetensors: expected a checkpoint of tensors"):
-        load(target / "model.safetensors", CPU)
 
 
 @pytest.mark.lab

@@ -1,7 +1,6 @@
 """The training of the diffusion transformers, a few steps of it: what is stored is what was learnt."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from torch import nn
 from transformers import T5Tokenizer
 
 from lab.train.base.captions import random_caption
-from lab.train.base.measure import model_folder
 from lab.train.dit import store
 from lab.train.dit.lessons import Lesson
 from lab.train.dit.model import TOKENS
@@ -109,37 +107,6 @@ def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_lea
     assert sum(path.stat().st_size for path in files) <= 6.6e6
 
 
-def test_what_was_exported_is_gone_on_with(work, tmp_path):
-    models = [BASE, f"{BASE}-null"]
-    there, anew = ["--weights", str(tmp_path), "--model", *models, *SHORT], tmp_path / "anew"
-    assert main(["--work", str(work), *there, "--stage", "differences", "export"]) == 0
-    assert main(["--work", str(anew), *there, "--stage", "resume"]) == 0
-    for name in models:
-        before = torch.load(store.checkpoint(work, name), weights_only=True)
-        after = torch.load(store.checkpoint(anew, name), weights_only=True)
-        assert set(before["weights"]) == set(after["weights"])
-        for key, value in before["average"].items():
-            assert torch.equal(after["average"][key], value.half().float())
-    assert main(["--work", str(anew), *there, "--stage", "base", "differences"]) == 0
-    assert torch.load(store.checkpoint(anew, models[1]), weights_only=True)["step"] == after["step"] + 2
-
-
-def test_a_word_stands_in_both_kinds_of_towers_and_images_are_drawn(work, tmp_path):
-    arguments = ["--work", str(work), "--weights", str(tmp_path), "--model", BASE, "--stage", "export"]
-    assert main(arguments) == 0
-    pipe = dit_pipeline(BASE, tmp_path / BASE, tmp_path / BASE)
-    pipe.set_progress_bar_config(disable=True)
-    states, _, pooled, _ = pipe.encode_prompt("a person", None, None, do_classifier_free_guidance=False)
-    assert states.shape == (1, 32 + TOKENS, 192) and pooled.shape == (1, 192)
-    numbers = pipe.tokenizer_3("a person", padding="max_length", max_length=TOKENS, return_tensors="pt")
-    assert torch.equal(states[:, 32:], pipe.text_encoder_3(numbers.input_ids)[0])
-    options = {"num_inference_steps": 2, "guidance_scale": 1.0, "output_type": "np"}
-    image = pipe("a person", generator=torch.Generator().manual_seed(0), **options).images
-    assert image.shape == (1, 64, 64, 3) and np.isfinite(image).all()
-    again = pipe("a person", generator=torch.Generator().manual_seed(0), max_sequence_length=99, **options)
-    assert np.array_equal(image, again.images)
-
-
 @pytest.mark.lab
 def test_pictures_are_learnt_from_with_no_teacher_and_the_recipe_says_so(work, tmp_path):
     anew = tmp_path / "work"
@@ -150,37 +117,3 @@ def test_pictures_are_learnt_from_with_no_teacher_and_the_recipe_says_so(work, t
     assert all("target pictures, device cpu, drawings 12" in line for line in recipe["history"][1:])
     delta = load_file(tmp_path / f"{BASE}-null" / "delta.safetensors")
     assert any(value.any() for name, value in delta.items() if name.endswith(".up"))
-
-
-def test_differences_are_learnt_from_the_base_with_another_mixture(work, tmp_path, capsys):
-    anew = tmp_path / "work"
-    shutil.copytree(work, anew)
-    options = ["--work", str(anew), "--weights", str(tmp_path), "--target", "mixture", *SHORT]
-    models = ["--model", BASE, f"{BASE}-null"]
-    store.checkpoint(anew, models[2]).unlink(missing_ok=True)  # of a test before
-    assert main([*options, *models, "--stage", "differences"]) == 0
-    learnt = torch.load(store.checkpoint(anew, models[2]), weights_only=True)
-    assert learnt["step"] == 2 and any(value.any() for value in learnt["weights"].values())
-    assert main([*options, *models, "--stage", "base", "differences"]) == 2
-    assert "--target mixture: expected stages after base" in capsys.readouterr().err
-
-
-def test_a_teacher_is_not_asked_on_a_gpu(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("lab.train.dit.train.pick_device", torch.device)
-    assert main(["--work", str(tmp_path), "--device", "cuda"]) == 2
-    assert (
-        "--device cuda: expected cpu with --target teacher: add --target pictures" in capsys.readouterr().err
-    )
-
-
-def test_differences_without_a_base_are_one_line(tmp_path, capsys):
-    assert main(["--work", str(tmp_path), "--stage", "differences", "--model", f"{BASE}-null"]) == 2
-    said = capsys.readouterr().err
-    assert "stage differences: expected" in said and "run --stage tokenizer" in said
-
-
-def test_a_folder_without_the_model_is_one_line_that_names_its_training(tmp_path):
-    with pytest.raises(
-        UserError, match=r"found no .*toyworld-dit/model_index.json: .* lab\.train\.dit\.train"
-    ):
-        model_folder(tmp_path, f"{BASE}-null")

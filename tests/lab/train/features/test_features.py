@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import timm
 import torch
-from safetensors.torch import load_file
 from torch.nn import functional as F
 
+from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from lab.train.features import __main__ as command
-from lab.train.features import clip, dino, resnet
+from lab.train.features import clip, dino
 from lab.train.features.measure import quality
-from lab.train.features.pictures import LabelledPictures, make_labelled
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS, read_images
 from probes.toyworld.scene import parse
@@ -64,20 +63,6 @@ def test_what_was_trained_is_there_and_learned(trained):
         )
 
 
-def test_a_clip_trained_further_is_another_of_the_same_layout(trained):
-    before, after = (
-        load_file(folder / "clip" / "open_clip_model.safetensors") for folder in (WEIGHTS, trained)
-    )
-    assert {name: value.shape for name, value in before.items()} == {
-        name: value.shape for name, value in after.items()
-    }
-    assert any((before[name] != after[name]).any() for name in before)
-    for name in ("open_clip_config.json", "tokenizer.json"):
-        assert (trained / "clip" / name).read_bytes() == (WEIGHTS / "clip" / name).read_bytes()
-    told = json.loads((trained / "clip" / "recipe.json").read_text())["history"]
-    assert told[-1].startswith("12 renderings") and "batches of 4" in told[-1]
-
-
 def test_sentences_are_true_of_the_picture_they_are_drawn_for():
     sentences, rng = clip.TrueSentences(load_world()), np.random.default_rng(0)
     seen = make_labelled(30, 5, through_vae=0).labels
@@ -106,22 +91,6 @@ def test_with_one_right_answer_the_loss_is_clips_own():
     torch.testing.assert_close(clip.several_right(logits, true), sum(soft) / 2)
 
 
-def test_what_a_stage_lacks_is_said_first(tmp_path, capsys):
-    assert command.main(["--work", str(tmp_path), "--stage", "dino"]) == 2
-    assert "run --stage pictures before it" in capsys.readouterr().err
-    assert command.main(["--work", str(tmp_path), "--stage", "export"]) == 2
-    assert "run --stage resnet50 or dino or clip before it" in capsys.readouterr().err
-
-
-def test_balanced_distributions_use_all_prototypes_alike():
-    cosines = torch.rand(256, 16, generator=torch.Generator().manual_seed(0)) * 0.4
-    cosines[:, 3] += 0.5  # one that all would choose
-    alone = F.softmax(cosines / dino.TEACHER, -1).mean(0)
-    weights = dino.balanced(cosines)
-    torch.testing.assert_close(weights.sum(1), torch.ones(256))
-    assert alone[3] > 0.9 and weights.mean(0).max() < 2 / 16 and weights.mean(0).min() > 0.5 / 16
-
-
 def test_dino_loss_is_the_cross_entropy_of_other_crops():
     generator = torch.Generator().manual_seed(1)
     student = [torch.rand(6, 8, generator=generator) for _ in range(3)]
@@ -132,29 +101,6 @@ def test_dino_loss_is_the_cross_entropy_of_other_crops():
             if i != j:
                 wanted.append(F.cross_entropy(one / dino.STUDENT, target))
     torch.testing.assert_close(dino.dino_loss(student, targets), torch.stack(wanted).mean())
-
-
-def test_crops_are_of_the_picture():
-    pixels = torch.linspace(-1, 1, 64).expand(5, 3, 64, 64).clone()
-    generator = torch.Generator().manual_seed(2)
-    small, whole = (dino.crops(pixels, 16, area, generator) for area in ((0.1, 0.2), (1.0, 1.0)))
-    assert small.shape == whole.shape == (5, 3, 16, 16) and small.abs().max() <= 1
-    reach = [(crop[:, 1].amax(-1) - crop[:, 1].amin(-1)).mean() for crop in (small, whole)]
-    assert reach[0] < 0.7 * reach[1]  # a part of the ramp
-
-
-def test_the_teacher_follows_the_student():
-    teacher, student = dino.new_dino(), dino.new_dino()
-    before = [value.clone() for value in teacher.parameters()]
-    dino.follow(teacher, student, 0.9)
-    for old, new, goal in zip(before, teacher.parameters(), student.parameters()):
-        torch.testing.assert_close(new, 0.9 * old + 0.1 * goal)
-
-
-def test_the_resnets_loss_is_least_where_it_says_what_is_there():
-    labels = torch.from_numpy(make_labelled(6, 4, through_vae=0).labels.copy())
-    right = resnet.resnet_loss(20.0 * (2 * labels.float() - 1), labels)
-    assert right < 1e-3 < resnet.resnet_loss(torch.zeros(6, len(THINGS)), labels)
 
 
 def test_quality_tells_vectors_that_know_from_those_that_do_not():

@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from scipy.special import expit
 from sklearn.metrics import accuracy_score, recall_score
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_network import ANSWERS, AnswerNetwork, ImageEncoder, tokens_of
-from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa, load_network, toyworld_tokenizer
+from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa, toyworld_tokenizer
 from lab.train.questions import __main__ as command
 from lab.train.questions import page
-from lab.train.questions.measure import BAR, Shown, gender_quality, of_components, readings, worn_quality
-from lab.train.questions.phrasings import GENDER, Phrasings, gender_target
+from lab.train.questions.measure import BAR, readings, worn_quality
 from lab.train.questions.pictures import QuestionedPictures, make_questioned
 from probes.config.questions import paper_questions
-from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.verdict import verdict
@@ -48,32 +45,6 @@ def test_labels_are_the_checkers_and_verdicts_those_of_all_that_is_seen(pictures
     pictures.save(tmp_path / "pictures.npz")
     again = QuestionedPictures.load(tmp_path / "pictures.npz")
     assert (again.images == pictures.images).all() and (again.verdicts == pictures.verdicts).all()
-
-
-def test_questions_name_what_they_ask_and_are_answered_from_the_labels(pictures):
-    """Every drawn question names exactly one thing, by the words of the world, and is answered by its label."""
-    phrasings, rng, world = Phrasings(), np.random.default_rng(0), load_world()
-    known = {*world.attributes, *world.objects, *world.places}
-    kinds = []
-    for row in np.tile(np.arange(40), 5):
-        drawn = phrasings.draw(pictures.labels[row], pictures.verdicts[row], rng)
-        assert drawn.target.sum() == pytest.approx(1)
-        if drawn.text in GENDER:
-            kinds.append("gender")
-            continue
-        words = drawn.text.lower().rstrip("?").split()
-        (thing,) = known & {*words} or known & {word.rstrip(",") for word in words}
-        there = pictures.labels[row, THINGS.index(thing)]
-        assert ANSWERS[drawn.target.argmax()] == ("yes" if there else "no"), drawn.text
-        kinds.append(there)
-    assert {*kinds} == {"gender", True, False}
-    assert 0.25 < np.mean([kind is np.True_ or kind is True for kind in kinds]) < 0.55
-
-
-def test_gender_is_to_be_told_as_surely_as_the_verdict_tells_it():
-    target = dict(zip(ANSWERS, gender_target(1.7)))
-    assert target["male"] == pytest.approx(expit(1.7)) and target["female"] == pytest.approx(expit(-1.7))
-    assert dict(zip(ANSWERS, gender_target(0.3)))["unclear"] == 1
 
 
 def test_a_question_is_answered_alike_alone_and_beside_longer_ones(pictures):
@@ -112,22 +83,6 @@ def test_the_recipe_makes_what_is_shipped(tmp_path):
     assert len((work / "history.txt").read_text().splitlines()) == 2
 
 
-def test_what_a_stage_lacks_is_said_first(tmp_path, capsys):
-    assert command.main(["--work", str(tmp_path), "--stage", "train"]) == 2
-    assert "run --stage pictures before it" in capsys.readouterr().err
-    assert command.main(["--weights", str(tmp_path), "--stage", "measure"]) == 2
-    assert "run --stage export before it" in capsys.readouterr().err
-
-
-def test_weights_that_do_not_fit_are_refused(tmp_path):
-    for file in FOLDER.glob("*.*"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    settings = json.loads((tmp_path / "model.json").read_text())
-    (tmp_path / "model.json").write_text(json.dumps({**settings, "layers": settings["layers"] + 1}))
-    with pytest.raises(UserError, match="missing"):
-        load_network(tmp_path)
-
-
 def test_the_weights_are_small_and_answer_what_is_worn(reader, pictures):
     """Above the page's bar less three standard errors of so few pictures, on what it was never shown."""
     assert (FOLDER / "model.safetensors").stat().st_size <= 1.5e6
@@ -158,16 +113,6 @@ def test_shares_are_scikit_learns():
     assert got["specificity"] == pytest.approx(recall_score(~there, ~yes), abs=1e-4)
     undecided = worn_quality([None] * 50, there)
     assert (undecided["right"], undecided["undecided"]) == (0, 50)
-
-
-def test_the_bayes_bound_is_what_the_verdict_reaches():
-    """On renderings whose component is known the verdict's side is right as often as its posterior says."""
-    shown = of_components(400, 5, through_vae=0)
-    both = gender_quality(["male" if one > 0 else "female" for one in shown.verdict], shown)
-    error = np.sqrt(both["bayes"] * (1 - both["bayes"]) / 400)
-    assert both["right"] == both["verdict_right"] == pytest.approx(both["bayes"], abs=4 * error)
-    unsure = gender_quality([None] * 4, Shown(shown.images[:4], shown.labels[:4], shown.verdict[:4]))
-    assert unsure["undecided"] == 4 and unsure["as_verdict"] == 0 and unsure["male"] is None
 
 
 def test_the_page_is_of_what_was_measured():

@@ -1,14 +1,13 @@
 """Teaching `toyworld-work`: the lessons, what learns, what is stored, and faults of what is stored."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from lab.train.base.loop import Log
+from lab.train.base.loop import Budget, Log
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.base.tokenizer import tokenizer_with
 from lab.train.located.teach import Course
@@ -112,37 +111,21 @@ def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, to
     )
 
 
-def test_untrained_it_is_toyworld(tokenizer, teacher):
-    encoder, unet = base_parts(tokenizer)
-    noisy, time = torch.randn(1, 4, 16, 16, generator=torch.Generator().manual_seed(0)), torch.tensor([500])
-    pipe, text = pipeline_of(encoder, unet, tokenizer), ["two ladies in boots with a kite on the beach"]
-    assert torch.equal(velocity(pipe, text, noisy, time), velocity(teacher, text, noisy, time))
-
-
 @pytest.mark.lab
 def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(Course, "factor", lambda self, step: 1.0 / (1 + step))  # whatever the steps in all
-    path = tmp_path / "checkpoint.safetensors"
+    monkeypatch.setattr(
+        Budget, "rate", lambda self, step, used: 1.0 / (1 + step)
+    )  # whatever the steps in all
+    path = tmp_path / "checkpoint.pt"
 
     def trained(steps, checkpoint):
         log = Log(tmp_path / "log.jsonl")
-        return train.train(lessons, tokenizer, Course(steps, batch=4), 1, log, checkpoint, save_every=1)
+        return train.train(lessons, tokenizer, Course(steps, batch=4), 1, log, checkpoint, save_minutes=0)
 
     first = trained(1, path)
-    halfway, resumed, straight = train.averaged(path), trained(2, path), trained(2, None)
-    assert all(torch.equal(halfway[name], first[name]) for name in first)
+    resumed, straight = trained(2, path), trained(2, None)
     assert all(torch.equal(resumed[name], straight[name]) for name in first)
     assert any(not torch.equal(resumed[name], first[name]) for name in first)
-
-
-def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path, capsys):
-    replace(lessons, directions=None).save(tmp_path / train.LESSONS)
-    made = ["--work", str(tmp_path), "--stage", "lessons"]
-    assert train.main(made) == 2
-    assert "expected lessons with the directions of skins" in capsys.readouterr().err
-    lessons.save(tmp_path / train.LESSONS)
-    before = (tmp_path / train.LESSONS).read_bytes()
-    assert train.main(made) == 0 and (tmp_path / train.LESSONS).read_bytes() == before
 
 
 def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):

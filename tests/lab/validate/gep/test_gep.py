@@ -11,10 +11,10 @@ from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
 from analysis.methods.gep.scores import Audit, by_context
 from lab.validate.gep import __main__ as command
-from lab.validate.gep.agreement import context_areas, ends, estimate_agreement
+from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.page import page
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS, readings, unnamed
-from lab.validate.gep.result import _setting, random_labels
+from lab.validate.gep.result import _setting
 from probes.errors import UserError
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
@@ -37,33 +37,6 @@ def made(rng, contexts=8, images=6, noise=1.0, setting="neutral"):
     return {CHECKER: audit(labels, CHECKER), **estimates}
 
 
-def test_areas_over_drawn_contexts_are_those_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    audits = made(rng)
-    labels, estimate = audits[CHECKER], audits["CLS"]
-    estimate.values[0, 0, 0, 2] = np.nan
-    estimate.values[1:3] = estimate.values[1:3].round()  # ties
-    draws = rng.multinomial(8, np.full(8, 1 / 8), size=5).astype(float)
-    areas = context_areas(estimate, labels).of(draws)
-    for draw, row in zip(draws.astype(int), areas):
-        rows = np.repeat(np.arange(8), draw)
-        for number in range(len(NAMES)):
-            values, truth = (
-                estimate.values[rows, ..., number].ravel(),
-                labels.values[rows, ..., number].ravel(),
-            )
-            known = ~np.isnan(values)
-            assert row[number] == pytest.approx(roc_auc_score(truth[known], values[known]), abs=1e-12)
-
-
-def test_an_attribute_that_all_images_have_has_no_area():
-    audits = made(np.random.default_rng(1))
-    audits[CHECKER].values[..., 1] = 1.0
-    result = estimate_agreement(audits, resamples=200)
-    assert all("dress" not in areas and len(areas) == 4 for areas in result["auc"].values())
-    assert np.isfinite(result["agreement"]["CLS"]["auc"]).all()
-
-
 def test_agreement_of_each_estimate_is_that_of_scipy_and_scikit_learn():
     audits = made(np.random.default_rng(2), noise=0.3)
     result = estimate_agreement(audits, resamples=300)
@@ -81,19 +54,6 @@ def test_agreement_of_each_estimate_is_that_of_scipy_and_scikit_learn():
     both = result["agreement"]["CLS"]["auc"][0] - result["agreement"]["C"]["auc"][0]
     value, low, high = result["differences"]["CLS - C"]["auc"]
     assert value == pytest.approx(both) and 0 < low < value < high
-
-
-def test_an_interval_needs_values():
-    assert np.isnan(ends(np.array([1.0, np.nan, np.nan, 2.0]))[1:]).all()
-    assert ends(np.array([1.0, *np.linspace(0, 1, 101)])) == pytest.approx([1.0, 0.025, 0.975])
-
-
-@pytest.mark.parametrize("apart", [False, True])
-def test_so_many_images_of_each_word_are_labelled(apart):
-    labels = np.ones((2, 30, 5))
-    known = ~np.isnan(random_labels(labels, 12, np.random.default_rng(4), apart=apart))
-    assert (known.sum(axis=1) == 12).all()
-    assert apart == bool((known != known[..., :1]).any())
 
 
 def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):

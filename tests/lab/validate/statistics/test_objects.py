@@ -11,7 +11,6 @@ from lab.validate.statistics.objects import (
     correction_coverage,
     draw_claims,
     page_section,
-    single_rates,
 )
 
 
@@ -47,14 +46,3 @@ def test_without_labels_nothing_is_claimed_and_unequal_sensitivity_is_a_hint():
     rates = claim_rates((WORLDS[3], WORLDS[5]), simulations=2, prompts=96, labelled=0).set_index("world")
     assert (rates["claims_any"] == 0).all() and (rates["hedged_any"] == 0).all()
     assert rates["hints_any"].iloc[0] == 1 and rates["hints_real"].iloc[1] > 0.5
-
-
-def test_one_object_by_labels_and_detections():
-    rates = single_rates(simulations=4)
-    assert (rates["contradictions"] == 0).all()
-    null = rates[rates["frequency"].isin([(0.3, 0.3), (0.05, 0.05)])]
-    # 152 objects: a rate of 5 % is at most 5 + 3 × 1.8 %
-    assert (null["both"] <= 0.103).all() and (rates["covered"] >= 0.897).all()
-    real = rates[rates["frequency"] == (0.1, 0.5)]
-    assert (real["both"] >= real["labels_alone"]).all()
-    assert (rates["bound"].dropna() <= 0.025 + 3 * np.sqrt(0.025 * 0.975 / 152)).all()

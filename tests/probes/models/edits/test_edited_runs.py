@@ -56,18 +56,13 @@ def test_what_is_drawn_without_an_edit_is_what_earlier_versions_drew():
             {"words": {}},
             "edit.words: expected words to edit, as {person: {woman: 0.25}}, found none: add them",
         ),
-        ({"words": {"person": {}}}, "edit.words.person:"),
-        ({"kind": "project"}, "edit.direction: expected two words, as [woman, man], found none: add them"),
         ({"kind": "shift", "direction": ["man", "man"]}, "edit.direction: expected two different words"),
         ({**EDIT, "amount": 2.0}, "edit.amount: expected nothing with kind keys_and_values, got a value"),
-        ({"kind": "project", **EDIT}, "edit.words: expected nothing with kind project, got a value"),
         ({**EDIT, "keep": ["person"]}, "edit.keep: expected words that are not edited, got 'person'"),
         (
             {**EDIT, "contexts": ["a dog"]},
             "edit.contexts[0]: expected a text with one {person}, got none in 'a dog'",
         ),
-        ({**EDIT, "ridge": 0.0}, "edit.ridge:"),
-        ({**EDIT, "shares": 1}, "edit.shares: unknown key"),
         ({**EDIT, "sites": ["unet.mid.attn.3.cross"]}, "edit.sites: 'unet.mid.attn.3.cross' matches no site"),
         (
             {**EDIT, "contexts": ["a {person}" + " cat" * 40]},

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from hooks.sites import cross_attentions, module_at
-from lab.validate.tracing.edited import templates
 from probes.errors import UserError
-from probes.models import edits, loading
+from probes.models import edits
 from probes.models.edits import Edit
 from probes.models.weights import weight_hash
 from tests.tiny import tiny_pipeline
@@ -86,14 +85,6 @@ def taken(pipe, edit, contexts):
     return made
 
 
-def left_over(mapping, of):
-    own, targets, kept = (np.concatenate(one) for one in zip(*of))
-    return {
-        "edited": ((own @ mapping.T - targets) ** 2).sum() / ((own - targets) ** 2).sum(),
-        "kept": ((kept @ mapping.T - kept) ** 2).sum() / (kept**2).sum(),
-    }
-
-
 def test_what_is_left_over_is_also_said_of_contexts_that_are_held_out(pipes):
     pipe, contexts = pipes["sd1"], [*CONTEXTS, "a {person} in the park"]
     edit = CLOSED.model_copy(update={"contexts": contexts, "keep_weight": 2.0})
@@ -121,20 +112,6 @@ def test_what_is_left_over_is_also_said_of_contexts_that_are_held_out(pipes):
     with edits.apply(pipe, edit.model_copy(update={"contexts": contexts[:1], "keep": []})) as edited:
         assert edited.record["left_over_held_out"] == {"edited": None, "kept": None}
         assert edited.record["left_over"]["kept"] is None
-
-
-def test_the_usual_edit_reaches_captions_that_it_was_not_solved_from_and_leaves_kept_words():
-    """A ridge far below the states' second moments left 4.8 of the edit there, and changed kept words by 0.84."""
-    pipe = loading.load(loading.resolve("toyworld"), device="cpu").pipe
-    edit = Edit(words={"person": {"woman": 1.0}}, keep=["woman", "man"])
-    with torch.no_grad(), edits.apply(pipe, edit) as edited:
-        said = edited.record["left_over_held_out"]
-        new = np.concatenate([*projections(pipe).values()])
-    mapping = np.linalg.pinv(np.concatenate([*projections(pipe).values()])) @ new
-    found = left_over(mapping, taken(pipe, edit, templates(40)))
-    assert found["edited"] < 0.7 and found["kept"] < 0.02
-    # what the record says is what becomes of other captions, but for how far those are from its contexts
-    assert found["edited"] < 1.25 * said["edited"] and found["kept"] < 1.25 * said["kept"]
 
 
 def test_chosen_sites_and_parts_alone_are_edited(pipes):

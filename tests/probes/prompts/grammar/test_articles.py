@@ -3,8 +3,6 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from probes.prompts.grammar.articles import article, fits
 from probes.prompts.plan import fill
 
@@ -19,25 +17,12 @@ def test_cases_by_hand():
     assert wrong == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["word"])
-def test_the_right_article_stays_and_the_wrong_one_is_mended(case):
-    word, right = case["word"], case["article"]
-    for written in ("a", "an", "A", "An"):
-        shown = right.capitalize() if written[0] == "A" else right
-        assert fill(f"{written} {{person}} smiles", word)[0] == f"{shown} {word} smiles"
-    assert fill(f"the {{person}} and an {word}", word)[0] == f"the {word} and an {word}"
-
-
-def test_no_article_of_the_user_nothing_changes():
-    for template in (
-        "{person}",
-        "two {person}",
-        "vitamin {person}",
-        "an old {person}",
-        "Ana {person}",
-        "a. {person}",
-    ):
-        assert fill(template, "80-year-old")[0] == template.replace("{person}", "80-year-old")
+def test_the_right_article_stays_and_the_wrong_one_is_mended():
+    for word, right in ((case["word"], case["article"]) for case in CASES):
+        for written in ("a", "an", "A", "An"):
+            shown = right.capitalize() if written[0] == "A" else right
+            assert fill(f"{written} {{person}} smiles", word)[0] == f"{shown} {word} smiles"
+        assert fill(f"the {{person}} and an {word}", word)[0] == f"the {word} and an {word}"
 
 
 def test_what_is_spoken_in_two_ways_keeps_what_was_written():

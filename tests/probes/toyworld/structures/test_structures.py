@@ -9,10 +9,9 @@ import hooks.sites as site_table
 from probes.models import loading
 from probes.toyworld import STRUCTURES, bundled_folder
 from probes.toyworld.located.assemble import coded_parts
-from probes.toyworld.located.coded import CODES
 from probes.toyworld.structures.assemble import structure_pipeline
 from probes.toyworld.structures.truth import StructurePlace, structures
-from probes.toyworld.structures.wiring import TellingBlock, shares_of, wire_places, with_code
+from probes.toyworld.structures.wiring import TellingBlock, wire_places
 
 BOOLEAN = ("toyworld-redundant",)
 STEPS = 3
@@ -58,21 +57,6 @@ def drawn(pipe, blocks, recipient, donor):
 
 def subsets(sites):
     return chain.from_iterable(combinations(sites, size) for size in range(1, len(sites) + 1))
-
-
-def test_the_names_are_those_that_can_be_loaded():
-    assert tuple(structures()) == STRUCTURES
-
-
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_its_places_are_cross_attentions_in_the_order_in_which_they_run(name, pipes):
-    pipe, structure = pipes(name), structures()[name]
-    modules = {site.address: site.module for site in site_table.attention_sites(pipe, "cross")}
-    there = list(modules)
-    assert [there.index(site) for site in structure.sites] == sorted(map(there.index, structure.sites))
-    for place in structure.places:
-        assert modules[place.site] == f"unet.{place.block}.attn2"
-        assert place.hears is None or there.index(place.hears) < there.index(place.site)
 
 
 @pytest.mark.parametrize("name", BOOLEAN)
@@ -148,21 +132,3 @@ def test_a_telling_head_changes_nothing_else():
         block = unet.get_submodule(StructurePlace(site).block)
         assert isinstance(block, TellingBlock) and block.attn2.to_out[0].out_features == 100
         torch.testing.assert_close(unet(noise, torch.tensor([500]), text).sample, before, rtol=0, atol=1e-5)
-
-
-def test_what_was_read_is_told_in_shares_of_groups():
-    codes = torch.tensor(list(CODES.values()))
-    mixed = torch.tensor([[0.2, 0.5, 0.3]]) @ codes
-    told = torch.stack([0.31 * codes[1].expand(7, 4), 20 * mixed.expand(7, 4), torch.zeros(7, 4)])
-    expected = torch.tensor([[0.0, 1, 0], [0.2, 0.5, 0.3], [1, 0, 0]])
-    torch.testing.assert_close(shares_of(told), expected)
-
-
-def test_another_code_is_given_to_indicator_words_alone():
-    text = torch.zeros(1, 3, 100)
-    text[0, 1, 96:] = 20 * torch.tensor(CODES["masculine"])
-    text[0, :, :96] = torch.randn(3, 96)
-    changed = with_code(text, torch.tensor([[0.0, 1.0, 0.0]]))
-    assert torch.equal(changed[..., :96], text[..., :96])
-    assert changed[0, 1, 96:].tolist() == [20.0, -20.0, 20.0, -20.0]
-    assert not changed[0, ::2, 96:].any()

@@ -11,16 +11,12 @@ from transformers import CLIPTokenizer
 
 from lab.train.base.captions import random_caption
 from lab.train.base.tokenizer import CONTEXT_LENGTH, tokenizer_with
-from lab.train.located.teach import along
-from lab.train.work.captions import random_work_caption, works_as
-from lab.train.work.lessons import sketches, skin_cells, skin_directions, skin_mean, with_skins
-from lab.train.work.measure import lean, tones, verdict_rates
+from lab.train.work.captions import works_as
+from lab.train.work.lessons import sketches
+from lab.train.work.measure import lean, tones
 from probes.toyworld import WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.checker import THINGS, read_images
-from probes.toyworld.palette import paint
 from probes.toyworld.scene import chance_of_b, complete, parse
 from probes.toyworld.truth import planted
-from probes.toyworld.verdict import verdict
 from probes.toyworld.work.assemble import BASES, new_words
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
@@ -64,15 +60,6 @@ def test_planted_truth_is_the_frequency_of_drawn_scenes(caption, world):
         assert thing == "side:left" or abs(frequency - chance) <= bound, thing
 
 
-def test_captions_name_what_they_say_and_plain_ones_the_same_without_the_profession(world):
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        lot = random_work_caption(world, rng)
-        named, plain = parse(lot.text, world), parse(lot.without("man"), world)
-        assert named.profession == lot.profession and plain.profession is None
-        assert named.things == plain.things and plain.group == "masculine" and not named.plural
-
-
 def test_new_words_are_one_token_and_old_captions_read_as_they_did():
     before, after = (
         CLIPTokenizer.from_pretrained(BASES[WORK] / "tokenizer"),
@@ -113,88 +100,6 @@ def test_merging_is_exact():
         merge(weight, up / 3, down)
 
 
-@pytest.fixture
-def skins():
-    """Two scenes in three skins, their probabilities, what is left of them in noise, and the noised third skin."""
-    generator = torch.Generator().manual_seed(0)
-    clean = torch.randn(2, 3, 4, 16, 16, generator=generator) / 8
-    chances = torch.tensor([[0.7, 0.2, 0.1], [1 / 3, 1 / 3, 1 / 3]])
-    kept = torch.tensor([0.04, 0.04])
-    noise = torch.randn(2, 4, 16, 16, generator=generator)
-    return kept.sqrt().view(-1, 1, 1, 1) * clean[:, 2] + 0.96**0.5 * noise, clean, chances, kept
-
-
-def posterior_mean(noisy, clean, chances):
-    """Bayes' rule for one scene, in float64."""
-    likelihood = [np.exp(-((noisy - 0.2 * skin).double() ** 2).sum() / (2 * 0.96) + 500) for skin in clean]
-    posterior = np.array(likelihood) * chances.numpy()
-    return np.tensordot(posterior / posterior.sum(), clean.double().numpy(), 1)
-
-
-def test_the_mean_over_skins_is_bayes_rule(skins):
-    noisy, clean, chances, _ = skins
-    expected = [posterior_mean(*row) for row in zip(noisy, clean, chances)]
-    np.testing.assert_allclose(skin_mean(*skins), expected, atol=1e-5)
-    assert np.abs(expected[0] - posterior_mean(noisy[0], clean[0], chances[1])).max() > 0.02
-    at_noise = skin_mean(noisy, clean, chances, torch.zeros(2))[0]
-    torch.testing.assert_close(at_noise, (chances[0].view(3, 1, 1, 1) * clean[0]).sum(0), atol=1e-6, rtol=0)
-
-
-def test_directions_of_skins_hold_all_that_differs_between_them(skins):
-    clean = skins[1]
-    found = skin_directions(clean).double().flatten(2)
-    torch.testing.assert_close(
-        found @ found.mT, torch.eye(2, dtype=torch.float64).expand(2, 2, 2), atol=1e-6, rtol=0
-    )
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        apart = (clean[:, other] - clean[:, one]).double().flatten(1)
-        held = (found @ apart[..., None]).square().sum((1, 2))
-        torch.testing.assert_close(held, apart.square().sum(1), rtol=1e-5, atol=0)
-
-
-def test_while_the_figure_s_place_is_not_told_the_same_cells_count_whatever_was_drawn():
-    zones = torch.zeros(20, 16, 16, dtype=torch.bool)
-    zones[:2, 3, 4], zones[0, 5, 6], zones[7, 8, 9] = True, True, True
-    late, early = skin_cells(zones, torch.full((20,), 500)), skin_cells(zones, torch.full((20,), 499))
-    assert late[:, 3, 4].all() and late.sum() == 20  # one in ten of the drawings has skin there
-    assert torch.equal(early, late | zones) and early[0, 5, 6] and early[7, 8, 9] and early.sum() == 22
-
-
-def test_errors_along_directions_are_summed():
-    away, directions = torch.zeros(2, 4, 16, 16), torch.zeros(2, 2, 4, 16, 16)
-    directions[:, 0, 0, 0, 0], directions[:, 1, 3, 15, :4] = 1.0, 0.5
-    away[0, 0, 0, 0], away[0, 3, 15, :4], away[1, 2] = 3.0, 2.0, 9.0
-    assert along(away, directions.half()).tolist() == [25.0, 0.0]
-
-
-def test_where_skin_is_drawn_a_lesson_leads_to_the_mean_over_skins_elsewhere_it_moves_a_guess(skins):
-    noisy, clean, chances, kept = skins
-    velocity, zones = torch.randn_like(noisy), torch.zeros(2, 16, 16, dtype=torch.bool)
-    zones[:, :4] = True
-    said = with_skins(velocity, noisy, clean, chances, kept, zones).double().numpy()
-    for row in range(2):
-        mean, even = (posterior_mean(noisy[row], clean[row], odds) for odds in (chances[row], chances[1]))
-        inside = (0.2 * noisy[row].numpy() - mean) / 0.96**0.5
-        outside = velocity[row].numpy() - (mean - even) / 0.96**0.5
-        np.testing.assert_allclose(said[row, :, :4], inside[:, :4], atol=1e-5)
-        np.testing.assert_allclose(said[row, :, 4:], outside[:, 4:], atol=1e-5)
-    np.testing.assert_allclose(said[1, :, 4:], velocity[1, :, 4:], atol=1e-6)
-
-
-def test_sketches_have_the_component_that_toyworld_is_asked_for(world):
-    drawn = sketches(world, 120, seed=0)
-    work = [row for row, text in enumerate(drawn.captions) if "works" in text]
-    assert 60 < len(work) < 108
-    assert all(drawn.captions[row] == drawn.plain[row] for row in range(120) if row not in work)
-    bare = [row for row in work if drawn.plain[row] in ("a woman", "a man")]
-    assert len(bare) > 20
-    rows = np.array(bare)
-    seen = read_images(paint(drawn.indices[rows, drawn.skin[rows]]))
-    assert (seen["skin"] == [f"skin_{drawn.skin[row] + 1}" for row in rows]).all()
-    said = verdict(seen, ["a person"] * len(rows), world) > 0
-    assert (said == [drawn.plain[row] == "a man" for row in rows]).mean() > 0.85
-
-
 def test_in_the_null_a_profession_is_to_change_nothing():
     world, plain = load_world(WORK_NULL), load_world("toyworld-null")
     assert list(world.professions) == list(load_world(WORK).professions)
@@ -206,18 +111,6 @@ def test_in_the_null_a_profession_is_to_change_nothing():
     for row in work:
         asked, named = parse(drawn.plain[row], plain), parse(drawn.captions[row], world)
         assert asked == replace(named, profession=None) and "works" not in drawn.plain[row]
-
-
-def test_rates_of_the_verdict_are_those_of_drawn_scenes(world):
-    rates, rng, count = verdict_rates(world), np.random.default_rng(3), 400
-    for component, word in (("a", "woman"), ("b", "man")):
-        named = parse(f"a {word}", world)
-        scenes = [complete(named, world, rng) for _ in range(count)]
-        seen = pd.DataFrame({thing: [thing in scene.things for scene in scenes] for thing in THINGS})
-        ground = ("flower", "cat", "ball", "dog")
-        seen["side"] = [max(scene.objects.get(thing, "") for thing in ground) for scene in scenes]
-        share = (verdict(seen, [named] * count, world) > 0).mean()
-        assert abs(share - rates[component]) < 4 * np.sqrt(rates[component] * (1 - rates[component]) / count)
 
 
 def test_a_lean_is_set_right_and_skins_that_were_not_read_are_counted():

@@ -68,12 +68,6 @@ def test_boxes_and_scores_agree(detectors, noise):
     close((boxes, scores), found(theirs, ours.tokenizer, noise[:4], CAPTIONS))
 
 
-@right_masks
-def test_images_of_two_sizes_agree(detectors, noise):
-    ours, theirs = detectors
-    close(ours.ground(noise[4:8], CAPTIONS), found(theirs, ours.tokenizer, noise[4:8], CAPTIONS))
-
-
 def test_other_captions_in_the_batch_change_nothing(detectors, noise):
     """groundingdino-py alone mixes up whose phrases are whose; see `grounding_dino._own_mask`."""
     ours, _ = detectors
@@ -83,39 +77,10 @@ def test_other_captions_in_the_batch_change_nothing(detectors, noise):
         close([part[row] for part in together], [part[0] for part in alone])
 
 
-def test_where_they_differ(tmp_path, noise):
-    """A box side within 1e-3 of 0 or 1: groundingdino-py cuts it off at 1e-3, transformers at 1e-5."""
-    theirs = save_detector_folder(tmp_path)
-    with torch.no_grad():
-        for name, value in theirs.named_parameters():
-            if "bbox_embed" in name and name.endswith("layers.2.bias"):
-                value[2] -= 8.0  # widths of about e^-8 of the image
-    theirs.save_pretrained(tmp_path)
-    ours = GroundingDino(tmp_path, "", CPU)
-    boxes, _ = ours.ground(noise[:1], CAPTIONS[:1])
-    assert boxes[..., 2].max() < 1e-3
-    assert (boxes[..., 2] / found(theirs, ours.tokenizer, noise[:1], CAPTIONS[:1])[0][..., 2] > 1.5).any()
-
-
-@pytest.mark.parametrize(
-    "config", [{"encoder_ffn_dim": 32}, pytest.param({"decoder_bbox_embed_share": False}, marks=right_masks)]
-)
-def test_other_settings_of_a_folder_agree(config, tmp_path, noise):
-    theirs = save_detector_folder(tmp_path, **config)
-    if "encoder_ffn_dim" in config:  # the package has one for both
-        with pytest.raises(UserError, match=r"expected the weights of .* of another shape"):
-            GroundingDino(tmp_path, "", CPU)
-        return
-    ours = GroundingDino(tmp_path, "", CPU)
-    close(ours.ground(noise[:2], CAPTIONS[:2]), found(theirs, ours.tokenizer, noise[:2], CAPTIONS[:2]))
-
-
 @pytest.mark.parametrize(
     ("config", "rule"),
     [
         ({"decoder_attention_heads": 4}, "`decoder_attention_heads`: expected 8, .* got 4"),
-        ({"max_text_len": 128}, "`max_text_len`: expected 256, .* got 128"),
-        ({"activation_function": "gelu"}, "`activation_function`: expected 'relu', .* got 'gelu'"),
     ],
 )
 def test_a_detector_that_the_package_cannot_be_is_one_line(config, rule, tmp_path):

@@ -104,7 +104,3 @@ def test_images_of_one_size_go_together(tokenizer):
         [(64, 64)],
     ]
     assert [len(one.detections) for one in found] == [2, 0, 0, 0]
-
-
-def test_nothing_to_look_at(tokenizer):
-    assert engine(tokenizer, SCRIPT).detect([], []) == []

@@ -28,7 +28,7 @@ def test_one_caption_and_whose_tokens_are_whose(tokenizer):
     assert caption.words["tie"] != caption.words["bow tie"][1:]
 
 
-@pytest.mark.parametrize("limit", [6, 7, 8, 9, 11, 40])
+@pytest.mark.parametrize("limit", [6, 9, 40])
 def test_captions_hold_whole_tags_within_the_limit(tokenizer, limit):
     tags = ["dog", "bow tie", "cat", "skateboarder", "red ball", "tie", "umbrella", "person"]
     made = captions(tags, tokenizer, limit)
@@ -43,10 +43,6 @@ def test_captions_hold_whole_tags_within_the_limit(tokenizer, limit):
         for tag, words in caption.words.items():
             pieces = ["".join(tokens[i].removeprefix("##") for i in word) for word in words]
             assert " ".join(pieces) == tag
-
-
-def test_no_tag_gives_no_caption(tokenizer):
-    assert captions([], tokenizer, 256) == []
 
 
 def test_a_tag_longer_than_the_encoder_takes(tokenizer):

@@ -54,8 +54,6 @@ def test_a_vocabulary_is_read(tmp_path):
     [
         (b"dog\ncat\nDOG\n", r"line 3: `dog` stands on line 1 too: keep one"),
         (b"dog\n\ncat\n", r"line 2: expected a tag, got '': take the line out"),
-        (b"dog\n . \n", r"line 2: expected a tag, got ' . '"),
-        (b"", r"expected a tag a line, found none"),
         (b"\xff\xfe\x00", r"expected a text file in UTF-8"),
         (None, r"no such file"),
     ],

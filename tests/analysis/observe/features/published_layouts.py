@@ -1,25 +1,13 @@
-"""The four networks at their full size, with random weights in files as they are published; ``-m slow``: gigabytes."""
+"""The four networks of features at their full size, with random weights in files as they are published."""
 
 import json
 
-import numpy as np
 import open_clip
-import pytest
 import timm
 import torch
 from safetensors.torch import save_file
 
 from analysis.observe.features.observer import FEATURES
-from analysis.observe.stage import observe
-from probes.runs.parts import read_part
-from tests.analysis.observe.stored_images import image_run
-
-WIDTHS = {"resnet50": 2048, "resnet50_logits": 1000, "clip": 512, "dino": 384}
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    return publish_features(tmp_path_factory.mktemp("published"))
 
 
 def publish_features(folder):
@@ -54,27 +42,3 @@ def publish_features(folder):
         "dino": str(folder / "dino_deitsmall16_pretrain.pth"),
         "split_product": str(hub),
     }
-
-
-@pytest.mark.slow
-def test_a_triplet_at_512_pixels(published, tmp_path):
-    rng = np.random.default_rng(0)
-    images = [rng.integers(0, 256, (512, 512, 3), np.uint8) for _ in range(3)]
-    names = [*WIDTHS, "split_product"]
-    run = image_run(
-        tmp_path / "run",
-        images,
-        ["a person"],
-        model="some/model",
-        objects=False,
-        features=names,
-        feature_weights=published,
-    )
-    assert observe(run, progress=False) == ""
-    for name, width in WIDTHS.items():
-        vectors = np.array(
-            [row["vector"] for row in read_part(run.part_path(f"features/{name}", 0)).to_pylist()]
-        )
-        assert vectors.shape == (3, width) and np.isfinite(vectors).all() and np.ptp(vectors, axis=0).any()
-    pairs = read_part(run.part_path("features/split_product", 0)).to_pylist()
-    assert len(pairs) == 3 and all(-1 <= pair["value"] <= 1 for pair in pairs)

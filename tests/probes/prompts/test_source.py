@@ -1,16 +1,14 @@
-"""Prompts from elsewhere inside a configuration, ``triptych prompts build``, and a run of what it wrote."""
+"""Prompts from elsewhere inside a configuration, and ``triptych init --from``."""
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import build, of_captions, sets, stored
+from probes.prompts import of_captions, sets
 from probes.prompts.plan import plan
 from probes.runs.store import Run
 from tests.tiny import tiny_tokenizer
@@ -40,13 +38,6 @@ def written(tmp_path, text, name="triplets.yaml"):
     path = tmp_path / name
     path.write_text(text)
     return path
-
-
-def refused(argv, capsys):
-    assert command_of("prompts")([str(argument) for argument in argv]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and "Traceback" not in said.err
-    return said.err
 
 
 def test_prompts_from_captions_stand_beside_the_file_that_names_them(captions, tmp_path, monkeypatch):
@@ -95,7 +86,6 @@ WRONG = {
     "prompts: {from: C, format: flickr30k}": "line 1: expected image.jpg#0, a tab and a caption",
     "prompts: {from: C, column: x}": "expected no column",
     "prompts: {from: C, max_words: 2}": "expected a neutral caption",
-    "prompts: {from: C, format: triplets}": "expected a Parquet file, got a damaged one",
     "prompts: {from: .}": "got a folder",
     "prompts: {from: C}\nreference: x": "reference: expected one of",
     "prompts: {from: C}\nindicators: {a: 3}": "indicators.a",
@@ -121,83 +111,24 @@ def test_captions_without_a_neutral_one_say_what_there_was(tmp_path):
         load_config(written(tmp_path, "prompts: {from: a.csv}"))
 
 
-def test_few_prompts_are_written_into_the_file(captions, tmp_path, capsys):
-    out = tmp_path / "built"
-    assert command_of("prompts")(["build", str(captions), "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "5 captions, 3 neutral prompts" in said and "1  another word for a human (Table 2): man 1" in said
-    assert "Table 4: 51,219 triplets of COCO, 3 here" in said and said.count("feminine") == 3
-    data = yaml.safe_load((out / "triplets.yaml").read_text())
-    assert [prompt["feminine"] for prompt in data["prompts"]] == FEMININE
-    report = json.loads((out / "report.json").read_text())
-    assert (report["captions"], report["prompts"], report["human_words"]) == (5, 3, {"man": 1})
-    assert "add --overwrite" in refused(["build", captions, "--out", out], capsys)
-    assert (
-        command_of("prompts")(["build", str(captions), "--out", str(out), "--overwrite", "--limit", "1"]) == 0
-    )
-    assert len(load_config(out / "triplets.yaml").prompts) == 1
-
-
-def test_prompts_beyond_a_page_stand_in_parquet(tmp_path, capsys):
-    source = tmp_path / "a.txt"
-    source.write_text("".join(f"a person with {n} dogs\n" for n in range(build.IN_YAML + 1)))
-    out = tmp_path / "built"
-    words = ["--indicators", "neutral=person", "adult=adult", "ze=ze/zem"]
-    assert command_of("prompts")(["build", str(source), "--out", str(out), *words]) == 0
-    assert capsys.readouterr().out.count("\nc0") == build.SHOWN
-    config = load_config(out / "triplets.yaml")
-    assert len(config.prompts) == build.IN_YAML + 1
-    assert config.prompts[7] == {
-        **{"id": "c000008", "neutral": "a person with 7 dogs"},
-        **{"adult": "an adult with 7 dogs", "ze": "a ze with 7 dogs"},
-    }
-    text = (out / "triplets.yaml").read_text()
-    other = written(out, text.replace("word: adult", "word: human"), "other.yaml")
-    with pytest.raises(UserError, match="adult is adult/adults there, human/humans here"):
-        load_config(other)
-    (out / "prompts.parquet").write_bytes((out / "prompts.parquet").read_bytes()[:-9])
-    with pytest.raises(UserError, match="got a damaged one"):
-        load_config(out / "triplets.yaml")
-
-
-def test_stored_prompts_that_are_not_ours_or_empty(tmp_path):
-    path, words = tmp_path / "a.parquet", {"n": ("person", "people")}
-    pq.write_table(pa.table({"id": ["a"], "n": ["b"]}), path)
-    with pytest.raises(UserError, match="got another Parquet file"):
-        stored.read(path, words)
-    stored.write(path, [], words)
-    with pytest.raises(UserError, match="expected prompts, found none"):
-        stored.read(path, words)
-    stored.write(path, [{"id": "a", "n": " "}], words)
-    with pytest.raises(UserError, match="row 1: expected a text in every column"):
-        stored.read(path, words)
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        (["--max-words", "x"], "--max-words: expected an integer, got 'x'"),
-        (["--indicators", "person"], "--indicators: expected NAME=WORD"),
-        (["--indicators", "n=person", "n=man"], "each name once"),
-        (["--column", "x"], "expected no column"),
-        (["--format", "xml"], "invalid choice"),
-        (["--limit", "0"], "--limit:"),
-    ],
-)
-def test_the_command_line_refuses_in_a_line(more, expected, captions, tmp_path, capsys):
-    assert expected in refused(["build", captions, "--out", tmp_path / "out", *more], capsys)
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_was_built_is_planned_and_drawn(captions, tmp_path, capsys):
-    out, folder = tmp_path / "built", tmp_path / "run"
-    assert command_of("prompts")(["build", str(captions), "--out", str(out)]) == 0
-    line = [str(out / "triplets.yaml"), "--out", str(folder), "--steps", "2", "--workers", "1"]
+def test_init_writes_a_configuration_of_captions(captions, tmp_path, capsys):
+    out = tmp_path / "own" / "triplets.yaml"
+    out.parent.mkdir()
+    init = command_of("init")
+    assert init([str(out), "--from", str(captions)]) == 0
+    assert yaml.safe_load(out.read_text())["prompts"] == {"from": f"../{captions.name}"}
+    line = [str(out), "--out", str(tmp_path / "run"), "--steps", "2"]
     assert stages.main([*line, "--stage", "plan"]) == 0
-    assert "planned 9 images" in capsys.readouterr().out
-    assert stages.main([*line, "--stage", "generate", "--quiet"]) == 0
-    samples = Run.open(folder).samples()
-    assert sorted(samples["prompt"][samples["indicator"] == "feminine"]) == sorted(FEMININE)
+    said = capsys.readouterr()
+    assert "planned 9 images" in said.out and "prompts: 3 of 5 captions of" in said.err
+    assert init([str(out), "--from", "professions", "--overwrite"]) == 0
+    assert (
+        load_config(out).prompts[0]["feminine"]
+        == "a female botanist presses a fern between two sheets of paper"
+    )
+    for wrong in (["--from", "a.txt", "--for", "sd15"], ["--column", "text"], ["--from", "a.txt"]):
+        assert init([str(out), *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
@@ -229,14 +160,17 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
 def test_a_plan_says_how_many_captions_are_left_out_and_why_with_an_example_each(tmp_path, capsys):
     texts = ["a person in a hat", "he sings", "a nurse", "a man", "a person and a man", "people and a boy"]
     texts += ["a person in a hat.", "a person in a hat", "the band in person"]
-    (tmp_path / "photos.csv").write_text("caption\n" + "\n".join(texts))
+    rows = ["Caption,photo", *(f"{text},1" for text in texts)]
+    (tmp_path / "photos.csv").write_text("\n".join(rows))
     path = written(tmp_path, "prompts: {from: photos.csv}")
     assert stages.main([str(path), "--out", str(tmp_path / "run"), "--dry-run"]) == 0
-    assert capsys.readouterr().err.splitlines()[:4] == [
+    assert capsys.readouterr().err.splitlines()[:6] == [
         f"prompts: 1 of 9 captions of {tmp_path / 'photos.csv'} is neutral, 8 are left out",
         "  3 no person or people, such as “he sings”",
         "  2 another word for a human (Table 2): man 1, boy 1, such as “a person and a man”",
         "  2 said before, such as “a person in a hat.”; 1 for other reasons",
+        "photos.csv: columns taken: 'Caption' as caption",
+        "photos.csv: columns not used: photo",
     ]
 
 
