@@ -47,7 +47,7 @@ Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Choice:
-    """How probes are fitted and intervals taken."""
+    """Options of the fit of probes and of their intervals."""
 
     folds: int = FOLDS  # portions of the prompts, each held out once
     strength: float = STRENGTH  # C of scikit-learn, on standardised channels
@@ -71,7 +71,7 @@ class PlaceRows:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a probe reads at one place; see the module."""
+    """Scores of the probes of one place; see the module."""
 
     accuracy: IntervalEstimate  # of held-out prompts, as `auc` and `transfers`; 0.5: chance
     auc: IntervalEstimate
