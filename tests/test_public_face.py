@@ -179,7 +179,6 @@ def test_what_was_exported_is_read_by_another_program(tasks, run):
         (lambda run: run.export("coca"), "expected a format, got 'coca': did you mean coco?"),
         (lambda run: run.gallery(prompt="beech"), "expected a text of a prompt"),
         (lambda run: run.disparity(pair="neutral-femine"), "did you mean neutral-feminine?"),
-        (lambda run: run.plot("gap-step"), "expected a plot, got 'gap-step': did you mean gap-steps"),
     ],
 )
 def test_what_is_not_there_is_named_with_the_nearest(run, ask, expected):

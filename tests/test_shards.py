@@ -223,7 +223,7 @@ def test_measuring_what_is_there(generated, tiny, capsys):
     without(generated, 1)
     without(generated, 2, kinds=("objects", "observed"))
     assert run_here(tiny.yaml, generated, "--stage", "measure") == 0
-    over = "8 of 12 images, of 2 of 3 triplets; objects and what else was observed: 4 of 12 images"
+    over = "8 of 12 images, of 2 of 3 triplets; objects: 4 of 12 images"
     assert f"the run is not finished: measure over {over}" in capsys.readouterr().out
     run = Run.open(generated)
     assert run.meta["unfinished"]["parts"]["samples"] == "0,2"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from probes.runs.store import Run
@@ -50,9 +48,7 @@ def test_a_study_ends_with_its_page(name, tiny, tmp_path, capsys):
     assert run.table("table11_presence")["indicator"].unique().tolist() == ["all", *names]
     assert ("The gallery is empty" in page) == (STUDIES[name]["gallery"] == 0)
     if name == "ten":
-        assert (
-            len(names) == 10 and (tests["reason"] != "").any()
-        )  # nothing is found in noise, and that is said
-        assert re.search(r"is the first 12 of 45 pairs|The first 12 of 45 pairs", page)
+        assert len(names) == 10
+        assert (tests["reason"] != "").any()  # nothing is found in noise, and that is said
     else:
         assert "$5 or $6" in page
